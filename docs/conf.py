@@ -1,6 +1,7 @@
 """The documentation site: python -m sphinx -W -n docs build/site (extra `docs`; nothing is fetched)."""
 
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -8,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.util.inspect import stringify_signature
 
 import mechdesign
 
-sys.path.append(str(Path(__file__).parent))  # for the scraper of sphinx-gallery, which it takes by name
+sys.path.append(str(Path(__file__).parent))  # for what stands beside this file, taken by name
+
+import generated
 
 matplotlib.use("agg")
 os.environ.setdefault("COLUMNS", "100")
@@ -33,8 +38,9 @@ nitpicky = True
 default_role = "code"
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
+templates_path = ["_templates"]
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
@@ -45,7 +51,8 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 html_show_sphinx = False
 
-autosummary_generate = False
+autosummary_generate = True
+autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Array": "Array"}
@@ -57,7 +64,7 @@ add_module_names = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "tutorials",
-    "filename_pattern": r"/\d_",
+    "filename_pattern": r"/\d\d_",
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib", "figures.returned"),
     "capture_repr": (),
@@ -70,11 +77,47 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
+html_math_renderer = "mathml"  # browsers set MathML themselves: no script, nothing fetched
+
+_SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "Examples", "References")
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
 
 
 def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
     """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
+    start = next((k for k, pair in enumerate(itertools.pairwise(lines)) if _heads_section(*pair)), len(lines))
+    lines[:] = [*_prose(lines[:start]), *_sections(lines[start:])]
+
+
+def _heads_section(line: str, below: str) -> bool:
+    return line in _SECTIONS and below == "-" * len(line)
+
+
+def _escaped(text: str) -> str:
+    """Text without markup but for what stands between backquotes."""
+    pieces = re.split(r"`+([^`]+)`+", text)
+    escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
+    return "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped))
+
+
+def _sections(lines: list[str]) -> list[str]:
+    """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
+    shown: list[str] = []
+    head = ""
+    for line, below in itertools.pairwise([*lines, ""]):
+        if _heads_section(line, below):
+            head = line
+            shown += ["", f"**{line}**", ""]
+        elif line == "-" * len(head):
+            continue
+        elif head == "Examples" or not line.strip():
+            shown.append(line)
+        else:
+            shown.append(line[: len(line) - len(line.lstrip())] + _escaped(line.strip()))
+    return shown
+
+
+def _prose(lines: list[str]) -> list[str]:
     shown: list[str] = []
     before = ""
     for line in lines:
@@ -83,7 +126,7 @@ def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: l
             shown.append("")
         elif indented and not before.strip():
             shown += ["::", "", line]
-        elif indented and shown and shown[-1].startswith("    "):
+        elif (indented and shown and shown[-1].startswith("    ")) or line.startswith((">>> ", "... ", ".. ")):
             shown.append(line)
         else:
             field = _FIELDS.match(line)
@@ -91,11 +134,9 @@ def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: l
                 shown.append("")
             text = line.strip()
             head, text = (f"**{field[1]}:** ", text[field.end() :]) if field else ("", text)
-            pieces = re.split(r"`+([^`]+)`+", text)
-            escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
-            shown.append(head + "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped)))
+            shown.append(head + _escaped(text))
         before = line
-    lines[:] = shown
+    return shown
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
@@ -105,7 +146,19 @@ def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature
     return stringify_signature(inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True), None
 
 
+def _inline_math(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block_math(writer: Any, node: Any) -> None:
+    writer.body.append(convert(node.astext(), display="block"))
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
-    """Register the readers of docstrings and signatures."""
+    """Register the readers of docstrings and signatures, the pages that are generated, and the writer of formulas."""
+    app.connect("config-inited", generated.write)
     app.connect("autodoc-process-docstring", _as_text)
     app.connect("autodoc-process-signature", _as_fields)
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))

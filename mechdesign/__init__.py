@@ -38,11 +38,13 @@ def _unknown(name: str) -> AttributeError:
     from mechdesign.base.registry import capabilities
     from mechdesign.errors import UnknownNameError
 
+    meant = {"problem": "md.DesignProblem", "metrics": "md.Euclidean", "mechanism": "md.solve", "area": "md.geo.Area"}
     known = {f"md.{one}": one for one in __all__}
     for part in (*_PARTS, *capabilities()):
         known |= {f"md.{part}.{one}": one for one in import_module(f"{__name__}.{part}").__all__}
     plain = {full: one.lower() for full, one in known.items()}
-    close = [full for full, one in plain.items() if one == name.lower()]
+    close = [meant[name.lower()]] if name.lower() in meant else []
+    close += [full for full, one in plain.items() if one == name.lower() and full not in close]
     near = get_close_matches(name.lower(), plain.values(), n=3, cutoff=0.75)
     close += [full for full, one in plain.items() if one in near and full not in close]
     close += [full for full, one in plain.items() if name.lower() in one.split("_") and full not in close]

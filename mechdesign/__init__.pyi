@@ -14,6 +14,7 @@ from . import sessions as sessions
 from . import surveys as surveys
 from . import utility as utility
 from . import web as web
+from .mechanism.dataset import on_grid as on_grid
 from .mechanism.dataset import probabilities as probabilities
 from .mechanism.sampler import Sampler as Sampler
 from .mechanism.sampler import sample as sample

@@ -3,7 +3,7 @@ r"""Is a household's income above a threshold? One private answer on a grid of o
     secrets   income cells from 0 USD, each represented by its centre; prior: the log-normal fit of Liang & Yi 2024
     reports   outputs from -1/2 to 3/2, in answers
     loss      (f(x) - y)^2, f the soft threshold with a band of min(0.2 threshold, 2 / eps)
-    metric    Euclidean, eps = 1 / epsilon_inverse nats per USD
+    metric    Euclidean, eps nats per USD, by default 1 / 12,000
 
 The cells go to 1.2 million USD, ten bands and more from the threshold on either side; incomes beyond count for the last
 cell. Outputs beyond [0, 1] are for noise that is centred on the answer; the optimal mechanism does not need them.
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
-from mechdesign.base.arguments import check_whole, positive
+from mechdesign.base.arguments import check_epsilon, check_whole
 from mechdesign.base.memory import require_places
 from mechdesign.errors import InputError
 from mechdesign.release import query_functions as queries
@@ -35,13 +35,13 @@ def income_mass(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[
 
 
 def problem(
-    threshold: float = 500_000.0, epsilon_inverse: float = 12_000.0, cells: int = 120, outputs: int = 41
+    threshold: float = 500_000.0, epsilon: float = 1 / 12_000, cells: int = 120, outputs: int = 41
 ) -> DesignProblem:
     """The design problem.
 
-    Parameters: threshold and epsilon_inverse in USD; cells up to 1.2 million USD; outputs, how many.
+    Parameters: threshold in USD; epsilon in nats per USD; cells up to 1.2 million USD; outputs, how many.
     """
-    positive(epsilon_inverse, "epsilon_inverse")
+    check_epsilon(epsilon)
     check_whole(cells, "cells", least=2)
     check_whole(outputs, "outputs", least=2)
     require_places(outputs, field="outputs")
@@ -51,8 +51,8 @@ def problem(
     ends = np.append(np.arange(cells) * (TOP / cells), np.inf)
     return release_problem(
         domain=domain,
-        metric=Euclidean(epsilon=1 / epsilon_inverse, unit="USD"),
+        metric=Euclidean(epsilon=epsilon, unit="USD"),
         prior=priors.proportional(income_mass(ends[:-1], ends[1:])),
-        values=queries.threshold(domain.points[:, 0], threshold, queries.band_width(threshold, 1 / epsilon_inverse)),
+        values=queries.threshold(domain.points[:, 0], threshold, queries.band_width(threshold, epsilon)),
         outputs=np.linspace(LOW, HIGH, outputs),
     )

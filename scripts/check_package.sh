@@ -9,6 +9,8 @@ bin="$folder/build/bin"
 [ -d "$bin" ] || bin="$folder/build/Scripts" # Windows
 "$bin/python" -m pip install --quiet build twine check-wheel-contents
 rm -rf dist
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # as scripts/verify_release.sh builds
+export SOURCE_DATE_EPOCH
 "$bin/python" -m build --outdir dist . > "$folder/log" || { cat "$folder/log"; exit 1; }
 "$bin/python" -m twine check --strict dist/*
 "$bin/check-wheel-contents" --ignore W002,W009 dist/*.whl # copies of a file, and no second package

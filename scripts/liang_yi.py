@@ -319,7 +319,7 @@ def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
     """
     users, raised = (100, 10_000, 1_000_000), 1.2
     for at in options.thresholds:
-        problem = md.load_problem("income", threshold=at, epsilon_inverse=options.inverse, cells=options.cells)
+        problem = md.load_problem("income", threshold=at, epsilon=1 / options.inverse, cells=options.cells)
         epsilon, x = 1 / options.inverse, problem.domain.points[:, 0]
         query = threshold(at, epsilon)
         ends = np.append(np.arange(options.cells) * problem.domain.cell[0], np.inf) / raised

@@ -13,20 +13,20 @@ NEEDED = (
     "mechdesign/verification/verify_table.py",
     "mechdesign/maps/sample_region.c",
 )
-OTHERS = ("tests", "docs", "scripts", "benchmarks", "problems", "conda", ".ci", ".github")
 RECORDS = {"Name": "mechdesign", "Requires-Python": ">=3.11", "License-Expression": "MIT"}
 LARGEST = 10_000_000  # bytes
 
 
 def problems_of(wheel: dict[str, bytes], sdist: set[str], checkout: set[str]) -> list[str]:
-    """What is wrong with the files of a wheel and the names of an sdist, given the package's files in the checkout."""
+    """What is wrong with the files of a wheel and the names of an sdist, given the checkout's names in a wheel."""
     (metadata,) = [wheel[name].decode() for name in wheel if name.endswith(".dist-info/METADATA")]
     head = dict(line.split(": ", 1) for line in metadata.split("\n\n")[0].splitlines() if ": " in line)
     wrong = [f"{name} is missing in the wheel" for name in sorted({*NEEDED, *checkout} - set(wheel))]
-    wrong += [f"{name} is in the wheel" for name in wheel if PurePosixPath(name).parts[0] in OTHERS]
+    wrong += [f"{name} is in the wheel alone" for name in sorted(set(wheel) - checkout) if not described(name)]
     wrong += [f"{name} is compiled" for name in wheel if name.endswith((".pyc", ".nbi", ".nbc"))]
     wrong += [f"{key} is {head.get(key)}, not {value}" for key, value in RECORDS.items() if head.get(key) != value]
-    wrong += [f"{name} is missing in the sdist" for name in sorted({*checkout, "README.md", "LICENSE"} - sdist)]
+    packed = {name.replace("mechdesign/_problems/", "problems/") for name in checkout}
+    wrong += [f"{name} is missing in the sdist" for name in sorted({*packed, "README.md", "LICENSE"} - sdist)]
     if not any(name.endswith("entry_points.txt") and b"mechdesign.cli.main:main" in wheel[name] for name in wheel):
         wrong.append("the wheel has no command mechdesign")
     if sum(map(len, wheel.values())) > LARGEST:
@@ -34,12 +34,22 @@ def problems_of(wheel: dict[str, bytes], sdist: set[str], checkout: set[str]) ->
     return wrong
 
 
+def described(name: str) -> bool:
+    """Whether a file of a wheel describes it."""
+    return PurePosixPath(name).parts[0].endswith(".dist-info")
+
+
 def main() -> int:
     """Check both files against the checkout in which this script stands."""
     root = Path(__file__).resolve().parent.parent
     skipped = ("__pycache__", ".nbi", ".nbc", ".pyc")
-    files = (path for path in (root / "mechdesign").rglob("*") if path.is_file())
-    checkout = {path.relative_to(root).as_posix() for path in files if not any(word in str(path) for word in skipped)}
+    folders = {"mechdesign": "mechdesign", "problems": "mechdesign/_problems"}
+    checkout = {
+        f"{inside}/{path.relative_to(root / folder).as_posix()}"
+        for folder, inside in folders.items()
+        for path in (root / folder).rglob("*")
+        if path.is_file() and not any(word in str(path) for word in skipped)
+    }
     with zipfile.ZipFile(sys.argv[1]) as archive:
         wheel = {name: archive.read(name) for name in archive.namelist()}
     with tarfile.open(sys.argv[2]) as archive:

@@ -14,13 +14,13 @@ from capped import capped
 from cases import CASES, varying_level
 
 import mechdesign as md
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.closed_forms import build as constant
 from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.storage import write_atomically
 from mechdesign.mechanism.stored import read
-from mechdesign.output.export import FORMATS, Content
+from mechdesign.output.export import Content, write_content
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
@@ -78,17 +78,49 @@ def flipped(path: Path, seed: int) -> bytes:
 
 
 def resealed(data: bytes) -> bytes:
-    """The bytes of an export, CSV or JSON, with the checksum in its last line made that of the lines before."""
+    """The bytes of JSON, with the checksum in its last line made that of the lines before."""
     start = data.rfind(b"\n", 0, len(data) - 1) + 1
-    last = b'# content_sha256: "%s"\n' if data[start : start + 1] == b"#" else b'"content_sha256": "%s"}\n'
-    return data[:start] + last % hashlib.sha256(data[:start]).hexdigest().encode()
+    return data[:start] + b'"content_sha256": "%s"}\n' % hashlib.sha256(data[:start]).hexdigest().encode()
+
+
+def joined(path: Path) -> str:
+    """An export as one text: its own, and of a CSV table what is said beside it, on lines "# name: value" of JSON."""
+    text = path.read_text("utf-8", "surrogatepass")
+    if path.suffix == ".json":
+        return text
+    said = json.loads(metadata_of(path).read_text("utf-8"))
+    for name in ("format", "table", "table_sha256", "content_sha256"):
+        del said[name]
+    lists = [(name, each) for name in ("edge", "patch") for each in said.pop(name, [])]
+    return "".join(f"# {name}: {json.dumps(value)}\n" for name, value in [*said.items(), *lists]) + text
+
+
+def parted(text: str | bytes, path: Path) -> Path:
+    """Write what `joined` reads, changed, with the checksums made those of what is there."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if path.suffix == ".json":
+        path.write_bytes(resealed(data))
+        return path
+    lines = data.split(b"\n")
+    path.write_bytes(b"\n".join(line for line in lines if not line.startswith(b"# ")))
+    notes = [line[2:].split(b": ", 1) for line in lines if line.startswith(b"# ")]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest().encode()
+    said = [(b"format", b'"mechdesign/table/1"'), (b"table", json.dumps(path.name).encode())]
+    said += [(b"table_sha256", b'"%s"' % digest), *((n[0], n[-1]) for n in notes if n[0] not in (b"edge", b"patch"))]
+    said += [
+        (kind, b"[" + b",\n".join(n[-1] for n in notes if n[0] == kind) + b"]")
+        for kind in (b"edge", b"patch")
+        if kind == b"edge" or any(n[0] == kind for n in notes)
+    ]
+    metadata_of(path).write_bytes(resealed(b"{" + b"".join(b'"%s": %s,\n' % pair for pair in said) + b'"'))
+    return path
 
 
 @dataclass
 class Forgery:
     """An export taken apart into the texts that it is made of, to be changed and put together again.
 
-    said, comments by name, in JSON but for the unit; secrets (n, k) and reports (m, k), coordinates; edges, in JSON;
+    said, comments by name, in JSON; secrets (n, k) and reports (m, k), coordinates; edges, in JSON;
     masses (n, m); sums (n,) of a factored mechanism, or None.
     """
 
@@ -100,9 +132,9 @@ class Forgery:
     sums: list[str] | None = None
 
     @classmethod
-    def of(cls, table: str) -> Forgery:
+    def of(cls, table: Path) -> Forgery:
         """The parts of a CSV export."""
-        lines = table.split("\n")[1:-2]
+        lines = joined(table).split("\n")[:-1]
         notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
         header, *body = [line.split(",") for line in lines if not line.startswith("# ")]
         r, m = header.index("report"), header.index("mass")
@@ -110,7 +142,7 @@ class Forgery:
         return cls(
             said={name: value for name, value in notes if name != "edge"},
             secrets=[line[1:r] for line in body[::width]],
-            reports=[line[r + 1 : m] for line in body[:width]],
+            reports=[line[r + 1 : m - 1] for line in body[:width]],
             edges=[value for name, value in notes if name == "edge"],
             masses=[[line[m] for line in body[k : k + width]] for k in range(0, len(body), width)],
             sums=[line[m + 1] for line in body[::width]] if len(header) > m + 1 else None,
@@ -135,32 +167,31 @@ class Forgery:
         self.said |= {name: str(len(parts)) for name, parts in counts.items()}
         return self
 
-    def written(self, suffix: str) -> bytes:
-        """The file of these parts, with the checksum of what it says."""
-        return resealed((self._csv() if suffix == "csv" else self._json()).encode("utf-8", "surrogatepass"))
+    def written(self, path: Path) -> Path:
+        """Write the file of these parts, with the checksum of what it says."""
+        return parted(self._csv() if path.suffix == ".csv" else self._json(), path)
 
     def _csv(self) -> str:
         degrees = ["x", "y", "longitude", "latitude"]
         named = degrees if "coordinates" in self.said else ["x", "y", "z"]
         columns = ["secret", *(f"secret_{a}" for a in named[: len(self.secrets[0])])]
-        columns += ["report", *(f"report_{a}" for a in named[: len(self.reports[0])]), "mass"]
+        columns += ["report", *(f"report_{a}" for a in named[: len(self.reports[0])]), "probability", "mass"]
         ends = [[]] * len(self.masses) if self.sums is None else [[total] for total in self.sums]
-        lines = [f"# mechdesign mechanism table; probability = mass / {'2^62' if self.sums is None else 'row_sum'}"]
-        lines += [f"# {name}: {value}" for name, value in self.said.items()]
+        lines = [f"# {name}: {value}" for name, value in self.said.items()]
         lines += [",".join(columns + ["row_sum"] * (self.sums is not None))]
         for u, (place, row, end) in enumerate(zip(self.secrets, self.masses, ends, strict=True)):
             lines += [
-                ",".join([str(u), *place, str(y), *at, mass, *end])
+                ",".join([str(u), *place, str(y), *at, _share(mass, *end), mass, *end])
                 for y, (at, mass) in enumerate(zip(self.reports, row, strict=True))
             ]
-        return "\n".join([*lines, *(f"# edge: {edge}" for edge in self.edges), "#"])
+        return "\n".join([*lines, *(f"# edge: {edge}" for edge in self.edges), ""])
 
     def _json(self) -> str:
-        said = {**self.said, "unit": json.dumps(self.said["unit"])}
+        said = self.said
         lists = {
+            "edge": self.edges,
             "secret_points": [f"[{', '.join(place)}]" for place in self.secrets],
             "report_points": [f"[{', '.join(place)}]" for place in self.reports],
-            "edge": self.edges,
             "mass": [json.dumps(" ".join(row)) for row in self.masses],
         }
         parts = [f'"{name}": {value},\n' for name, value in said.items()]
@@ -168,9 +199,17 @@ class Forgery:
         return "".join(['{"format": "mechdesign/table/1",\n', *parts, '"'])
 
 
+def _share(mass: str, total: str = str(1 << 62)) -> str:
+    """The probability of a mass, as an export writes it; "0" of what are no numbers."""
+    try:
+        return repr(int(mass) / int(total))
+    except (ValueError, ArithmeticError):
+        return "0"
+
+
 def written(mechanism: xr.Dataset, path: Path) -> Path:
     """A table as `md.export` writes it, of a mechanism that it refuses: nothing is verified."""
-    write_atomically(path, lambda temporary: FORMATS[path.suffix].write(_content(mechanism), temporary))
+    write_content(_content(mechanism), path)
     return path
 
 

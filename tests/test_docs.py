@@ -1,4 +1,4 @@
-"""The pages of docs/: their commands and snippets run as they stand, in their order, and every page has a picture.
+"""The pages of docs/: their commands and snippets run as they stand, in their order.
 
 A comment before a block says what is not run by default: `<!-- slow: WHY -->` blocks run with --runslow,
 `<!-- not run: WHY -->` blocks never do. Lines that install are passed over: the tests run where it is installed.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from rows import each_row
 
 from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 
@@ -98,15 +99,9 @@ def test_every_page_runs_as_it_stands(page, folder, run):
     assert run_page(page, folder, run, slow=True) == sum(block.mark != "not run" for block in blocks(page))
 
 
-@pytest.mark.parametrize("page", [*STARTS, "region.md"])
+@each_row("page", [*STARTS, "region.md"])
 def test_a_quick_start_has_fewer_than_ten_commands(page):
     assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_has_a_picture_or_says_why_not(page):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    assert re.search(r"!\[.+\]\(|```\{figure\}", text) or "No picture here" in text
 
 
 def test_the_tables_of_which_epsilon_are_computed():

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from copy import copy
 from functools import cache
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.arguments import validated
+from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError, UnknownNameError
 
 
@@ -98,7 +101,7 @@ GUESSES = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(GUESSES)))
+@each_row("number", range(len(GUESSES)))
 def test_a_first_guess_is_answered(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     guess, field = GUESSES[number]
@@ -108,6 +111,59 @@ def test_a_first_guess_is_answered(number, tmp_path, monkeypatch):
     assert len(caught.value.message) > 5
     assert caught.value.exit_code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "meant"), [("Problem", "md.DesignProblem"), ("metrics", "md.Euclidean")])
+def test_names_that_others_use_lead_to_ours(name, meant):
+    with pytest.raises(UnknownNameError, match=rf"is it {meant}\b"):
+        getattr(md, name)
+
+
+def test_arguments_in_python_are_options_on_the_command_line(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    md.save(made(), "made.nc")
+    with pytest.raises(InputError, match=r"pass overwrite=True, or another name"):
+        md.save(made(), "made.nc")
+    assert "pass --overwrite, or another name" in run("solve", "flat", "--cells", 2, "-o", "made.nc")[2]
+    with pytest.raises(InputError, match="normalise=True"):
+        md.audit(np.ones((16, 16)) / 3, problem())
+    assert as_options("solve it with method='table' in work=FOLDER") == "solve it with --method table in --work FOLDER"
+
+
+def test_a_loss_without_a_name_and_pictures_without_matplotlib_say_what_is_missing(monkeypatch):
+    class Nameless(md.losses.Loss):
+        def matrix(self, secrets, reports):
+            return np.ones((secrets.size, reports.size))
+
+    with pytest.raises(InputError, match="Nameless needs a class attribute name"):
+        designed(loss=Nameless())
+    for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"pip install 'mechdesign\[plot\]'"):
+        md.plot.mechanism(made())
+
+
+def test_a_grid_has_its_axes_back():
+    """By the domain's own index of cells."""
+    holes = np.ones((4, 3), bool)
+    holes[1, 2] = False
+    domain = md.Domain.grid((4, 3), 0.5, unit="km", origin=7.3, mask=holes)
+    mechanism = md.baselines.exponential(
+        designed(domain=domain, metric=md.Euclidean(1.0, unit="km"), prior=np.arange(1, 12) / 66)
+    )
+    prior = md.on_grid(mechanism["prior"])
+    assert prior.dims == ("secret_y", "secret_x")
+    assert prior["secret_x"].attrs["units"] == "km"
+    expected = np.full((4, 3), np.nan)
+    expected[tuple(domain.index.T)] = mechanism["prior"].values
+    assert np.array_equal(prior.values, expected.T, equal_nan=True)
+    table = md.on_grid(md.probabilities(mechanism))
+    assert table.dims == ("secret_y", "secret_x", "report_y", "report_x")
+    assert np.nansum(table.values) == pytest.approx(11)
+    assert len(md.probabilities(mechanism).to_dataframe()) == 11 * 11
+    for name in ("edge_length", "level"):
+        with pytest.raises(InputError, match="two axes"):
+            md.on_grid(md.baselines.exponential(md.load_problem("line", cells=3))[name])
 
 
 def test_names_that_are_close_are_said():

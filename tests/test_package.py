@@ -64,21 +64,29 @@ def good(contents):
         "mechdesign-1.dist-info/METADATA": metadata.encode(),
         "mechdesign-1.dist-info/entry_points.txt": b"mechdesign = mechdesign.cli.main:main",
     }
-    return wheel, {"README.md", "LICENSE", "mechdesign/x.py"}, {"mechdesign/py.typed"}
+    packed = {name.replace("mechdesign/_problems/", "problems/") for name in contents.NEEDED}
+    return wheel, {"README.md", "LICENSE", "mechdesign/x.py", *packed}, set(contents.NEEDED)
 
 
 def test_contents_are_told_apart(contents):
     wheel, sdist, checkout = good(contents)
-    assert contents.problems_of(wheel, sdist | checkout, checkout) == []
+    assert contents.problems_of(wheel, sdist, checkout) == []
     less = {name: held for name, held in wheel.items() if "verify_table" not in name}
-    assert contents.problems_of(less, sdist | checkout, checkout) == [
+    assert contents.problems_of(less, sdist, checkout) == [
         "mechdesign/verification/verify_table.py is missing in the wheel"
     ]
     more = wheel | {"tests/test_x.py": b"", "mechdesign/x.pyc": b"", "mechdesign/y": bytes(contents.LARGEST)}
-    assert len(contents.problems_of(more, sdist | checkout, checkout)) == 3
-    assert contents.problems_of(wheel, sdist, checkout) == ["mechdesign/py.typed is missing in the sdist"]
+    assert contents.problems_of(more, sdist, checkout) == [
+        *(f"{name} is in the wheel alone" for name in ("mechdesign/x.pyc", "mechdesign/y", "tests/test_x.py")),
+        "mechdesign/x.pyc is compiled",
+        f"the wheel holds more than {contents.LARGEST} bytes",
+    ]
+    unpacked = sdist - {"mechdesign/py.typed", "problems/philadelphia.py"}
+    assert contents.problems_of(wheel, unpacked, checkout) == [
+        f"{name} is missing in the sdist" for name in ("mechdesign/py.typed", "problems/philadelphia.py")
+    ]
     renamed = {**wheel, "mechdesign-1.dist-info/METADATA": b"Name: other\n\n"}
-    assert len(contents.problems_of(renamed, sdist | checkout, checkout)) == len(contents.RECORDS)
+    assert len(contents.problems_of(renamed, sdist, checkout)) == len(contents.RECORDS)
 
 
 @pytest.mark.slow

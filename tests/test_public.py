@@ -7,11 +7,14 @@ from __future__ import annotations
 import doctest
 import importlib
 import importlib.metadata
+import inspect
+import io
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from rows import each_row
 from taken import CAPABILITIES
 
 import mechdesign as md
@@ -86,7 +89,7 @@ def test_other_names_are_not_there(name):
         getattr(md, name)
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@each_row("name", SHOWN)
 def test_objects_show_what_they_are_in_five_lines(name):
     shown = SHOWN[name]()
     lines = repr(shown).split("\n")
@@ -116,8 +119,43 @@ def test_the_version_is_that_of_the_distribution():
     assert md.__version__ == importlib.metadata.version("mechdesign")
 
 
-@pytest.mark.parametrize("module", ["mechdesign.extend", "mechdesign.problem.problem"])
-def test_examples_of_docstrings_run(module):
+def public():
+    """Every public function and class by its name, once: of the top, of the parts, and of their modules."""
+    listed = {f"md.{name}": getattr(md, name) for name in md.__all__}
+    for room in ["errors", *(room for room in ROOMS if room in md.__all__)]:
+        part = importlib.import_module(f"mechdesign.{room}")
+        for name in getattr(part, "__all__", vars(part)):
+            value = getattr(part, name)
+            inside = vars(value) if inspect.ismodule(value) else {}
+            own = {key: one for key, one in inside.items() if getattr(one, "__module__", None) == value.__name__}
+            listed |= {f"md.{room}.{name}.{key}": one for key, one in own.items() if not key.startswith("_")}
+            listed[f"md.{room}.{name}"] = value
+    first = {id(value): name for name, value in reversed(listed.items())}
+    return {
+        name: listed[name]
+        for name in first.values()
+        if inspect.isclass(listed[name]) or inspect.isroutine(listed[name])
+    }
+
+
+def test_examples_of_every_public_name_run():
+    """In one process: each name has an example, and prints what its docstring says."""
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    without, printed = [], io.StringIO()
+    for name, value in public().items():
+        if issubclass(value, Exception) if inspect.isclass(value) else False:
+            continue
+        (test,) = finder.find(value, name, globs={"md": md, "np": np}) or [None]
+        if test is None or not test.examples:
+            without.append(name)
+        else:
+            runner.run(test, out=printed.write)
+    assert without == []
+    assert runner.tries > 150
+    assert runner.failures == 0, printed.getvalue()
+
+
+@pytest.mark.parametrize("module", ["mechdesign.extend"])
+def test_examples_of_modules_run(module):
     ended = doctest.testmod(importlib.import_module(module))
-    assert ended.attempted > 0
-    assert ended.failed == 0
+    assert (ended.attempted > 0, ended.failed) == (True, 0)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from mechdesign.base.figures import cell
 from mechdesign.output.compare import COLUMNS
@@ -66,9 +67,9 @@ def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, ca
     table = {name: figures.split() for name, figures in found}
     assert len(rows) == len(table) == 8
     for row in rows:
-        name, loss, effective = row.split()
+        name, loss, ratio = row.split()
         assert cell(float(loss), "up 6") == table[name][0]
-        assert cell(float(effective), "up 5") == table[name][-3]
+        assert cell(float(ratio), "up 5") == table[name][-3]
     assert [cell(float(x), way) for x, way in zip(first.split(), ("up 6", "down 6"), strict=True)] == (
         table["optimal"][:2]
     )
@@ -130,7 +131,7 @@ def test_every_command_runs_in_its_order_and_the_sentence_about_rome_is_the_comp
     assert printed[0].startswith(quoted + "\n")
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@each_row("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_files_that_are_linked_are_there(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)

@@ -1,4 +1,4 @@
-"""Every program on every case at half, once and twice its level: solved, verified, stored, exported, proved."""
+"""Every program on every case: solved, verified, stored, exported, proved. Some of it at half and twice the level."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from all_programs import PROGRAMS
 from cases import SMALL
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
@@ -19,6 +20,7 @@ from mechdesign.solvers.solve import SOLVERS
 from mechdesign.verification import verify_table
 
 LEVELS = (0.5, 1.0, 2.0)
+AT_EVERY_LEVEL = ("eikonal, masked", "euclidean lattice", "graph, doubled")
 ALIKE = {  # cases much like another one; the doubled graph at half its level is the graph
     *(
         "eikonal, line",
@@ -44,9 +46,6 @@ UNSUITED = {  # the cases that a program refuses
 }
 
 EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS)
-EVERY_CASE = pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name for name in SMALL]
-)
 
 
 def at_level(case: str, times: float) -> md.DesignProblem:
@@ -54,17 +53,35 @@ def at_level(case: str, times: float) -> md.DesignProblem:
     return replace(problem, metric=times * problem.metric)
 
 
-@pytest.mark.parametrize("times", LEVELS)
-@EVERY_CASE
+@each_row("case", [name for name in SMALL if name not in ALIKE])
 @EVERY_PROGRAM
-def test_solved_verified_stored_exported(program: str, case: str, times: float, tmp_path: Path) -> None:
+def test_solved_verified_stored_exported(program: str, case: str, tmp_path: Path) -> None:
+    check_whole_path(program, case, 1.0, tmp_path)
+
+
+@each_row("times", [times for times in LEVELS if times != 1])
+@each_row("case", AT_EVERY_LEVEL)
+@EVERY_PROGRAM
+def test_at_other_levels(program: str, case: str, times: float, tmp_path: Path) -> None:
+    check_whole_path(program, case, times, tmp_path)
+
+
+@pytest.mark.slow
+@each_row("times", LEVELS)
+@each_row("case", SMALL)
+@EVERY_PROGRAM
+def test_every_case_at_every_level(program: str, case: str, times: float, tmp_path: Path) -> None:
+    check_whole_path(program, case, times, tmp_path)
+
+
+def check_whole_path(program: str, case: str, times: float, folder: Path) -> None:
     problem = at_level(case, times)
     if case in UNSUITED.get(program, ()):
         with pytest.raises(UnsuitableError):
             PROGRAMS[program].solve(problem)
         return
     mechanism = PROGRAMS[program].solve(problem)
-    file = md.save(mechanism, tmp_path / "m.nc")
+    file = md.save(mechanism, folder / "m.nc")
     again = md.load(file)
     assert again.identical(mechanism)
     for name, variable in mechanism.variables.items():
@@ -72,14 +89,14 @@ def test_solved_verified_stored_exported(program: str, case: str, times: float, 
     found = md.verify(again)
     assert (found.certified, found.reasons) == (True, [])
     if times <= 1:
-        check_proved(md.export(again, tmp_path / "m.csv"))
+        check_proved(md.export(again, folder / "m.csv"))
     if times < 1:
         return
     if program == "eikonal, factored":
         with pytest.raises(InputError, match="sums of their own"):
-            md.export(again, tmp_path / "m.json")
+            md.export(again, folder / "m.json")
         again = FactoredMechanism(dataset=again).table()
-    check_proved(md.export(again, tmp_path / "m.json"))
+    check_proved(md.export(again, folder / "m.json"))
 
 
 def check_proved(table: Path) -> None:
@@ -106,4 +123,4 @@ def descendants(kind: type) -> set[type]:
 def test_exceptions_name_programs_and_cases() -> None:
     assert set(UNSUITED) <= set(PROGRAMS)
     assert all(cases <= set(SMALL) for cases in UNSUITED.values())
-    assert set(SMALL) >= ALIKE
+    assert set(SMALL) >= ALIKE | set(AT_EVERY_LEVEL)

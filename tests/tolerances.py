@@ -31,5 +31,8 @@ CERTIFIED = 1e-9
 # it where edges are short.
 SPARED = 1e-5
 
+# Relative: the plane of a map lengthens no distance by more (problem/plane.py refuses wider areas).
+ON_THE_GROUND = 1e-3
+
 # Errors of designs that a research program found, printed to the metre at a kilometre.
 NOTED = 1e-3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -43,7 +44,7 @@ def _claimed(f: Forgery, lengths: Lengths) -> bool:
     n, claim = len(f.secrets), f.claim
     metric, domain, kind = claim["metric"], claim["domain"], claim["metric"]["kind"]
     apart = _shortest(n, lengths)
-    if domain["unit"] != f.said["unit"] or len(apart) < n * (n - 1):
+    if domain["unit"] != json.loads(f.said["unit"]) or len(apart) < n * (n - 1):
         return False
     places = [[Fraction(text) for text in place[:2]] for place in f.secrets]
     cells = []

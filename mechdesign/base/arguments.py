@@ -84,7 +84,7 @@ def _hints(owner: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
         namespace = vars(sys.modules[each.__module__]) if each.__module__ in sys.modules else {}
         for name, written in inspect.get_annotations(each).items():
             with contextlib.suppress(NameError, TypeError, AttributeError):
-                hint = eval(written, namespace) if isinstance(written, str) else written
+                hint = eval(written, namespace) if isinstance(written, str) else written  # noqa: S307 - own source text
                 hints[name] = hint, str(written)
     return hints
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _QUOTED = re.compile(r"'+[=+\-@\t\r]")
-_IN_A_LINE = re.compile(r"([,;\t])(?=[\s\"']*[=+\-@])")
-_IN_JSON = re.compile(r"((?:[,;]|\\t)(?:[\s']|\\t|\\\")*)([=+\-@])")
 
 
 def cell_of(value: Any) -> Any:
@@ -34,11 +33,6 @@ def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
     return str(table.map(cell_of).rename(columns=cell_of).to_csv(index=False, lineterminator="\n"))
 
 
-def comment_of(text: str) -> str:
-    """The text of a comment line, without cells that are formulas where a spreadsheet splits it."""
-    return _IN_A_LINE.sub(r"\1'", text.replace("\r", " ").replace("\n", " "))
-
-
-def escaped(json_text: str) -> str:
-    """The JSON of a text, the same text to every reader of JSON, without such cells either."""
-    return _IN_JSON.sub(lambda match: f"{match[1]}\\u{ord(match[2]):04x}", json_text)
+def metadata_of(table: Path) -> Path:
+    """The file beside a CSV table that says what it is of, by the name that "CSV on the Web" (W3C 2015) gives it."""
+    return table.with_name(f"{table.name}-metadata.json")

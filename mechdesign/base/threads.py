@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mechdesign.errors import InputError
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SYSTEM = "operating system"
+Rng: TypeAlias = int | np.random.Generator | None  # a seed or a generator, for simulations; None, the system's bits
 
 
 class OutOfTime(Exception):
@@ -51,14 +53,17 @@ def in_blocks(work: Callable[[int, int], None], total: int, block: int, *, deadl
             raise
 
 
-def source(seed: int | None) -> tuple[Callable[[int], bytes], str]:
+def source(rng: Rng = None) -> tuple[Callable[[int], bytes], str]:
     """A function from a number of bytes to so many random ones, and its name.
 
-    seed None: the generator of the operating system. A seed: NumPy's PCG64, for simulations only, since whoever knows
-    the seed, or guesses it, knows every draw; the name says so.
+    rng None: the generator of the operating system. A seed, or a generator of NumPy: for simulations only, since
+    whoever knows the seed or the state, or guesses it, knows every draw; the name says so.
     """
-    if seed is None:
+    if rng is None:
         return os.urandom, SYSTEM
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise InputError("must be an integer, 0 or more", field="seed", value=seed)
-    return np.random.default_rng(int(seed)).bytes, f"simulation, seed {int(seed)} (predictable)"
+    if isinstance(rng, np.random.Generator):
+        return rng.bytes, "simulation, generator (predictable)"
+    if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)) or rng < 0:
+        message = "must be a seed, an integer of 0 or more, or a generator of NumPy"
+        raise InputError(message, field="rng", value=rng)
+    return np.random.default_rng(int(rng)).bytes, f"simulation, seed {int(rng)} (predictable)"

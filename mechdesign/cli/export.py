@@ -41,14 +41,16 @@ def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) 
     write_table(load(file), output, rows=row_range(rows), **options)
 
 
-def _write_picture(file: Path, output: Path, *, rows: str | None, over: Path | None, overwrite: bool, **_: Any) -> None:
+def _write_picture(
+    file: Path, output: Path, *, rows: str | None, over: Path | None, title: str | None, overwrite: bool, **_: Any
+) -> None:
     from mechdesign.output.plot import load_drawable, save_plot
 
-    save_plot(load_drawable(file), output, overwrite=overwrite, secrets=row_list(rows), over=over)
+    save_plot(load_drawable(file), output, overwrite=overwrite, secrets=row_list(rows), over=over, title=title)
 
 
 TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
-PICTURE = Exporter(write=_write_picture, takes=frozenset({"rows", "over"}))
+PICTURE = Exporter(write=_write_picture, takes=frozenset({"rows", "over", "title"}))
 EXPORTERS: Table[Exporter] = Table("exporters", dict.fromkeys((".png", ".pdf", ".svg"), PICTURE))  # others: tables
 
 
@@ -62,6 +64,9 @@ def export(
     ] = False,
     over: Annotated[
         Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on maps, such as streets.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Pictures and pages: a line that stands first, such as the place.")
     ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
@@ -81,6 +86,7 @@ def export(
             raise InputError("unknown kind of output", field="output", value=output, remedy=f"use one of {known}")
     exporter = EXPORTERS.get(suffix, TABLE)
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
+    options["title"] = title
     options["mechanisms"] = mechanisms
     for name, value in options.items():
         if value and name not in exporter.takes:

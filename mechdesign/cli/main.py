@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 
 from mechdesign.base.opening import guarded, visible
+from mechdesign.cli.parsing import as_options
 from mechdesign.errors import (
     INTERRUPTED,
     FileFormatError,
@@ -85,6 +86,7 @@ def _option_of(error: Exception) -> str:
 
 def _say(error: MechdesignError) -> int:
     """Print an error; its exit code."""
+    error.remedy = None if error.remedy is None else as_options(error.remedy)
     shown: MechdesignError = error
     if "--json" in sys.argv and not isinstance(error, OutputError):
         import json

@@ -79,6 +79,7 @@ DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help
 ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
 _PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior without."
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
+BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
@@ -86,7 +87,6 @@ NameFieldOption = Annotated[
     str | None,
     typer.Option("--name-field", help="Property of polygons that names their areas; name, label or id without it."),
 ]
-RestOption = Annotated[str | None, typer.Option("--rest", help="Name of the area of places that --areas leaves out.")]
 ConfidenceOption = Annotated[float, real("--confidence", help="Of the intervals, such as 0.95.")]
 SimultaneousOption = Annotated[
     bool, typer.Option("--simultaneous", help="Intervals that hold for all areas together (Bonferroni).")

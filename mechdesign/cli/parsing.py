@@ -1,7 +1,8 @@
-"""Words on the command line: parameters, problems, privacy levels, places, rows, programs."""
+"""Words on the command line: options, parameters, problems, privacy levels, places, rows, programs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,18 @@ if TYPE_CHECKING:
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
 PROGRAMS = (*_CORE, *Table[object]("solvers"))  # those of the core, and by name those of capabilities
+
+
+def as_options(text: str) -> str:
+    """A remedy with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
+    work=FOLDER is --work FOLDER.
+    """
+    return re.sub(r"\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
+
+
+def _option(argument: re.Match[str]) -> str:
+    name, value = argument[1].replace("_", "-"), argument[2].strip("'")
+    return f"--{name}" if value == "True" else f"--{name} {value}"
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:

@@ -68,6 +68,7 @@ def solve(
     """
     started = time.monotonic()
     file, parameters = parse_problem(problem, context)
+    from mechdesign.base.interrupts import two_steps
     from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
@@ -101,27 +102,28 @@ def solve(
     if program == Optimal.name:
         printing.note(explanation(built, method))
     target = gap if program != "eikonal" else None
-    with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
-        route: Any = method
-        mechanism = solve_program(
-            stated(built),
-            gap=gap,
-            time_limit=time_limit,
-            method=route,
-            on_progress=on_progress,
-            rounds=rounds,
-            work=work,
-            scheduler=os.environ.get(SCHEDULER) if method == "factored" else None,
-            bound=bound,
-        )
-    checked = proved(mechanism)
-    summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
-    if output is not None:
-        save(mechanism, output, overwrite=overwrite)
-        if work is not None:
-            provider("work").discard_finished(work)
-    words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
-    printing.show(summary, words, as_json=as_json)
+    with two_steps():  # a first Ctrl-C ends the search: what it found is written and printed
+        with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
+            route: Any = method
+            mechanism = solve_program(
+                stated(built),
+                gap=gap,
+                time_limit=time_limit,
+                method=route,
+                on_progress=on_progress,
+                rounds=rounds,
+                work=work,
+                scheduler=os.environ.get(SCHEDULER) if method == "factored" else None,
+                bound=bound,
+            )
+        checked = proved(mechanism)
+        summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
+        if output is not None:
+            save(mechanism, output, overwrite=overwrite)
+            if work is not None:
+                provider("work").discard_finished(work)
+        words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
+        printing.show(summary, words, as_json=as_json)
     return _exit_code(summary, gap, method)
 
 

@@ -5,8 +5,9 @@ Each is a table by a formula, and `closed_form_mechanism` makes a mechanism of i
 Constant report: the place with the least expected loss, from everywhere. It reveals nothing.
 
 K-ary randomized response: the truth with probability e^eps / (K - 1 + e^eps), any other secret with 1 / (K - 1 +
-e^eps). eps-locally private (Kairouz et al. 2014; paper 001, section V); optimal for the discrete metric under 0/1 loss
-and a uniform prior. eps in nats: the default is the smallest distance between two secrets, so that it is d-private.
+e^eps). eps-locally private (Kairouz et al. 2014; Alvim et al. 2018, section V); optimal for the discrete metric under
+0/1 loss and a uniform prior. eps in nats: the default is the smallest distance between two secrets, so that it is
+d-private.
 
 Exponential mechanism of a metric: P(y|u) proportional to e^{-d(u, y) / 2}, rows normalised. Halving d pays for the row
 sums: ratios are at most e^{d/2} e^{d/2}, so it is d-private on any metric space (McSherry and Talwar 2007; libqif's
@@ -14,8 +15,9 @@ sums: ratios are at most e^{d/2} e^{d/2}, so it is d-private on any metric space
 
 Geometric mechanism of a metric space: P(y|u) proportional to e^{-eps |u - y|}.
 
-* normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-B). The sums differ from
-  row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525 eps.
+* normalised: each row over the domain is divided by its own sum, as Alvim et al. 2018 do (section IV-B). The sums
+  differ from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525
+  eps.
 * clamped: noise on the infinite lattice, with one normaliser, and reports outside the domain moved to the border.
   Post-processing of an eps-private mechanism: exactly eps.
 Known: on the infinite line P(y|u) = tanh(eps h / 2) e^{-eps |u - y|}; it is optimal under 0/1 loss (Ghosh et al. 2012).
@@ -61,11 +63,34 @@ def closed_form_mechanism(
     claimed_epsilon: float | None,
     parameters: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """The mechanism of probabilities `table` (n, m), unrepaired, at its true level.
+    """The mechanism of a table of probabilities, unrepaired, certified at the smallest scale of the metric that
+    holds.
 
-    The integers are certified for `scale` times the problem's metric, the smallest scale that holds;
-    `ratio` is that scale before rounding, so 1.525 means: not private at the claim, private at 1.525
-    of it.
+    Parameters
+    ----------
+    problem : DesignProblem
+        The metric, prior and loss.
+    table : (n, m) array
+        Probabilities P(y|u).
+    name : str
+        What made it.
+    claimed_epsilon : float or None
+        The nominal parameter, in nats per unit.
+    parameters : mapping
+        What the file keeps beside it.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism. Attribute `ratio` is the scale before rounding: 1.525 is not private at the claim, but at 1.525
+        of it.
+
+    Examples
+    --------
+    >>> problem = md.DesignProblem(md.Domain.nodes(2), md.Discrete(1.0), [0.5, 0.5], md.losses.ZeroOne())
+    >>> table = np.array([[0.75, 0.25], [0.25, 0.75]])
+    >>> round(md.baselines.from_table(problem, table, name="mine", claimed_epsilon=1.0).attrs["ratio"], 4)
+    1.0986
     """
     mass = round_to_integers(table, problem.edges)
     scale = certified_scale(problem, mass)
@@ -76,7 +101,23 @@ def closed_form_mechanism(
 
 @validated
 def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
-    """The best constant report: what any mechanism must beat."""
+    """The best constant report: what any mechanism must beat.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Prior and loss decide which report.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism; its ratio is 0.
+
+    Examples
+    --------
+    >>> md.baselines.constant(md.load_problem("line", cells=4)).attrs["ratio"]
+    0.0
+    """
     return closed_form_mechanism(problem, constant_table(problem), name="constant", claimed_epsilon=None)
 
 
@@ -89,9 +130,34 @@ def constant_table(problem: DesignProblem) -> NDArray[np.float64]:
 
 @validated
 def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    """Randomized response at `epsilon` nats (default: the smallest edge of the metric) over the secrets.
+    """Randomized response over the secrets: the own one with odds e^epsilon against any other.
 
-    Raises: UnsuitableError where reports are not the secrets.
+    Parameters
+    ----------
+    problem : DesignProblem
+        A problem whose reports are its secrets.
+    epsilon : float
+        Nats; by default the smallest edge of the metric.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism, certified at the smallest scale that holds.
+
+    Raises
+    ------
+    UnsuitableError
+        Where reports are not the secrets.
+
+    References
+    ----------
+    Alvim et al. 2018, section V; Kairouz, Oh & Viswanath 2014.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3), epsilon=1.0)
+    >>> round(float(md.probabilities(mechanism)[0, 0]), 6)
+    0.576117
     """
     if problem.reports is not problem.domain:
         raise UnsuitableError("randomized response needs reports = secrets", field="reports")
@@ -122,7 +188,26 @@ def shortest_edge(problem: DesignProblem, epsilon: float | None) -> float:
 
 @validated
 def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
-    """The exponential mechanism of the problem's metric; reports are reached through the secret they stand for."""
+    """The exponential mechanism of the problem's metric: P(y|u) falls off as e^(-d(u, y) / 2).
+
+    Reports are reached through the secret they stand for.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        The metric, and the reports.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism, certified at the smallest scale that holds.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.exponential(md.load_problem("discrete", secrets=3))
+    >>> round(mechanism.attrs["ratio"], 6)
+    0.5
+    """
     return closed_form_mechanism(
         problem,
         decaying_table(problem.distances[:, problem.anchors], 0.5),
@@ -139,9 +224,34 @@ def decaying_table(distances: NDArray[np.float64], rate: float) -> NDArray[np.fl
 
 @validated
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
-    """The geometric mechanism at `epsilon` nats per unit (default: the smallest level of the metric).
+    """The geometric mechanism on a grid: P(y|u) falls off as e^(-epsilon |u - y|).
 
-    border: "normalised" (any domain with coordinates) or "clamped" (square grids of one or two axes).
+    Parameters
+    ----------
+    problem : DesignProblem
+        The domain, metric, prior and loss.
+    epsilon : float
+        Nats per unit; by default the smallest level of the metric.
+    border : {"clamped", "normalised"}
+        "clamped" moves outside mass to the border (square grids of one or two axes); "normalised" divides rows by
+        their sums (any domain with coordinates), which breaks the claim.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism, certified at the smallest scale that holds.
+
+    References
+    ----------
+    Alvim et al. 2018, section IV-B; Ghosh, Roughgarden & Sundararajan 2012.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("line", cells=4)
+    >>> round(md.baselines.geometric(problem).attrs["ratio"], 6)
+    1.0
+    >>> md.baselines.geometric(problem, border="normalised").attrs["ratio"] > 1
+    True
     """
     level = level_or_default(problem, epsilon)
     table = bordered(border, normalised=normalised_table, clamped=clamped_table)(problem, level)

@@ -7,8 +7,9 @@ On a grid each cell takes the integral of the density over itself, and mass outs
 
 * clamped: it moves to the border. As post-processing of an eps-private mechanism this is eps-private for the Euclidean
   distance of cell centres.
-* normalised: each row over the domain is divided by its own sum, as paper 001 does (section IV-A). The sums differ
-  from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
+* normalised: each row over the domain is divided by its own sum, as Alvim et al. 2018 do (section IV-A). The sums
+  differ from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276
+  eps.
 * truncated: clamped, at the smaller eps' that a sampler of finite precision needs on a set of this diameter.
 
 Finite precision. A machine draws an angle that is a multiple of the angle precision d_theta, and a radius that is a
@@ -16,16 +17,17 @@ multiple of the radius precision d_r, with the probability that the law gives to
 [theta, theta + d_theta), and reports the nearest point of a grid of pitch u. What a grid point gathers then depends on
 where the true one is.
 
-Theorem 4.1 (paper 004). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is private for
-eps |x - x'| between all grid points x, x' at most r_max from the report, where
+Theorem 4.1 (Andrés et al. 2013). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is
+private for eps |x - x'| between all grid points x, x' at most r_max from the report, where
 
     eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) = eps' + (2 / u) artanh(2 e^{eps' u} / q)
 
 Some eps' > 0 reaches eps exactly where q > 2 / tanh(eps u / 2). The bound rises with eps', which bisection uses.
-Theorem 4.2 (paper 004). Reports moved to the nearest point of a set of diameter r_max keep eps between its points.
-Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
+Theorem 4.2 (Andrés et al. 2013). Reports moved to the nearest point of a set of diameter r_max keep eps between its
+points. Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
 The law of the noise itself is in closed_forms/radial_laplace.py.
-Source: paper 004, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of paper 000.
+Source: Andrés et al. 2013, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of
+Koufogiannis & Pappas 2016.
 """
 
 from __future__ import annotations
@@ -59,10 +61,36 @@ def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
 
 @validated
 def mechanism(problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped") -> xr.Dataset:
-    """The Laplace mechanism at `epsilon` nats per unit (default: the smallest level of the metric) on a square grid.
+    """The planar Laplace mechanism on a square grid of one or two axes.
 
-    border: "clamped" or "normalised", see the module docstring.
-    Raises: InputError for another border, and off square grids of one or two axes.
+    Parameters
+    ----------
+    problem : DesignProblem
+        The domain, metric, prior and loss.
+    epsilon : float
+        Nats per unit; by default the smallest level of the metric.
+    border : {"clamped", "normalised"}
+        "clamped" moves outside mass to the border; "normalised" divides rows by their sums, which breaks the claim.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism, certified at the smallest scale that holds.
+
+    Raises
+    ------
+    InputError
+        For another border, and off square grids of one or two axes.
+
+    References
+    ----------
+    Andrés et al. 2013, section 4.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("line", cells=4)
+    >>> md.baselines.planar_laplace(problem).attrs["ratio"] <= 1
+    False
     """
     level = level_or_default(problem, epsilon)
     table = bordered(border, normalised=laplace_normalised, clamped=laplace_clamped)(problem, level)
@@ -75,9 +103,9 @@ def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_pre
 
     eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max, so that
     a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest admissible cell is
-    private for `epsilon` by Theorem 4.2 of paper 004. The admissible cells are those of the domain: the table holds the
-    integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a masked cell on
-    to the nearest cell of the domain.
+    private for `epsilon` by Theorem 4.2 of Andrés et al. 2013. The admissible cells are those of the domain: the table
+    holds the integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a
+    masked cell on to the nearest cell of the domain.
     Certified is the table, in integers and for all pairs, at the multiple it shows, which is eps' / epsilon: drawn by
     `Sampler`, its reports need no theorem. The machine's own arithmetic is not certified.
     Parameters kept in the file: running_epsilon, angle_precision, r_max.

@@ -10,7 +10,7 @@ one disc of radius R, x = eps R, and planar Laplace noise leaves that much about
 over turns about the disc's centre keeps the metric and the masses inside and outside; the mean is at most g(R) e^{eps
 (R - r)} inside and at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. Near coasts and in towns it
 is more: no guarantee on a map.
-Source: paper 004, section 3 (l-privacy within r).
+Source: Andrés et al. 2013, section 3 (l-privacy within r).
 """
 
 from __future__ import annotations
@@ -23,16 +23,67 @@ from mechdesign.errors import InputError
 
 @validated
 def epsilon_within(radius: float, nats: float) -> float:
-    """Eps = l / r in nats per unit, for l = `nats` within r = `radius` units.
+    """The level eps = nats / radius, in nats per unit, at which odds within a radius change by at most e^nats.
 
-    Raises: InputError for numbers that are not positive and finite, and where their quotient is not.
+    Parameters
+    ----------
+    radius : float
+        In units.
+    nats : float
+        Within the radius.
+
+    Returns
+    -------
+    float
+        Nats per unit.
+
+    Raises
+    ------
+    InputError
+        For numbers that are not positive and finite, and where their quotient is not.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3.
+
+    Examples
+    --------
+    >>> md.utility.epsilon_within(200.0, 0.5)
+    0.0025
     """
     return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
 
 
 @validated
 def nats_within(radius: float, epsilon: float) -> float:
-    """The l = eps r in nats within `radius` units, eps in nats per unit. Raises: as `epsilon_within`."""
+    """The nats eps * radius by which odds within a radius change at most.
+
+    Parameters
+    ----------
+    radius : float
+        In units.
+    epsilon : float
+        Nats per unit.
+
+    Returns
+    -------
+    float
+        Nats.
+
+    Raises
+    ------
+    InputError
+        As `epsilon_within`.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3.
+
+    Examples
+    --------
+    >>> md.utility.nats_within(200.0, 0.0025)
+    0.5
+    """
     return check_epsilon(epsilon) * positive(radius, "radius")
 
 

@@ -6,7 +6,7 @@ whatever the report is, because a radius chosen from u and y would reveal more t
 
 `table_retrieval_radius` takes the table of any mechanism over places, secret by secret. There u is a place: on a grid
 the centre of a cell, up to h / sqrt 2 from whoever is in it, to be added to r_I for an area around the person.
-Source: paper 004, section 5 (areas of interest and of retrieval, accuracy as a function of both).
+Source: Andrés et al. 2013, section 5 (areas of interest and of retrieval, accuracy as a function of both).
 """
 
 from __future__ import annotations
@@ -29,9 +29,39 @@ Array = NDArray[np.float64]
 
 @validated
 def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
-    """r_I + (the c-quantile of the Laplace radius), in units, shape of confidence; inf at confidence 1.
+    """The radius around a report that contains the area of interest with a confidence, for planar Laplace noise.
 
-    Raises: InputError for a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
+    It is the radius of interest plus the quantile of the Laplace radius.
+
+    Parameters
+    ----------
+    interest_radius : float
+        In units.
+    confidence : float or array
+        In [0, 1].
+    epsilon : float
+        Nats per unit.
+    dimension : int
+        Axes.
+
+    Returns
+    -------
+    array
+        In units, shape of confidence; inf at confidence 1.
+
+    Raises
+    ------
+    InputError
+        For a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
+
+    References
+    ----------
+    Andrés et al. 2013, section 5.
+
+    Examples
+    --------
+    >>> round(float(md.utility.retrieval_radius(300.0, 0.95, 0.01)), 1)
+    774.4
     """
     near, share = check_radius(interest_radius, "interest_radius"), check_shares(confidence, "confidence")
     return near + radius_ppf(share, epsilon, dimension)
@@ -39,11 +69,44 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
 
 @validated
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
-    """For every secret the least r that contains its area of interest with probability `confidence`, (n,), in units.
+    """For every secret the least radius around the report that contains its area of interest with a confidence.
 
     The largest entry holds for all secrets: using that radius reveals nothing more.
-    Raises: InputError for a radius that is negative or infinite, or a confidence outside [0, 1]; UnsuitableError for
-        mechanisms whose reports are no places. Cost: O(n m log m), in memory O(n m).
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table whose reports are places.
+    interest_radius : float
+        In units.
+    confidence : float
+        In [0, 1].
+
+    Returns
+    -------
+    (n,) array
+        In units.
+
+    Raises
+    ------
+    InputError
+        For a radius that is negative or infinite, or a confidence outside [0, 1].
+    UnsuitableError
+        For mechanisms whose reports are no places.
+
+    Notes
+    -----
+    Cost: O(n m log m), in memory O(n m).
+
+    References
+    ----------
+    Andrés et al. 2013, section 5.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.constant(md.load_problem("line", cells=4))
+    >>> md.utility.table_retrieval_radius(mechanism, 0.5, 0.9).round(3)
+    array([0.5, 1.5, 2.5, 3.5])
     """
     near = check_radius(interest_radius, "interest_radius")
     return near + _quantiles(mechanism, Fraction(float(check_shares(confidence, "confidence"))))

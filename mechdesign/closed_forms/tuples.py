@@ -11,7 +11,7 @@ the plane, a centroid is reported at a mean distance of 2 / eps, each of n point
 
 Tuples are the nodes of a `Graph` with one edge for each two of them, of length d_inf: N = m^n tuples over m places, the
 first point varying slowest, with N^2 / 2 edges. That is for small domains: to prove these statements on examples.
-Source: paper 004, section 3.3. Related: `Budget` adds up the costs of independent reports without any table.
+Source: Andrés et al. 2013, section 3.3. Related: `Budget` adds up the costs of independent reports without any table.
 """
 
 from __future__ import annotations

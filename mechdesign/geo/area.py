@@ -51,10 +51,20 @@ _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Area(ReprMixin):
-    """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON.
+    """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON. The border belongs to it.
 
-    shape, a shapely geometry whose longitudes are counted from `middle` without a jump; middle, the longitude in the
-    middle of the area. The border belongs to it.
+    Attributes
+    ----------
+    shape : shapely geometry
+        Its longitudes are counted from `middle` without a jump.
+    middle : float
+        The longitude in the middle of the area, in degrees.
+
+    Examples
+    --------
+    >>> area = md.geo.Area.box(12.45, 41.85, 12.55, 41.95)
+    >>> area.grid(5000.0).size
+    6
     """
 
     shape: Any
@@ -91,6 +101,15 @@ class Area(ReprMixin):
         west, south, east, north = self.shape.bounds
         longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
+
+    def cell_for(self, cells: int) -> float:
+        """The side in m, to two digits, of square cells of which at most some `cells` cover the area."""
+        plane, shapely = self.plane(), import_optional("shapely", "geo")
+        parts = getattr(self.shape, "geoms", [self.shape])
+        rings = (np.asarray(part.exterior.coords) for part in parts)
+        square = sum(shapely.Polygon(plane.forward(unwrapped(ring[:, 0]), ring[:, 1])).area for ring in rings)
+        unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(square / cells))) - 1)
+        return float(f"{math.ceil(side / unit) * unit:.2g}")
 
     @validated
     def grid(
@@ -215,21 +234,59 @@ def area_problem(
 ) -> DesignProblem:
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
-    Parameters: epsilon, in nats per unit of geodesic distance (level / radius for `level` nats within `radius`), or a
-        level of two axes, per unit on the ground, that varies over the plane (`elastic_level`); density, the
-        prior is proportional to it, else uniform; levels and slope, for eps(u) = slope levels(u) + epsilon on the
-        ground; stencil, neighbours in the metric of a level that varies, else it is Euclidean over all pairs; loss,
-        its name; positions, whether the level holds for any position in a cell, and not for the centres alone; paths,
-        between positions: "straight", along straight lines, with the rectangle of the area as secrets where it is none
-        itself, or "inside", along paths inside the cells of the area; extend, whether density and levels go on beyond
-        their rasters as at the border.
     Beyond 1,600 secrets a level between positions that is one number is an eikonal metric: all pairs of rows, which
-    no report is drawn from alone, would take longer to check than the design.
-    The parameters of the problem keep epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
-    Raises: InputError for a domain without a plane, places outside a raster without `extend`, levels that are not
-        positive, a slope without levels, both levels and a level, a loss without a name, a density that is zero
-        everywhere.
-    Source: Andrés et al. 2013, section 3; levels that vary: Koufogiannis and Pappas 2016, section IV.
+    no report is drawn from alone, would take longer to check than the design. The parameters of the problem keep
+    epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
+
+    Parameters
+    ----------
+    domain : Domain
+        With a plane, as `Area.grid` makes it.
+    epsilon : float or PrivacyLevel
+        Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes, per unit on the
+        ground, that varies over the plane (`md.maps.elastic_level`).
+    density : Raster
+        The prior is proportional to it; uniform without.
+    levels : Raster
+        With `slope`: eps(u) = slope levels(u) + epsilon on the ground.
+    slope : float
+        Of the levels.
+    stencil : int
+        Neighbours in the metric of a level that varies; else it is Euclidean over all pairs.
+    loss : str
+        A name of `LOSSES`.
+    positions : bool
+        Whether the level holds for any position in a cell, and not for the centres alone.
+    paths : {"straight", "inside"}
+        Between positions: along straight lines, with the rectangle of the area as secrets where it is none itself, or
+        along paths inside the cells of the area.
+    extend : bool
+        Whether density and levels go on beyond their rasters as at the border.
+    name : str
+        Of the problem.
+    parameters : mapping
+        What files keep.
+
+    Returns
+    -------
+    DesignProblem
+        The problem.
+
+    Raises
+    ------
+    InputError
+        For a domain without a plane, places outside a raster without `extend`, levels that are not positive, a slope
+        without levels, both levels and a level, a loss without a name, a density that is zero everywhere.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3; levels that vary: Koufogiannis & Pappas 2016, section IV.
+
+    Examples
+    --------
+    >>> domain = md.geo.Area.box(12.45, 41.85, 12.55, 41.95).grid(5000.0)
+    >>> md.geo.area_problem(domain, epsilon=0.001).loss.name
+    'distance'
     """
     ground = 0.0 if isinstance(epsilon, PrivacyLevel) else check_epsilon(epsilon)
     if paths not in PATHS:
@@ -310,10 +367,34 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
 
 @validated
 def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
-    """The level on the plane of a domain, in nats per unit, that is private for `epsilon` times geodesic distances.
+    """The level on the plane of a domain that is private for epsilon times geodesic distances, rounded down.
 
-    epsilon / (1 + excess), rounded down; the excess within the places or, with `positions`, their cells. Raises:
-    InputError for a domain without a plane or a level not positive.
+    It is epsilon / (1 + excess), the excess within the places or, with `positions`, their cells.
+
+    Parameters
+    ----------
+    domain : Domain
+        With a plane.
+    epsilon : float
+        Nats per unit of geodesic distance.
+    positions : bool
+        Whether it holds for any position in a cell.
+
+    Returns
+    -------
+    float
+        Nats per unit on the plane.
+
+    Raises
+    ------
+    InputError
+        For a domain without a plane or a level not positive.
+
+    Examples
+    --------
+    >>> domain = md.geo.Area.box(12.45, 41.85, 12.55, 41.95).grid(5000.0)
+    >>> 0.000999 < md.geo.plane_level(domain, 0.001) < 0.001
+    True
     """
     if domain.plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")

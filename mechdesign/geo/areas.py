@@ -9,8 +9,8 @@
 
 A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
 its id. A place belongs to the area that its point lies in; on the border of two, to the first. A place in two areas is
-refused, by name; one in none too, unless `rest` names the area of what is left. So are two names that differ in case or
-spaces alone, and polygons that all have one name.
+refused, by name; places in none are an area of their own, `rest`. Two names that differ in case or spaces alone are
+refused, and polygons that all have one name and leave no place.
 
 Polygons and lines are read from GeoJSON (RFC 7946): longitude before latitude, in degrees of WGS 84.
 """
@@ -52,10 +52,19 @@ Feature = tuple[Any, Any, Any]  # geometry of shapely, properties, id
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Areas(ReprMixin):
-    """names of the K areas; label (n,), the number of the area that each place lies in.
+    """Named areas that part the places of a domain.
 
-    Invariants: from 1 to `MOST` areas, names printable, not empty and distinct, also without case and spaces; every
-    area has a place.
+    Attributes
+    ----------
+    names : tuple of str
+        Of the K areas, printable, not empty and distinct, also without case and spaces.
+    label : (n,) int array
+        The number of the area that each place lies in; every area has a place.
+
+    Examples
+    --------
+    >>> md.geo.Areas.blocks(md.Domain.grid((2, 2), 1.0), 2, 1).label
+    array([0, 0, 1, 1])
     """
 
     names: tuple[str, ...]
@@ -120,10 +129,34 @@ class Areas(ReprMixin):
 
 @validated
 def read_area(path: str | Path) -> Area:
-    """The union of all polygons of a GeoJSON file: Polygon, MultiPolygon, GeometryCollection, Feature(Collection).
+    """The union of all polygons of a GeoJSON file. Heights are left aside.
 
-    Heights are left aside. Raises: FileFormatError for a file that is missing, no GeoJSON, of another geometry or in
-    another coordinate system; InputError for polygons that are none (`area_of`), and where shapely is not installed.
+    Parameters
+    ----------
+    path : str or Path
+        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
+
+    Returns
+    -------
+    Area
+        The region.
+
+    Raises
+    ------
+    FileFormatError
+        For a file that is missing, no GeoJSON, of another geometry or in another coordinate system.
+    InputError
+        For polygons that are none, and where shapely is not installed.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> ring = [[12.45, 41.85], [12.55, 41.85], [12.55, 41.95], [12.45, 41.85]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "area.geojson"
+    ...     _ = path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    ...     round(md.geo.read_area(path).middle, 2)
+    12.5
     """
     polygons = [polygon for geometry, _, _ in _features(path, "area") for polygon in _polygons(geometry, path)]
     return area_of(polygons, source=path)
@@ -189,37 +222,65 @@ def read_areas(
     source: str | Path,
     domain: Domain,
     *,
-    rest: str | None = None,
+    rest: str = "elsewhere",
     name_field: str | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Areas:
-    """The areas that a file, or words such as 3x3, cut the places of a domain into; see the module docstring.
+    """The areas that a file, or words such as 3x3, cut the places of a domain into.
 
-    Parameters: rest, the name of the area of places that no polygon and no line of a CSV file names; name_field, the
-        property of polygons that names them; on_note, called with a sentence where polygons have no name, or several
-        have one name and are one area.
-    Raises: InputError for polygons that overlap or miss places, each named; for a domain without a plane where there
-        are polygons; FileFormatError for a file that is missing or of another format; what `read_raster` raises.
+    Parameters
+    ----------
+    source : str or Path
+        See the module docstring.
+    domain : Domain
+        The n places.
+    rest : str
+        The name of the area of places that no polygon and no line of a CSV file names.
+    name_field : str
+        The property of polygons that names them.
+    on_note : callable
+        Called with a sentence where places lie in no polygon and no line, where polygons have no name, and where
+        several have one name and are one area.
+
+    Returns
+    -------
+    Areas
+        Names and labels.
+
+    Raises
+    ------
+    InputError
+        For polygons that overlap, each named, or hold no place; for a domain without a plane where there are
+        polygons.
+    FileFormatError
+        For a file that is missing or of another format; what `md.read.raster` raises.
+
+    Examples
+    --------
+    >>> md.geo.read_areas("2x1", md.Domain.grid((2, 2), 1.0)).names
+    ('1-1', '2-1')
     """
     blocks = _BLOCKS.fullmatch(str(source))
     path = Path(source)
     suffix = path.suffix.lower()
-    if rest is not None and (blocks or suffix not in (*_POLYGONS, ".csv")):
-        raise InputError("is for polygons and lists of cells", field="rest", value=rest)
     if name_field is not None and (blocks or suffix not in _POLYGONS):
         raise InputError("is for polygons", field="name-field", value=name_field)
     if blocks:
         return Areas.blocks(domain, int(blocks[1]), int(blocks[2]))
     if suffix in _POLYGONS:
-        return _of_polygons(path, domain, rest, name_field, on_note or (lambda told: None))
+        return _of_polygons(path, domain, rest, name_field, on_note or _silent)
     if suffix == ".csv":
-        return _of_cells(path, domain, rest)
+        return _of_cells(path, domain, rest, on_note or _silent)
     raster = read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, labels=True)
     return Areas.of_labels(Query.from_raster(raster, domain).labels)
 
 
+def _silent(told: str) -> None:
+    """Nobody asked for notes."""
+
+
 def _of_polygons(
-    path: Path, domain: Domain, rest: str | None, name_field: str | None, on_note: Callable[[str], None]
+    path: Path, domain: Domain, rest: str, name_field: str | None, on_note: Callable[[str], None]
 ) -> Areas:
     plane = domain.plane
     if plane is None:
@@ -235,16 +296,6 @@ def _of_polygons(
     regions: dict[str, list[Area]] = {}
     for name, (geometry, _, _) in zip(_names(path, features, name_field, on_note), features, strict=True):
         regions.setdefault(name, []).append(area_of(_polygons(geometry, path), source=path))
-    if len(features) > len(regions) == 1 and rest is None:
-        raise InputError(
-            f"all {len(features)} polygons have one name, and the share of one area is 100 %",
-            field="areas",
-            value=next(iter(regions)),
-            remedy=f"name the property that tells them apart: --name-field NAME ({_properties(features)})",
-        )
-    several = [f"{len(parts)} polygons named {name}" for name, parts in regions.items() if len(parts) > 1]
-    if several:
-        on_note(f"{path.name}: {', '.join(several[:_SHOWN])} are one area{' each' * (len(several) > 1)}.")
     longitude, latitude = plane.backward(domain.points)
 
     def members(longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool) -> NDArray[np.bool_]:
@@ -253,14 +304,31 @@ def _of_polygons(
         return np.column_stack([np.logical_or.reduce(each) for each in columns])
 
     inside, touched = members(longitude, latitude, border=False), members(longitude, latitude, border=True)
-    turns = (np.abs(latitude) <= 180).all() and (np.abs(longitude) <= 90).all()
-    if not touched.any() and turns and members(latitude, longitude, border=True).any():
-        problem = "polygons lie elsewhere; longitude and latitude seem to be exchanged: write the longitude first"
+    if not touched.any():
+        problem, turns = "polygons hold no place of the map", (np.abs(latitude) <= 180).all()
+        if turns and (np.abs(longitude) <= 90).all() and members(latitude, longitude, border=True).any():
+            problem += "; longitude and latitude seem to be exchanged: write the longitude first"
         raise InputError(problem, field="areas", value=path)
-    return _assigned(list(regions), inside, touched, rest)
+    if len(features) > len(regions) == 1 and touched.all():
+        raise InputError(
+            f"all {len(features)} polygons have one name, and the share of one area is 100 %",
+            field="areas",
+            value=next(iter(regions)),
+            remedy=f"name the property that tells them apart, name_field=NAME ({_properties(features)})",
+        )
+    several = [f"{len(parts)} polygons named {name}" for name, parts in regions.items() if len(parts) > 1]
+    if several:
+        on_note(f"{path.name}: {', '.join(several[:_SHOWN])} are one area{' each' * (len(several) > 1)}.")
+    return _assigned(list(regions), inside, touched, rest, on_note)
 
 
-def _assigned(names: list[str], inside: NDArray[np.bool_], touched: NDArray[np.bool_], rest: str | None) -> Areas:
+def _assigned(
+    names: list[str],
+    inside: NDArray[np.bool_],
+    touched: NDArray[np.bool_],
+    rest: str,
+    on_note: Callable[[str], None],
+) -> Areas:
     """The areas of memberships (n, K): strictly inside, and inside or on the border."""
     twice = np.flatnonzero(inside.sum(axis=1) > 1)
     if len(twice):
@@ -268,13 +336,13 @@ def _assigned(names: list[str], inside: NDArray[np.bool_], touched: NDArray[np.b
         raise InputError("polygons overlap", field="areas", value=f"{' and '.join(both)} share {_listed(twice)}")
     label = np.where(inside.any(axis=1), inside.argmax(axis=1), touched.argmax(axis=1))
     missed = np.flatnonzero(~touched.any(axis=1))
-    if len(missed) and rest is None:
-        raise _missed(missed)
+    if len(missed):
+        on_note(_missed(missed, rest))
     label[missed] = len(names)
-    return Areas(names=(*names, *([str(rest)] if len(missed) else [])), label=label.astype(np.int64))
+    return Areas(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
 
 
-def _of_cells(path: Path, domain: Domain, rest: str | None) -> Areas:
+def _of_cells(path: Path, domain: Domain, rest: str, on_note: Callable[[str], None]) -> Areas:
     frame = read_frame(path, "areas", texts=("area",)).dropna(how="all")
     cell, area = number_column(frame, ("cell",), "areas"), frame[named_column(frame, ("area",), "areas")]
     shown = ["cell", "area"]
@@ -284,14 +352,13 @@ def _of_cells(path: Path, domain: Domain, rest: str | None) -> Areas:
     refuse_line(area.fillna("").str.strip().eq("").to_numpy(), frame, shown, "areas", "has no name")
     words = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
     missed = np.setdiff1d(np.arange(domain.size), cell)
-    if len(missed) and rest is None:
-        raise _missed(missed)
-    return Areas.of_words([words.get(place, str(rest)) for place in range(domain.size)])
+    if len(missed):
+        on_note(_missed(missed, rest))
+    return Areas.of_words([words.get(place, rest) for place in range(domain.size)])
 
 
-def _missed(places: NDArray[np.int64]) -> InputError:
-    problem = "places lie in no area; cover them, or name the area of what is left: --rest elsewhere"
-    return InputError(problem, field="areas", value=_listed(places))
+def _missed(places: NDArray[np.int64], rest: str) -> str:
+    return f"In no area, and so in one named {rest!r}: {_listed(places)}."
 
 
 def _listed(places: NDArray[np.int64]) -> str:
@@ -316,7 +383,7 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
         names.append(name if isinstance(name, str) or name is None else json.dumps(name))
     if None in names:
         on_note(
-            f"{path.name}: areas without a name are numbered; --name-field NAME names them ({_properties(features)})."
+            f"{path.name}: areas without a name are numbered; name_field=NAME names them ({_properties(features)})."
         )
     return [f"area {k + 1}" if name is None else name for k, name in enumerate(names)]
 

@@ -16,6 +16,7 @@ import typer
 from mechdesign.base.descriptions import real_number
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
+    BoxOption,
     DiscOption,
     EpsilonOption,
     FactorOption,
@@ -52,16 +53,16 @@ _COUNT_HELP = (
 )
 _RADII_HELP = "Of people: the smallest and the largest radius, as 500,5000; these, in metres, without."
 _POSITIONS_HELP = (
-    "Protect any two positions, or cells alone. Without: any, and cells only where any is not to be had, which is said."
+    "Protect any two positions, by their distance in a straight line or along paths inside a ragged area; or cells "
+    "alone. Without: any, and cells only where any is not to be had, which is said."
 )
-_PATHS_HELP = "Distance between any two positions: in a straight line, or along paths inside a ragged area."
 
 
 def area(
     cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
     area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
-    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
+    box: BoxOption = None,
     within: WithinOption = None,
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
@@ -75,8 +76,9 @@ def area(
     share: ShareOption = None,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
-    positions: Annotated[str | None, typer.Option("--positions", metavar="any|cells", help=_POSITIONS_HELP)] = None,
-    paths: Annotated[str, typer.Option("--paths", metavar="straight|inside", help=_PATHS_HELP)] = "straight",
+    positions: Annotated[
+        str | None, typer.Option("--positions", metavar="any|inside|cells", help=_POSITIONS_HELP)
+    ] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = math.inf,
     overwrite: OverwriteOption = False,
@@ -108,6 +110,8 @@ def area(
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     check_claim(positions, program)
+    paths = "inside" if positions == "inside" else "straight"
+    positions = "any" if positions == "inside" else positions
     of_people = levels_from is not None and levels_from.name.lower().endswith((".csv", ".csv.gz"))
     eps: float = 0.0
     claimed: dict[str, float] = {}
@@ -141,7 +145,7 @@ def area(
     limit = parse_limit(disc, share, census, domain)
     if census is not None and density is None:
         density = read_people(census, domain, water=left_out).density
-    name = "box" if area is None else area.stem
+    name = output.stem if area is None else area.stem
     setting: dict[str, Any] = {
         "density": density if prior is None else raster_on(domain, prior),
         "stencil": 16,  # of a level that varies: at most 2.8 % above straight lines

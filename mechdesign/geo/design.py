@@ -70,11 +70,13 @@ _WORDS = {
 
 
 def check_claim(claim: str | None, program: str) -> None:
-    """Raises: InputError for another word than any and cells, or another program than optimal beside any."""
-    if claim not in (None, "any", "cells"):
-        raise InputError("must be any, or cells", field="positions", value=claim)
-    if claim == "any" and program not in ("auto", "optimal"):
-        raise InputError(f"any is made by the optimal program alone, and not by {program}", field="positions")
+    """Raises: InputError for another word than any, inside and cells, or another program than optimal beside the first
+    two.
+    """
+    if claim not in (None, "any", "inside", "cells"):
+        raise InputError("must be any, inside or cells", field="positions", value=claim)
+    if claim in ("any", "inside") and program not in ("auto", "optimal"):
+        raise InputError(f"{claim} is made by the optimal program alone, and not by {program}", field="positions")
 
 
 def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> str | None:

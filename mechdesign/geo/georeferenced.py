@@ -33,13 +33,44 @@ _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 def raster_on(
     domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None, labels: bool = False
 ) -> Raster:
-    """The raster of a GeoTIFF, NetCDF or ESRI ASCII file as a function on the plane of a domain, in the domain's unit.
+    r"""The raster of a GeoTIFF, NetCDF or ESRI ASCII file as a function on the plane of a domain, in the domain's
+    unit.
 
-    Parameters: variable, of a NetCDF file of several; crs, what the file should have declared, as PROJ names it
-        ("EPSG:4326"); labels, whether the centres of the cells get the value of the nearest node, never one between
-        nodes. Of a GeoTIFF only the part around the domain is read.
-    Raises: InputError for a domain without a plane, NODATA, a file that does not reach half a pixel beyond every cell
-        centre of the domain, or a coordinate system that PROJ does not know; what `read_raster` raises.
+    Of a GeoTIFF only the part around the domain is read.
+
+    Parameters
+    ----------
+    domain : Domain
+        With a plane.
+    path : str or Path
+        The file.
+    variable : str
+        Of a NetCDF file of several.
+    crs : str
+        What the file should have declared, as PROJ names it ("EPSG:4326").
+    labels : bool
+        Whether the centres of the cells get the value of the nearest node, never one between nodes.
+
+    Returns
+    -------
+    Raster
+        On the plane.
+
+    Raises
+    ------
+    InputError
+        For a domain without a plane, NODATA, a file that does not reach half a pixel beyond every cell centre of the
+        domain, or a coordinate system that PROJ does not know; what `md.read.raster` raises.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> domain = md.geo.Area.box(12.45, 41.85, 12.55, 41.95).grid(5000.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "density.asc"
+    ...     _ = path.write_text("ncols 2\nnrows 2\nxllcorner 12\nyllcorner 41\ncellsize 1\n5 7\n5 7\n")
+    ...     md.geo.raster_on(domain, path, crs="EPSG:4326").unit
+    'm'
     """
     plane = domain.plane
     if plane is None:

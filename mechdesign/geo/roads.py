@@ -45,13 +45,39 @@ def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Streets(PerLength):
-    """d(u, u') = epsilon * (length of the shortest path from u to u' along streets), epsilon in nats per `unit`.
+    """The distance along streets: d(u, u') = epsilon times the length of the shortest path from u to u'.
 
-    tail, head (e,) place numbers, length (e,) in `unit`. Both directions of a street count the same: a metric is
-    symmetric, whatever the traffic signs say. Lengths are the streets' own: where the nodes stand, on a plane or
-    anywhere else, is no part of the claim. Where no street is shorter than the straight line between its ends,
-    d >= epsilon |u - u'|: less private than geo-indistinguishability at the same epsilon, in exchange for less loss.
-    Invariants: those of `Graph`. Source: d-privacy with the distance of a graph, Alvim et al. 2018, section III.
+    Both directions of a street count the same: a metric is symmetric, whatever the traffic signs say. Lengths are the
+    streets' own: where the nodes stand, on a plane or anywhere else, is no part of the claim. Where no street is
+    shorter than the straight line between its ends, d >= epsilon |u - u'|: less private than geo-indistinguishability
+    at the same epsilon, in exchange for less loss.
+
+    Parameters
+    ----------
+    epsilon : float
+        Nats per `unit`.
+    scale : float
+        Factor of every length; 1 by default.
+    unit : str
+        Unit of length.
+    tail, head : (e,) int arrays
+        Place numbers.
+    length : (e,) array
+        Length of each street in `unit`.
+
+    Notes
+    -----
+    Invariants: those of `md.Graph`.
+
+    References
+    ----------
+    Alvim et al. 2018, section III.
+
+    Examples
+    --------
+    >>> metric = md.geo.Streets(0.01, unit="m", tail=[0], head=[1], length=[100.0])
+    >>> metric.edges(md.Domain.points_at([[0.0, 0.0], [80.0, 0.0]], unit="m")).length.round(6)
+    array([1.])
     """
 
     tail: ArrayLike
@@ -87,11 +113,34 @@ class Streets(PerLength):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roads(ReprMixin):
-    """A connected network of n nodes and e streets.
+    r"""A connected network of n nodes and e streets.
 
-    ids (n,), the nodes as their table calls them; points (n, 2), x and y in m; degrees (n, 2), longitude and latitude,
-    where the table has them; tail < head (e,), node numbers, length (e,) in m; left_out, how many nodes lay outside
-    the part that was kept; plane, on which the points lie, where they were made from degrees.
+    Attributes
+    ----------
+    ids : (n,) str array
+        The nodes as their table calls them.
+    points : (n, 2) array
+        x and y in m.
+    degrees : (n, 2) array or None
+        Longitude and latitude, where the table has them.
+    tail, head : (e,) int arrays
+        Node numbers, tail < head.
+    length : (e,) array
+        In m.
+    left_out : int
+        How many nodes lay outside the part that was kept.
+    plane : Plane or None
+        On which the points lie, where they were made from degrees.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nodes, edges = pathlib.Path(folder) / "nodes.csv", pathlib.Path(folder) / "edges.csv"
+    ...     _ = nodes.write_text("id,x,y\na,0,0\nb,100,0\n"), edges.write_text("u,v,length\na,b,100\n")
+    ...     roads = md.geo.read_roads(nodes, edges)
+    >>> roads.length
+    array([100.])
     """
 
     ids: NDArray[np.str_]
@@ -124,16 +173,46 @@ class Roads(ReprMixin):
 def read_roads(
     nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
 ) -> Roads:
-    """Read a road network from CSV tables of its nodes and edges; see the module docstring for their columns.
+    r"""Read a road network from CSV tables of its nodes and edges; see the module docstring for their columns.
 
-    Parameters: unit of the coordinates x and y, m or degree; by default lon and lat are taken where there are no x and
-    y, and x and y in m otherwise, which lie on no plane of ours (unit degree takes lon and lat instead);
-    largest_component, keep the largest connected part and count the other nodes in `left_out`.
-    Raises: FileFormatError for a table that is missing or lacks a column; InputError for a node given twice, an edge to
-    an unknown node, a length or coordinate that is no finite number, a length that is not positive, parts without a
-    street between them; UnitError for coordinates that are not in the unit, such as degrees where m were asked for;
-    for degrees, InputError with the command to run where pyproj is not installed.
+    Parameters
+    ----------
+    nodes, edges : str or Path
+        The tables.
+    unit : {"m", "degree"}
+        Of the coordinates x and y. By default lon and lat are taken where there are no x and y, and x and y in m
+        otherwise, which lie on no plane of ours; "degree" takes lon and lat instead.
+    largest_component : bool
+        Keep the largest connected part and count the other nodes in `left_out`.
+
+    Returns
+    -------
+    Roads
+        The network.
+
+    Raises
+    ------
+    FileFormatError
+        For a table that is missing or lacks a column.
+    InputError
+        For a node given twice, an edge to an unknown node, a length or coordinate that is no finite number, a length
+        that is not positive, parts without a street between them; for degrees, with the command to run where pyproj
+        is not installed.
+    UnitError
+        For coordinates that are not in the unit, such as degrees where m were asked for.
+
+    Notes
+    -----
     Cost: memory of the two tables.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     nodes, edges = pathlib.Path(folder) / "nodes.csv", pathlib.Path(folder) / "edges.csv"
+    ...     _ = nodes.write_text("id,x,y\na,0,0\nb,100,0\n"), edges.write_text("u,v,length\na,b,100\n")
+    ...     md.geo.read_roads(nodes, edges).ids.tolist()
+    ['a', 'b']
     """
     table = read_frame(nodes, "nodes", texts=_IDS)
     ids = table[_filled(table, _IDS, "nodes")]

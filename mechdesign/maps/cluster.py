@@ -112,7 +112,7 @@ class _Block:
         self.future.release()
 
     def _failure(self, message: str, remedy: str) -> SolverError:
-        return SolverError(message, field="scheduler", value=self.rows, remedy=f"{remedy} with the same --work FOLDER")
+        return SolverError(message, field="scheduler", value=self.rows, remedy=f"{remedy} with the same work=FOLDER")
 
 
 def compute(work: Work, state: Any, start: int, stop: int, versions: dict[str, str]) -> Arrays:

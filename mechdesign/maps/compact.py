@@ -137,12 +137,49 @@ def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CompactMap(ReprMixin):
-    """cells (n1, n2), the secrets along either axis; frame, cells around them; cell and origin, sides and low corner
-    in `unit`; plane, where on Earth; stencil, 8 or 16; level_unit, nats per unit; level, potential and weight (R, C);
-    grain and step in 2^-48 nats; cap; bound (g, k); mechanism, the checksum of the design it was made from; problem
-    and program, its names.
+    """The numbers of a compact map: five bytes a cell, from which lengths, weights and every row follow.
 
-    Raises: VerificationError for numbers that the module docstring here or in compact_file.py rules out.
+    Attributes
+    ----------
+    cells : (n1, n2)
+        The secrets along either axis.
+    frame : int
+        Cells around them.
+    cell, origin : tuples of float
+        Sides of a cell and low corner, in `unit`.
+    plane : Plane
+        Where on Earth.
+    stencil : {8, 16}
+        Neighbours.
+    level_unit : float
+        Nats per unit.
+    level, potential, weight : (R, C) int arrays
+        Privacy level, log row sum and weight of every cell.
+    grain, step : int
+        In 2^-48 nats.
+    cap : int
+        Steps beyond which distances are not told apart.
+    bound : (g, k)
+        Of the row sums.
+    mechanism, problem, program : str
+        Checksum of the design it was made from, and its names.
+
+    Raises
+    ------
+    VerificationError
+        For numbers that this module or compact_file.py rules out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.maps.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> compact.cells
+    (4, 4)
     """
 
     cells: tuple[int, ...]

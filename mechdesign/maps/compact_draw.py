@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.maps.compact import LOOSEST, WEIGHTS, CompactMap, bounds
 from mechdesign.maps.integer_metric import Windows
@@ -133,9 +133,35 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MapSampler(ReprMixin, Drawing):
-    """Draws from one compact map, which is verified once, here; on_progress, called with where that stands.
+    """Draws from one compact map, which is verified once, here.
 
-    Raises: VerificationError for a map that `verify` does not certify. Cost: that of `verify`.
+    Parameters
+    ----------
+    compact : CompactMap
+        The map.
+    on_progress : callable
+        Called with where the verification stands.
+
+    Raises
+    ------
+    VerificationError
+        For a map that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.maps.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> md.maps.MapSampler(compact).sample([0, 15], rng=1).shape
+    (2, 1)
     """
 
     compact: CompactMap = field(kw_only=False)
@@ -153,18 +179,20 @@ class MapSampler(ReprMixin, Drawing):
         return self.compact.domain
 
     def sample(
-        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, seed: int | None = None
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for the cells of positions `at` (b, 2)
         or (2,) in the unit of the map, each with exactly its probability (maps/compact_draw.py).
 
         Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, mechanism and cost.
-            With `seed`, for simulations only, bits says so. Which places are looked at depends on the secret.
-        Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not whole.
+            With `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Which places are looked at
+            depends on the secret.
+        Raises: InputError for secrets that are not there, positions outside, a size that is not whole, or another
+            `rng`.
         Cost: 10 to 50 ms a secret, 1 microsecond a draw.
         """
         check_whole(size, "size")
-        asked, (bits, name) = self._asked(secrets, at), source(seed)
+        asked, (bits, name) = self._asked(secrets, at), source(rng)
         found = [self.places(secret, size, bits) for secret in asked.tolist()]
         drawn = self.compact.target[np.array(found)]
         coords: dict[str, object] = {"secret": asked}

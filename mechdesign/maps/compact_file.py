@@ -92,7 +92,35 @@ def save_compact(compact: CompactMap, path: str | Path, *, overwrite: bool = Fal
 
 
 def load_compact(path: str | Path) -> CompactMap:
-    """Read a file. Raises: FileFormatError where there is none, or one too large; else as `unpacked`."""
+    """Read the file of a compact map.
+
+    Parameters
+    ----------
+    path : str or Path
+        A .compact file.
+
+    Returns
+    -------
+    CompactMap
+        The map; `md.verify` proves its claim.
+
+    Raises
+    ------
+    FileFormatError
+        Where there is no file, or one too large, damaged or of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.maps.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> md.verify(compact).certified
+    True
+    """
     with (
         open_regular(path, field="file", remedy="give the path of a compact map") as stream,
         within_memory("file", path),

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
@@ -244,10 +244,22 @@ _MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredMechanism(Rows):
-    """A factored Dataset with the questions a table answers: rows, samples, exact integers.
+    """A factored Dataset with the questions that a table answers: rows, samples, exact integers.
 
-    The Dataset is copied, so that later changes do not reach it; what is drawn or returned exactly comes from rows that
-    were added up again here, and draws from a mechanism whose claim was proved here, once.
+    The Dataset is copied, so that later changes do not reach it. What is drawn or returned exactly comes from rows
+    that were added up again here, and draws from a mechanism that was verified here, once.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        A factored mechanism.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("line", cells=4)
+    >>> mechanism = md.maps.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+    >>> mechanism.table().sizes["report"]
+    4
     """
 
     dataset: xr.Dataset = field(kw_only=False)
@@ -322,17 +334,17 @@ class FactoredMechanism(Rows):
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
         return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
 
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        `seed` takes them from NumPy's generator instead, for simulations only: such reports can be predicted.
+        with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
         Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
         does not sum to its S(u).
         """
         numbers = self.checked(secrets)
         self.admission  # noqa: B018  proves the claim, once
-        bits, _ = source(seed)
+        bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)
         for own, distances in whole_rows(self.factors, numbers):

@@ -16,8 +16,9 @@ How (1) holds in doubles. The share of a cell that lies in a disc of radius R is
 discs, each off by less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is taken off. A cell counts in full when its
 farthest corner, rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and
 has to exceed k by twice that. (2) holds up to the rounding of one difference.
-Source: privacy that adapts to how crowded a place is, paper 000, section IV; K. Chatzikokolakis, C. Palamidessi and
-M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
+Source: privacy that adapts to how crowded a place is, Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C.
+Palamidessi and M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the
+statement is ours.
 """
 
 from __future__ import annotations
@@ -44,18 +45,40 @@ _AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:
-    """eps(v) = nats / r(v) at the nodes v: r(v), from `least` to `most`, holds so many people around v.
+    """The privacy level eps(v) = nats / r(v), where r(v), from `least` to `most`, holds so many people around v.
 
-    density, people per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each
-    node; least, most, in its unit; nats, of a way as long as r at the level of its start. `elastic_radii` has the
-    statement of r, its proof, and what is raised. Of the level as it is stored, rounding included:
+    Parameters
+    ----------
+    density : Raster
+        People per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each node.
+    people : float
+        How many people the disc holds.
+    nats : float
+        Of a way as long as r at the level of its start.
+    least, most : float
+        Least and largest radius, in the unit of the density.
 
-    At a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most. Anywhere,
-    with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps is a
-    weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
-    s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than
-    R - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no
-    more than e^nats.
+    Returns
+    -------
+    PrivacyLevel
+        In nats per unit.
+
+    Notes
+    -----
+    `elastic_radii` has the statement of r, its proof, and what is raised. Of the level as it is stored, rounding
+    included: at a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
+    Anywhere, with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps
+    is a weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
+    s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than R
+    - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no more
+    than e^nats.
+
+    Examples
+    --------
+    >>> density = md.Raster(x=np.arange(8.0), y=np.arange(8.0), values=np.full((8, 8), 10.0), unit="km")
+    >>> level = md.maps.elastic_level(density, people=50.0, nats=1.0, least=0.5, most=2.0)
+    >>> bool(0.5 <= level.smallest <= level.largest <= 2.0)
+    True
     """
     radii = elastic_radii(density, people=people, least=least, most=most)
     values = check_epsilon(nats, "nats") * ROUND_DOWN / radii

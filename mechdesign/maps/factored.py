@@ -32,6 +32,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import DesignError, InputError, SolverError, UnsuitableError
@@ -193,7 +194,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
     """The factored mechanism of a weight program, certified; see the module docstring.
 
     `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds" (all rounds done), "time" or "interrupt": a
-    first Ctrl-C ends the rounds, and what the last finished round weighed is certified; a second one ends the run.
+    first Ctrl-C ends the rounds, or the bound, and what the last finished round weighed is certified; a second one ends
+    the run.
     A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
     once; else the next call goes on with the rounds.
     Cost: a pass per round and one or two exact ones; a pass finds a window around every secret.
@@ -284,23 +286,27 @@ class _Search:
         if stored is not None:
             state = State(number=int(stored["number"]), weight=stored["weight"], potential=stored["potential"])
         weighed = state, np.ones(self.problem.domain.size)
-        try:
+
+        def run() -> str:
+            nonlocal state, weighed
             while True:
-                row_sum, update, kappa = self._weigh(state)
+                try:
+                    row_sum, update, kappa = self._weigh(state)
+                except OutOfTime:
+                    return "time"
                 weighed = state, row_sum
                 if kappa <= GOOD:
-                    return *weighed, "kappa"
+                    return "kappa"
                 if state.number + 1 >= self.run.rounds:
-                    return *weighed, "rounds"
+                    return "rounds"
                 if time.monotonic() > min(self.ends, self.run.started + self.run.time_limit):
-                    return *weighed, "time"
+                    return "time"
                 state = advance(state, np.log(row_sum), update, rounds=self.run.rounds)
                 self.folder.write(_STATE, {name: np.asarray(value) for name, value in vars(state).items()})
                 self.folder.retain(_STATE)
-        except OutOfTime:
-            return *weighed, "time"
-        except KeyboardInterrupt:
-            return *weighed, "interrupt"
+
+        stopped = interrupts.search(run, "interrupt")
+        return *weighed, stopped
 
     def _weigh(self, state: State) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """A round's pass: the row sums (n,), the update of the weights (k,), and kappa."""
@@ -349,10 +355,14 @@ class _Search:
         if stopped == "interrupt":
             return None, stopped
         deadline = self.run.started + _BOUND * self.run.time_limit
-        try:
-            bound = local_bound(self.problem, self.crew, deadline=deadline, report=self.report)
-        except KeyboardInterrupt:
-            return None, "interrupt"
+
+        def proved() -> tuple[ProvedBound | None, str]:
+            return local_bound(self.problem, self.crew, deadline=deadline, report=self.report), stopped
+
+        missed: tuple[ProvedBound | None, str] = None, "interrupt"
+        bound, ended = interrupts.search(proved, missed)
+        if ended == "interrupt":
+            return None, ended
         late = bound is None and deadline < math.inf
         return bound, "time" if late or time.monotonic() > deadline else stopped
 

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from threadpoolctl import ThreadpoolController
 
+from mechdesign.base import interrupts
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
@@ -231,32 +232,32 @@ class Search:
 
     def rounds(self) -> str:
         """Rounds of pricing and weighing; why they ended."""
+        return interrupts.search(self._rounds, "interrupt")
+
+    def _rounds(self) -> str:
         limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        try:
-            self.state, _ = settled(self.problem, self.crew, deadline=limit, report=self.report, last=_PASSES)
-            if not self.state.dual.any():
+        self.state, _ = settled(self.problem, self.crew, deadline=limit, report=self.report, last=_PASSES)
+        if not self.state.dual.any():
+            return "gap"
+        self.proof = self.state.dual
+        blocks, near = Blocks(self.places), np.inf
+        while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
+            if time.monotonic() > limit:
+                return "time"
+            grown, before = self._extend(), near
+            if self.matrix is None:
+                break
+            first = self._improve(blocks, limit)
+            self.number += 1
+            near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
+            size = {"variables": self.columns.size, "constraints": self.places.size}
+            bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
+            self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
+            if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
                 return "gap"
-            self.proof = self.state.dual
-            blocks, near = Blocks(self.places), np.inf
-            while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
-                if time.monotonic() > limit:
-                    return "time"
-                grown, before = self._extend(), near
-                if self.matrix is None:
-                    break
-                first = self._improve(blocks, limit)
-                self.number += 1
-                near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
-                size = {"variables": self.columns.size, "constraints": self.places.size}
-                bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
-                self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-                if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
-                    return "gap"
-                if not grown and near > _SLOW * before:
-                    break
-            return "rounds"
-        except KeyboardInterrupt:
-            return "interrupt"
+            if not grown and near > _SLOW * before:
+                break
+        return "rounds"
 
     def kept(self) -> tuple[Generators, Vector]:
         """The columns that matter, with their weights; the distance from every place where no round was finished."""
@@ -274,15 +275,15 @@ class Search:
         and which the certificate lowers more; None where it is interrupted.
         """
         told = counter(self.report, "bound, certificate", self.places.size)
-        best: ProvedBound | None = None
-        try:
+
+        def proved() -> ProvedBound:
             best = certify(self.crew, self.places, self.proof, told=told)
             if best.value < self.worth:
                 other = certify(self.crew, self.places, self.best, told=told)
                 best = max(best, other, key=lambda bound: bound.value)
-        except KeyboardInterrupt:
-            pass
-        return best
+            return best
+
+        return interrupts.search(proved, None)
 
     def _extend(self) -> bool:
         """Price all reports; rays that the pool lacks join it; whether there were any."""

@@ -331,7 +331,7 @@ def _explained(name: str, start: int, stop: int) -> Iterator[None]:
         raise
     except Exception as error:
         message, rows = f"a block failed ({type(error).__name__}: {error})", f"{name}, rows {start} to {stop - 1}"
-        remedy = "mend the cause and run it again: blocks finished in a --work FOLDER are kept"
+        remedy = "mend the cause and run it again: blocks finished in work=FOLDER are kept"
         raise SolverError(message, field="work", value=rows, remedy=remedy) from error
 
 

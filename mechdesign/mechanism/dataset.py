@@ -54,7 +54,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
-from mechdesign.errors import DesignError, VerificationError
+from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
@@ -65,6 +65,7 @@ KNOWN = "mechdesign file"  # in the encoding of a Dataset: the name of its conte
 NAMED = "sha256"  # the attribute that names the contents of a Dataset in memory
 COST = "one report; k reports cost k times the epsilon"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
+_SPARSE = 20  # times the places: more nodes are no grid's
 _STEP = 2.0**-40  # relative; a scale is raised by this, then twice this and so on, until the integers certify
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 TABLE = "mechdesign/mechanism/1"
@@ -456,7 +457,8 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     Returns
     -------
     xarray.DataArray
-        Dims (secret, report).
+        Dims (secret, report). Its `to_dataframe()` has a line for each; that of the whole Dataset crosses them with
+        the edges of the claim.
 
     Examples
     --------
@@ -465,6 +467,32 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     3.0
     """
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
+
+
+@validated
+def on_grid(values: xr.DataArray) -> xr.DataArray:
+    """The values over the axes of the grid, secret_y and secret_x (report_y and report_x) in the place of the numbers
+    of secrets (reports), NaN where the grid has no place: `md.on_grid(mechanism["prior"]).plot()` draws a map.
+
+    Raises: InputError for values without places on two axes or more, or whose places are no grid.
+
+    >>> import mechdesign as md
+    >>> mechanism = md.baselines.geometric(md.load_problem("flat", cells=3))
+    >>> md.on_grid(mechanism["prior"]).sizes
+    Frozen({'secret_y': 3, 'secret_x': 3})
+    """
+    parts = {str(dim): [f"{dim}_{a}" for a in reversed(AXES) if f"{dim}_{a}" in values.coords] for dim in values.dims}
+    parts = {dim: names for dim, names in parts.items() if len(names) > 1}
+    if not parts:
+        raise InputError("has no places on two axes", field="values", value=f"dims {values.dims}")
+    units = {name: values[name].attrs for names in parts.values() for name in names}
+    for dim, names in parts.items():
+        if math.prod(len(np.unique(values[name])) for name in names) > _SPARSE * values.sizes[dim]:
+            raise InputError("the places are no grid", field="values", value=f"{values.sizes[dim]} places")
+        values = values.set_index(dict[Any, Any]({dim: names})).unstack(dim)
+    for name, attrs in units.items():
+        values[name].attrs.update(attrs)
+    return values
 
 
 def stored_edges(mechanism: xr.Dataset) -> Edges:

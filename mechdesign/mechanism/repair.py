@@ -103,14 +103,41 @@ def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
 def repair(
     table: Table, edges: Edges, cost: Table, kernel: Table | None = None, *, overwrite: bool = False
 ) -> NDArray[np.uint64]:
-    """A certified integer table close to `table`.
+    """A certified integer table close to a table of probabilities.
 
-    Parameters: table (n, m), finite, any rows; edges of the claim; cost (n, m) = prior times loss, which decides where
-    slack goes; kernel (n, k), columns private for the same edges and usable as reports 0..k-1, or None; overwrite, use
-    the table as working space and try nothing but the plain repair, for large tables.
-    Returns: mass (n, m) uint64, entries >= 1, rows summing to exactly 2^62, no violated edge.
-    Raises: InputError for non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
+    Parameters
+    ----------
+    table : (n, m) array
+        Finite, any rows.
+    edges : Edges
+        The claim.
+    cost : (n, m) array
+        Prior times loss, which decides where slack goes.
+    kernel : (n, k) array
+        Columns private for the same edges and usable as reports 0..k-1, or None.
+    overwrite : bool
+        Use the table as working space and try nothing but the plain repair, for large tables.
+
+    Returns
+    -------
+    (n, m) uint64 array
+        Entries >= 1, rows that sum to exactly 2^62, no violated edge.
+
+    Raises
+    ------
+    InputError
+        For non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
+
+    Notes
+    -----
     Cost: O(sweeps e m), up to four certificates. Memory: with overwrite one more table, else about six.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("discrete", secrets=3)
+    >>> mass = md.extend.repair(np.eye(3), problem.edges, problem.weighted_loss)
+    >>> [int(total) for total in mass.astype(object).sum(axis=1)] == [2**62] * 3
+    True
     """
     largest = float(table.max())
     if not (np.isfinite(largest) and np.isfinite(table.min())):

@@ -16,7 +16,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
 from mechdesign.mechanism.dataset import stored_points
@@ -67,11 +67,11 @@ class Rows(ReprMixin, ABC):
         """The exact masses of one row over the reports, and their sum."""
 
     @abstractmethod
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability.
 
-        Bits come from the operating system; `seed` takes them from NumPy's generator, for simulations only: such
-        reports can be predicted.
+        Bits come from the operating system; with `rng`, a seed or a generator of NumPy, from there, for simulations
+        only: such reports can be predicted.
         """
 
     @abstractmethod
@@ -115,8 +115,8 @@ class TableMechanism(Rows):
         (row,) = self.checked([secret])
         return self.mass[row].tolist(), ROW_SUM
 
-    def sample(self, secrets: ArrayLike, size: int, *, seed: int | None = None) -> NDArray[np.int64]:
-        cells, (bits, _) = self.checked(secrets), source(seed)
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
+        cells, (bits, _) = self.checked(secrets), source(rng)
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)
         rows = max(1, _TABLE_BYTES // (8 * self.reports))

@@ -17,7 +17,7 @@ from mechdesign.base.arguments import validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import Table
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.dataset import COST, TABLE, PositionClaim, refused
@@ -62,7 +62,7 @@ class Sampler(ReprMixin):
     Examples
     --------
     >>> sampler = md.Sampler(md.baselines.exponential(md.load_problem("discrete", secrets=3)))
-    >>> sampler.sample([0, 2], size=5, seed=1).shape
+    >>> sampler.sample([0, 2], size=5, rng=1).shape
     (2, 5)
     """
 
@@ -79,19 +79,21 @@ class Sampler(ReprMixin):
         return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.admission.claim}
 
     def sample(
-        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, seed: int | None = None
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
         P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
 
         With a claim about positions these, and the centres of secrets, draw a row by the spline
-        (positions/spline.py) anew for every report; without one a position stands for its cell (`place_at`).
+        (positions/spline.py) anew for every report; without one a position stands for its cell (`place_at`); on a grid
+        of one axis, as of incomes, one beyond it for the last cell.
         Returns: report numbers with the coordinates of secrets (or positions) and reports, and `accuracy`, the radius
             about a report that holds the true position with 95 % under the prior, in the unit of the map (accuracy.py;
             not of factored mechanisms); attributes bits, claim and cost.
-            With `seed`, for simulations only, bits is "simulation, seed 7 (predictable)".
-        Raises: InputError for secrets that are not there, positions outside, or a size or seed that is not a whole
-            number; SizeError where the draws would not fit in memory.
+            With `rng`, a seed or a generator of NumPy, for simulations only, bits is "simulation, seed 7
+            (predictable)".
+        Raises: InputError for secrets that are not there, positions outside, or a size that is not a whole number,
+            another `rng`; SizeError where the draws would not fit in memory.
         Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw (200 where every draw
             names its own secret), of which 25 for the bits of the operating system. Memory: at most 16 bytes for every
             report of a distinct secret, in blocks of 64 MB of 8; 16 bytes a draw, on two axes 32.
@@ -101,14 +103,14 @@ class Sampler(ReprMixin):
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
-        _, name = source(seed)
+        _, name = source(rng)
         if points is None:
-            drawn = self.rows.sample(cells, int(size), seed=seed)
+            drawn = self.rows.sample(cells, int(size), rng=rng)
         else:
-            bits, _ = source(None if seed is None else seed + _OTHER_STREAM)
+            bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
             steps = self._placed.drawn_steps(np.repeat(points, size, axis=0), bits)
             rows = self._placed.around[np.repeat(cells, size), steps]
-            drawn = self.rows.sample(rows, 1, seed=seed).reshape(len(cells), int(size))
+            drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
         placed = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
             positions = positions_given(self.admission.domain, at).T
@@ -169,6 +171,10 @@ class Sampler(ReprMixin):
             raise InputError("is one position", field="at", value=f"{len(positions)} positions", remedy="use sample")
         if drawn:
             return self._placed.snapped(domain, positions)
+        if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():
+            assert domain.origin is not None and domain.cell is not None and domain.shape is not None
+            low = domain.origin[0]  # numbers beyond a scale count for its last cell: no two get further apart
+            positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
         return np.array([place_at(domain, each) for each in positions.tolist()]), None
 
     def released(self, place: int, **attributes: str) -> xr.DataArray:
@@ -200,7 +206,7 @@ def sample(
     size: int = 1,
     *,
     at: ArrayLike | None = None,
-    seed: int | None = None,
+    rng: Rng = None,
 ) -> xr.DataArray:
     """Reports of secrets: `Sampler.sample`, the mechanism verified first. Keep a `Sampler` to verify it once.
 
@@ -214,7 +220,7 @@ def sample(
         Reports for each.
     at : (k,) or (b, k) array
         Positions instead of secrets, in the unit of the domain.
-    seed : int
+    rng : int or numpy.random.Generator
         For simulations alone: whoever knows it knows the reports. By default the operating system's randomness.
 
     Returns
@@ -232,7 +238,7 @@ def sample(
     Examples
     --------
     >>> mechanism = md.baselines.constant(md.load_problem("line", cells=4))
-    >>> md.sample(mechanism, [0, 3], seed=1).shape
+    >>> md.sample(mechanism, [0, 3], rng=1).shape
     (2, 1)
     """
-    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, seed=seed)
+    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, rng=rng)

@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import h5netcdf
 import h5py
 import numpy as np
 import xarray as xr
@@ -71,7 +72,10 @@ _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8"
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
-    """Write a Dataset, its texts as the module says."""
+    """Write a Dataset, its texts as the module says. Memory: the bytes of the file.
+
+    The library writes to memory: where a disk is full it would go on with the half of a file, and end the process.
+    """
     written = dataset.copy()
     for name, variable in dataset.variables.items():
         written.variables[name].attrs = {key: _fixed(value) for key, value in variable.attrs.items()}
@@ -80,7 +84,10 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     for key, text in long.items():
         written[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
     encoding = {str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": 1} for n in written.variables}
-    written.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+    content = io.BytesIO()
+    with h5netcdf.File(content, "w") as file:
+        written.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
+    path.write_bytes(content.getbuffer())
 
 
 def _fixed(value: Any) -> Any:
@@ -306,7 +313,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
         remedy = "use another name or folder"
         raise InputError(f"cannot be written to ({reason})", field="output", value=shown, remedy=remedy) from error
     if stands and not overwrite:
-        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     return target
 
 
@@ -489,9 +496,8 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
         except MechdesignError:
             raise
         except Exception as error:
-            raise VerificationError(
-                f"the file is damaged ({type(error).__name__})", field="file", value=path
-            ) from error
+            message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
+            raise VerificationError(message, field="file", value=path, remedy=remedy) from error
     mechanism = seal(read)
     check(mechanism, *schemas, what=what)
     mechanism.encoding[KNOWN] = (mechanism.attrs[NAMED], digest)

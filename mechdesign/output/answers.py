@@ -17,9 +17,21 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.figures import percent
+from mechdesign.base.optional import import_optional
 from mechdesign.closed_forms.loss import loss_matrix
 from mechdesign.mechanism.sampler import rows_of
-from mechdesign.output.canvas import BLUE, OKABE_ITO, ROWS, SKY, Ground, axis_label, ground_of, new_figure, plain
+from mechdesign.output.canvas import (
+    BLUE,
+    OKABE_ITO,
+    ROWS,
+    SKY,
+    Ground,
+    axis_label,
+    ground_of,
+    new_figure,
+    place_words,
+    plain,
+)
 from mechdesign.output.panels import (
     FLOOR,
     Array,
@@ -69,12 +81,14 @@ def answers_figure(
 
 
 def _maps(mechanism: xr.Dataset, ground: Ground, table: Array, chosen: list[int] | None) -> list[Panel]:
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-
+    colours = import_optional("matplotlib.colors", "plot")
     count, points = table.shape[1], rows_of(mechanism).report_points
     style: dict[str, Any] = {}
     if count <= len(OKABE_ITO):
-        style = {"cmap": ListedColormap(OKABE_ITO[:count]), "norm": BoundaryNorm(np.arange(-0.5, count), count)}
+        style = {
+            "cmap": colours.ListedColormap(OKABE_ITO[:count]),
+            "norm": colours.BoundaryNorm(np.arange(-0.5, count), count),
+        }
     likeliest = partial(
         draw_map,
         ground=ground,
@@ -89,7 +103,7 @@ def _maps(mechanism: xr.Dataset, ground: Ground, table: Array, chosen: list[int]
         return [*panels, *(partial(_draw_bars, domain=ground.domain, row=table[u], u=u) for u in chosen)]
     reported = mechanism["prior"].values @ table
     for y in np.argsort(-reported, kind="stable")[:_MAPPED].tolist():
-        title = f"P(answer {y} | u) at every place u,\n{probability(float(reported[y]))} of all answers"
+        title = f"probability of answer {y} by place,\n{probability(float(reported[y]))} of all answers"
         marks = points[[y]] if points.shape[1] == 2 else None
         answered = partial(draw_map, ground=ground, values=table[:, y], title=title, label="probability")
         panels.append(partial(answered, marks=marks, vmin=0.0, vmax=1.0))
@@ -98,9 +112,8 @@ def _maps(mechanism: xr.Dataset, ground: Ground, table: Array, chosen: list[int]
 
 def _draw_bars(axes: Axes, *, domain: Domain, row: Array, u: int) -> None:
     axes.bar(np.arange(len(row)), row, color=BLUE)
-    x, y = domain.points[u]
-    axes.set_title(f"P(y|u) at u = secret {u}\nat {x:.4g}, {y:.4g}", loc="left", fontsize=9)
-    axes.set_xlabel("answer y")
+    axes.set_title(f"answers of somebody at {place_words(domain, u)}", loc="left", fontsize=9)
+    axes.set_xlabel("answer")
     axes.set_ylabel("probability")
     axes.set_ylim(0.0, 1.0)
     tidy(axes)
@@ -115,22 +128,21 @@ def _released(mechanism: xr.Dataset, domain: Domain, table: Array, chosen: list[
     ordered = points.shape[1] == 1 and bool((np.diff(points[:, 0]) > 0).all())
     value = points[:, 0] if ordered else np.arange(table.shape[1], dtype=float)
     unit = plain(mechanism["report_x"].attrs.get("units", "1")) if ordered else "1"
-    label = "report y" if unit == "1" else f"report y ({unit})"
+    label = "released number" if unit == "1" else f"released number ({unit})"
     top = float(table.max())
     norm = LogNorm(vmin=FLOOR * top, vmax=top)
     drawn = above.pcolormesh(at, value, table.T, cmap=ROWS, norm=norm, shading="nearest", rasterized=True)
-    figure.colorbar(drawn, ax=above, label="P(y|u)", extend="min")
+    figure.colorbar(drawn, ax=above, label="probability", extend="min")
     cheapest = value[np.argmin(losses, axis=1)]
     above.step(at, cheapest, where="mid", color=SKY, linewidth=1.6, label="answer with the least loss")
-    above.set_xlabel(axis_label("secret u", domain.unit))
+    above.set_xlabel(axis_label("true number", domain.unit))
     if at.max() >= _PLAIN:
         above.xaxis.set_major_formatter("{x:,.0f}")
     above.set_ylabel(label)
     costliest = int(np.argmax((table * losses).sum(axis=1)))
     usual = {domain.size // 4: "", costliest: ", where the loss is largest", 3 * domain.size // 4: ""}
     words = usual if chosen is None else dict.fromkeys(chosen, "")
-    unit = "" if domain.unit == "1" else f" {domain.unit}"
-    names = [f"P(y|u) at u = secret {u}, {at[u]:.6g}{unit}{word}" for u, word in words.items()]
+    names = [f"released at {place_words(domain, u)}{word}" for u, word in words.items()]
     draw_rows(below, value, table[list(words)], names)
     below.set_ylim(FLOOR * top, 2 * top)
     below.set_xlabel(label)

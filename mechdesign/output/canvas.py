@@ -164,6 +164,16 @@ def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float
     return near
 
 
+def place_words(domain: Domain, place: int) -> str:
+    """Where a place is: degrees east and north on Earth, else its coordinates with their unit."""
+    if domain.plane is not None:
+        digits = domain.plane.decimals(domain.spacing)
+        east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
+        return f"{east:.{digits}f}, {north:.{digits}f}"
+    unit = "" if domain.unit == "1" else f" {domain.unit}"
+    return ", ".join(f"{x:.4g}" for x in domain.points[place]) + unit
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
     """The cells of a grid, or the nodes of a network of streets, that values are drawn on; over, lines (k, 2) above."""
@@ -248,22 +258,30 @@ def furnish(axes: Axes, ground: Ground, title: str) -> None:
 
 
 def _in_degrees(axes: Axes, ground: Ground) -> None:
-    """Ticks in degrees: longitudes along the middle of the map, latitudes up the middle."""
+    """Ticks at round degrees: longitudes along the middle of the map, latitudes up the middle."""
     plane, (left, right, bottom, top) = ground.domain.plane, ground.extent
     assert plane is not None
-    digits = plane.decimals(ground.domain.spacing)
-
-    def east(x: float, _: object) -> str:
-        return f"{plane.backward(np.array([[x, (bottom + top) / 2]]))[0][0]:.{digits}f}"
-
-    def north(y: float, _: object) -> str:
-        return f"{plane.backward(np.array([[(left + right) / 2, y]]))[1][0]:.{digits}f}"
-
-    axes.locator_params(nbins=4)
-    axes.xaxis.set_major_formatter(east)
-    axes.yaxis.set_major_formatter(north)
+    middle = np.array([[left, (bottom + top) / 2], [right, (bottom + top) / 2]])
+    longitude, latitude = plane.backward(middle)
+    east = _round_degrees(longitude[0], longitude[1] + 360 * (longitude[1] < longitude[0]))
+    at = plane.forward(east, np.full(len(east), latitude.mean()))[:, 0]
+    axes.set_xticks(at, labels=_degree_labels((east + 180) % 360 - 180))
+    longitude, latitude = plane.backward(np.array([[(left + right) / 2, bottom], [(left + right) / 2, top]]))
+    north = _round_degrees(*latitude)
+    axes.set_yticks(plane.forward(np.full(len(north), longitude[0]), north)[:, 1], labels=_degree_labels(north))
     axes.set_xlabel("longitude (degrees)")
     axes.set_ylabel("latitude (degrees)")
+
+
+def _round_degrees(low: float, high: float) -> NDArray[np.float64]:
+    """Multiples of 1, 2 or 5 times a power of ten between two numbers of degrees, at least two."""
+    step = bar_length(high - low)
+    return np.asarray(np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step, np.float64)
+
+
+def _degree_labels(degrees: NDArray[np.float64]) -> list[str]:
+    digits = max(-math.floor(math.log10(float(np.diff(degrees).max(initial=1e-9)) * (1 + 1e-9))), 0)
+    return [f"{value:.{digits}f}" for value in degrees]
 
 
 def bar_length(width: float) -> float:

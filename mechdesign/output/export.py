@@ -4,25 +4,22 @@ Every format has the same `Content`: the comments (claim, units, losses, the che
 the coordinates, the edges of the claim, and the masses row by row. From these a reader can check the claim without this
 package. A text ends in a line with the SHA-256 of every byte before that line, so that damage shows.
 
-CSV: one line per (secret, report) for any reader of plain tables; all else stands in comments.
+CSV: a plain table, one line per (secret, report); all else stands beside it in FILE.csv-metadata.json, the JSON below
+without points and masses, with the checksum of the table.
 
-    # mechdesign mechanism table; probability = mass / 2^62
-    # unit: km
-    # claim: {"metric": ...}          and so on: NAME: JSON VALUE
-    secret,secret_x,report,report_x,mass
-    0,0.5,0,0.5,2305843009213693952   all reports of secret 0, then of the next
-    # edge: [0, 1, "0x1.8p-1"]        tail, head, length in nats, exact; one line per edge of the claim
-    # patch: [0, 0, ..., "0x1.8p-1"]  where any position is drawn, for every cell: nine rows, four levels
-    # content_sha256: "..."           of every byte before this line
+    secret,secret_x,report,report_x,probability,mass
+    0,0.5,0,0.5,0.5,2305843009213693952   all reports of secret 0, then of the next
 
-Readers that drop lines starting with # see the table. A factored mechanism has a column row_sum after mass, and
-probability = mass / row_sum. Every report of a row is there, so that sums can be checked.
+probability is mass / 2^62 as the nearest double, for whoever reads the table; the claim is of the masses. A factored
+mechanism has a column row_sum after mass, and probability = mass / row_sum. Every report of a row is there, so that
+sums can be checked.
 
 JSON: a table for programs that sample with integers, JavaScript included. One object with these names.
 
 | name | value |
 |---|---|
 | format | "mechdesign/table/1" |
+| table, table_sha256 | of a CSV table: its name and its checksum |
 | unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator, and of caps where \
 posteriors of discs are limited: radius, centres, people, and share or factor as two whole numbers |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
@@ -36,8 +33,8 @@ a client that asked for its own would tell where it is.
 
 Parquet: the columns of the CSV, masses as uint64, for readers of large tables. The extra `parquet` brings pyarrow.
 
-Columns: secret and report (int32), their coordinates (float64), mass (uint64); probability = mass / 2^62. The metadata
-of the schema holds the comments of the CSV by name, in JSON but for texts, and `edge` as a JSON list of [tail, head,
+Columns: those of the CSV: secret and report (int32), coordinates and probability (float64), mass (uint64). The metadata
+of the schema holds the comments by name, in JSON but for texts, and `edge` as a JSON list of [tail, head,
 length in nats as an exact hexadecimal float]. Pages carry the format's own checksums.
 """
 
@@ -46,7 +43,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,9 +59,10 @@ from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Table
-from mechdesign.base.spreadsheets import escaped
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy, rounded_up
+from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import known_checksum, stored_points
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
@@ -204,39 +202,43 @@ def as_json(value: object) -> str:
 
 
 def write_csv(content: Content, path: Path) -> None:
-    """Write the table, its comments and its edges. Cost: 0.7 microseconds per mass."""
+    """Write the table alone. Cost: 1 microsecond per mass."""
     secret = [f"secret_{axis}" for axis in content.axes(content.secrets)]
     report = [f"report_{axis}" for axis in content.axes(content.reports)]
     sums = ["row_sum"] if content.stored.factored else []
-    with _sealed_text(path, '# content_sha256: "', '"') as stream:
-        stream.write(f"# mechdesign mechanism table; probability = mass / {'row_sum' if sums else '2^62'}\n")
-        stream.write(f"# unit: {content.stored.domain.unit}\n")
-        for name, value in content.comments.items():
-            text = as_json(value)
-            stream.write(f"# {name}: {escaped(text) if isinstance(value, str) else text}\n")
+    with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["secret", *secret, "report", *report, "mass", *sums])
+        writer.writerow(["secret", *secret, "report", *report, "probability", "mass", *sums])
         for u, masses, total in content.masses():
-            start, end = [u, *content.secrets[u]], [] if total is None else [total]
-            writer.writerows([*start, y, *content.reports[y], mass, *end] for y, mass in enumerate(masses))
-        for edge in content.edges:
-            stream.write(f"# edge: {as_json(edge)}\n")
-        for patch in content.patches:
-            stream.write(f"# patch: {as_json(patch)}\n")
+            start, whole, end = [u, *content.secrets[u]], total or ROW_SUM, [] if total is None else [total]
+            writer.writerows([*start, y, *content.reports[y], m / whole, m, *end] for y, m in enumerate(masses))
+
+
+def write_beside(content: Content, path: Path, table: Path) -> None:
+    """Write what is said of a CSV table, which is there already."""
+    _write_object(content, path, {"table": table.name, "table_sha256": file_sha256(table)}, {})
 
 
 def write_json(content: Content, path: Path) -> None:
     """Write one JSON object, at most 20 bytes per mass."""
+    lists = {
+        "secret_points": map(as_json, content.secrets),
+        "report_points": map(as_json, content.reports),
+        "mass": (f'"{" ".join(map(str, masses))}"' for _, masses, _ in content.masses()),
+    }
+    _write_object(content, path, {}, lists)
+
+
+def _write_object(content: Content, path: Path, more: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
+    """The comments and `more` by name, a line each; edges, patches and lists of JSON texts, a line an entry."""
     with _sealed_text(path, '"content_sha256": "', '"}') as stream:
         stream.write(f'{{"format": "{FORMAT}",\n')
-        for name, value in {"unit": content.stored.domain.unit, **content.comments}.items():
+        for name, value in {**more, "unit": content.stored.domain.unit, **content.comments}.items():
             stream.write(f"{as_json(name)}: {as_json(value)},\n")
         for name, lines in {
-            "secret_points": map(as_json, content.secrets),
-            "report_points": map(as_json, content.reports),
             "edge": map(as_json, content.edges),
             **({"patch": map(as_json, content.patches)} if content.patches else {}),
-            "mass": (f'"{" ".join(map(str, masses))}"' for _, masses, _ in content.masses()),
+            **lists,
         }.items():
             stream.write(f"{as_json(name)}: [")
             for k, line in enumerate(lines):
@@ -253,11 +255,12 @@ def write_parquet(content: Content, path: Path) -> None:
     axes = len(content.secrets[0]) + len(content.reports[0])
     require_memory(n, m, tables=4 + 2 * axes, what="a Parquet table")
     own, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
-    columns = {}
+    columns: dict[str, NDArray[Any]] = {}
     for dim, index, points in (("secret", own, content.secrets), ("report", report, content.reports)):
         columns[dim] = index
         columns |= {f"{dim}_{a}": np.array(points)[index, k] for k, a in enumerate(content.axes(points))}
-    columns["mass"] = content.stored.mechanism["mass"].values[content.rows].ravel()
+    masses = content.stored.mechanism["mass"].values[content.rows].ravel()
+    columns |= {"probability": masses / float(ROW_SUM), "mass": masses}
     comments = {"unit": content.stored.domain.unit, "probability": "mass / 2^62", "edge": as_json(content.edges)}
     comments |= {name: value if isinstance(value, str) else as_json(value) for name, value in content.comments.items()}
     table = pa.table(columns).replace_schema_metadata(comments)
@@ -266,14 +269,33 @@ def write_parquet(content: Content, path: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a kind of file is written.
+    """How a kind of file is written: a row of `FORMATS`.
 
-    write, given what to write and where; whole, in its place, given a mechanism, where, and a callback of progress, for
-    kinds that contain all of it; factored, whether it has room for rows with sums of their own; partial, whether it may
-    contain some rows only; verified, whether verify_table.py reads it; require, which raises where an extra is missing.
+    Attributes
+    ----------
+    write : callable
+        write(content, path).
+    beside : callable
+        beside(content, path, table), for a file beside the table.
+    whole : callable
+        In its place, whole(mechanism, path, on_progress), for kinds that contain all of it.
+    factored : bool
+        Whether it has room for rows with sums of their own.
+    partial : bool
+        Whether it may contain some rows only.
+    verified : bool
+        Whether verify_table.py reads it.
+    require : callable
+        Raises where an extra is missing.
+
+    Examples
+    --------
+    >>> md.extend.FORMATS[".csv"].verified
+    True
     """
 
     write: Callable[[Content, Path], None] | None = None
+    beside: Callable[[Content, Path, Path], None] | None = None
     whole: Callable[[xr.Dataset, Path, Callable[[Progress], None] | None], object] | None = None
     factored: bool = False
     partial: bool = True
@@ -284,7 +306,7 @@ class Format:
 FORMATS: Table[Format] = Table(
     "export formats",
     {
-        ".csv": Format(write=write_csv, factored=True, verified=True),
+        ".csv": Format(write=write_csv, beside=write_beside, factored=True, verified=True),
         ".json": Format(write=write_json, partial=False, verified=True),
         ".parquet": Format(write=write_parquet, require=lambda path: import_optional("pyarrow.parquet", "parquet")),
     },
@@ -307,8 +329,8 @@ def export(
     .csv, .json, .parquet (extra `parquet`), or .compact, a whole factored mechanism of a grid in 5 bytes a place,
     which `verify` certifies on its own. The mechanism is verified first, and what is said of it are the figures found
     there. Each file has the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of
-    its own content; masses are exact integers, probability = mass / 2^62. Rows of a factored mechanism go to CSV
-    only, with their own sums.
+    its own content (of a CSV table in FILE.csv-metadata.json beside it); masses are exact integers, probability =
+    mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
 
     Parameters
     ----------
@@ -370,14 +392,24 @@ def export(
     if with_verifier:
         same = verifier_target.is_file() and verifier_target.read_bytes() == verifier
         check_target(verifier_target, overwrite=overwrite or same)
+    if kind.beside is not None:
+        check_target(metadata_of(target), overwrite=overwrite)
     plane = plane_of(stored) if degrees else None
     content = Content(stored=stored, rows=written, figures=_figures(mechanism), plane=plane)
-    write = kind.write
-    assert write is not None
-    write_atomically(target, lambda temporary: write(content, temporary))
+    write_content(content, target)
     if with_verifier:
         write_atomically(verifier_target, lambda temporary: temporary.write_bytes(verifier))
     return target
+
+
+def write_content(content: Content, target: Path) -> None:
+    """Write a table in the format of its suffix, and what stands in a file beside it."""
+    kind = FORMATS[target.suffix.lower()]
+    write, beside = kind.write, kind.beside
+    assert write is not None
+    write_atomically(target, lambda temporary: write(content, temporary))
+    if beside is not None:
+        write_atomically(metadata_of(target), lambda temporary: beside(content, temporary, target))
 
 
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:
@@ -416,6 +448,6 @@ def _checked_rows(rows: range | None, total: int, *, most: int | None) -> range:
     if len(chosen) == 0 or min(chosen) < 0 or max(chosen) >= total:
         raise InputError(f"no such rows, of 0 to {total - 1}", field="rows", value=chosen)
     if most is not None and len(chosen) > most:
-        message, remedy = f"would write {len(chosen)} x {total} lines", f"name at most {most} rows: --rows 0:{most}"
+        message, remedy = f"would write {len(chosen)} x {total} lines", f"name at most {most} rows"
         raise InputError(message, field="rows", value=chosen, remedy=remedy)
     return chosen

@@ -73,7 +73,7 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
 def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
     stored = read(mechanism)
     if stored.factored:
-        raise _refused("is kept as factors: solve it with --method table", name)
+        raise _refused("is kept as factors: solve it with method='table'", name)
     if not _same(stored.domain, problem.domain):
         raise _refused(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)
     mass, reports = np.ascontiguousarray(mechanism["mass"].values), stored.problem.reports

@@ -23,12 +23,22 @@ import xarray as xr
 
 from mechdesign.base.arguments import validated
 from mechdesign.base.figures import percent
+from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.stored import read
 from mechdesign.output.answers import answers_figure, draws_answers, probability
-from mechdesign.output.canvas import ROWS, Ground, axis_label, ground_of, lines_over, new_figure, protection_sentence
+from mechdesign.output.canvas import (
+    ROWS,
+    Ground,
+    axis_label,
+    ground_of,
+    lines_over,
+    new_figure,
+    place_words,
+    protection_sentence,
+)
 from mechdesign.output.panels import (
     FLOOR,
     Array,
@@ -59,17 +69,44 @@ SHARE = 0.95  # of the reports that a radius holds
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
-    """The figure of a mechanism, a table or a factored one, over a grid of one or two axes or along streets, or of one
-    that answers queries or releases numbers; see the module docstring.
+    """The figure of a mechanism over a grid of one or two axes or along streets, or of one that answers queries or
+    releases numbers.
 
-    Parameters: secrets, up to 9 place numbers whose rows are drawn; by default three: of the highest, the median and
-    the lowest prior among the cells that are at least a third as deep in the domain as the deepest, or among all nodes;
-    under a uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank. over, a
-    GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
-    Raises: UnsuitableError for other domains; InputError for secrets that are not there, and for `over` where the
-    domain has no plane; FileFormatError for a file that holds no lines; VerificationError for a mechanism that `verify`
-    does not certify.
-    Cost: that of `verify`, and the rows that are drawn.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    secrets : sequence of int
+        Up to 9 place numbers whose rows are drawn. By default three: of the highest, the median and the lowest prior
+        among the cells that are at least a third as deep in the domain as the deepest, or among all nodes; under a
+        uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank.
+    over : str or Path
+        A GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    UnsuitableError
+        For other domains.
+    InputError
+        For secrets that are not there, and for `over` where the domain has no plane.
+    FileFormatError
+        For a file that holds no lines.
+    VerificationError
+        For a mechanism that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and the rows that are drawn.
+
+    Examples
+    --------
+    >>> len(md.plot.mechanism(md.baselines.exponential(md.load_problem("line", cells=4))).axes) > 0
+    True
     """
     checked = certified(mechanism)
     stored = read(mechanism)
@@ -83,7 +120,7 @@ def plot_mechanism(
     places, words = _places(mechanism, ground, secrets)
     rows = _rows(mechanism, places)
     names = [
-        f"P(y|u) at u = secret {u}, {word}\n{row_words(ground.domain, u, row)}"
+        f"reports of somebody {word}, at {place_words(ground.domain, u)}\n{row_words(ground.domain, u, row)}"
         for u, word, row in zip(places, words, rows, strict=True)
     ]
     if ground.domain.dimension == 1:
@@ -96,8 +133,7 @@ def plot_mechanism(
 
 def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Array, names: list[str]) -> list[Panel]:
     """The level, the prior, the losses or the diagnosis, and the rows."""
-    from matplotlib.colors import LogNorm
-
+    colours = import_optional("matplotlib.colors", "plot")
     points, top = ground.domain.points, float(rows.max())
     panels = setting_maps(mechanism, ground)
     diagnosed = ground.streets is None and "ring" in mechanism and "excess" in mechanism
@@ -108,7 +144,11 @@ def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Arra
         step = json.loads(mechanism.attrs["parameters"]).get("shortest_border_step")
         outer = math.ceil(1 / step) if step else None
         panels.append(partial(draw_excess, result=mechanism, ground=ground, outer=outer))
-    style: dict[str, Any] = {"cmap": ROWS, "norm": LogNorm(vmin=FLOOR * top, vmax=top), "bar": {"extend": "min"}}
+    style: dict[str, Any] = {
+        "cmap": ROWS,
+        "norm": colours.LogNorm(vmin=FLOOR * top, vmax=top),
+        "bar": {"extend": "min"},
+    }
     row_map = partial(draw_map, ground=ground, label=f"probability per {ground.per}", **style)
     for u, row, title in zip(places, rows, names, strict=True):
         panels.append(partial(row_map, values=row, title=title, marks=points[[u]]))
@@ -120,7 +160,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
     domain, prior = ground.domain, np.asarray(mechanism["prior"].values, float)
     if secrets is not None:
         places = drawn_secrets(secrets, domain.size)
-        return places, [f"prior {prior[u]:.2g}" for u in places]
+        return places, [f"in cell {u}" if domain.shape else f"at place {u}" for u in places]
     if varies(prior):
         deep = np.arange(domain.size)
         if ground.streets is None:
@@ -131,7 +171,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
         away = ((domain.points - domain.points.mean(axis=0)) ** 2).sum(axis=1)
         ranked, words = np.argsort(away, kind="stable"), ("in the middle", "half-way out", "farthest out")
     usual = {int(ranked[k]): word for k, word in zip((0, (len(ranked) - 1) // 2, -1), words, strict=True)}
-    return list(usual), [f"{word} prior {prior[u]:.2g}" if varies(prior) else word for u, word in usual.items()]
+    return list(usual), [f"where the prior is {word}" if varies(prior) else word for word in usual.values()]
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:

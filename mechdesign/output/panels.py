@@ -169,10 +169,28 @@ def tidy(axes: Axes) -> None:
 
 @validated
 def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
-    """The figure of a diagnosis over a grid of two axes: eps(u) where it varies, and the excess, with the negative
-    weights where known.
+    """The figure of a diagnosis over a grid of two axes: eps(u) where it varies, the excess, and negative weights
+    where known.
 
-    Raises: UnsuitableError for a diagnosis without the curvature rule, or on another number of axes.
+    Parameters
+    ----------
+    diagnosis : xarray.Dataset
+        What `md.diagnosis` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    UnsuitableError
+        For a diagnosis without the curvature rule, or on another number of axes.
+
+    Examples
+    --------
+    >>> len(md.plot.diagnosis(md.diagnosis(md.load_problem("philadelphia", cells=6))).axes) > 0
+    True
     """
     ground = ground_of(stored_domain(diagnosis))
     if ground.domain.dimension != 2 or "excess" not in diagnosis:

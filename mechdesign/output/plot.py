@@ -34,6 +34,7 @@ from mechdesign.output.canvas import (
     mechanism_words,
     metric_sentence,
     new_figure,
+    plain,
     problem_sentence,
 )
 from mechdesign.output.compare import AT_CLAIM
@@ -59,7 +60,25 @@ _REACH = 3.0  # the axis goes down to the least scale divided by this: further d
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
 
-    Raises: InputError for a Dataset that is no sweep.
+    Parameters
+    ----------
+    curve : xarray.Dataset
+        What `md.sweep` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        For a Dataset that is no sweep.
+
+    Examples
+    --------
+    >>> len(md.plot.sweep(md.sweep(md.load_problem("discrete", secrets=3), [0.5, 1.0])).axes)
+    2
     """
     if curve.attrs.get("schema") != SWEEP.name:
         raise InputError("is no sweep", field="schema", value=curve.attrs.get("schema"))
@@ -186,7 +205,33 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
 
 @validated
 def load_drawable(path: str | Path) -> xr.Dataset:
-    """Read a file that `save_plot` draws: a mechanism, a sweep or a diagnosis. Raises what `load` raises."""
+    """Read a file that `md.plot.save` draws: a mechanism, a sweep or a diagnosis.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file.
+
+    Returns
+    -------
+    xarray.Dataset
+        What it holds.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    VerificationError
+        If it is damaged or of another schema.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = md.save(md.diagnosis(md.load_problem("line", cells=4)), folder + "/diagnosis.nc")
+    ...     md.plot.load(path).attrs["problem"]
+    'line'
+    """
     return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
@@ -198,16 +243,48 @@ def save_plot(
     overwrite: bool = False,
     secrets: Sequence[int] | None = None,
     over: str | Path | None = None,
+    title: str | None = None,
 ) -> Path:
     """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure that was drawn.
 
-    Parameters: result, a Dataset, whose schema says which picture it is, the path of such a file, or a matplotlib
-    figure; secrets, the place numbers whose rows are drawn, and over, a GeoJSON file of lines: for mechanisms only.
-    Raises: as `check_plot_target` and the pictures; InputError for anything else, and for secrets or lines without a
-    mechanism; FileFormatError if the disk refuses.
+    Parameters
+    ----------
+    result : Dataset, Figure, str or Path
+        What to draw, by its schema, the path of such a file, or a matplotlib figure.
+    path : str or Path
+        A .png, .pdf or .svg file.
+    overwrite : bool
+        Replace an existing file.
+    secrets : sequence of int
+        Of a mechanism: place numbers whose rows are drawn.
+    over : str or Path
+        Of a mechanism: a GeoJSON file of lines.
+    title : str
+        A line above what the heading says.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For anything else, an existing file without `overwrite`, and for secrets or lines without a mechanism.
+    FileFormatError
+        If the disk refuses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.plot.save(md.baselines.exponential(md.load_problem("line", cells=4)), folder + "/line.png").name
+    'line.png'
     """
     target = check_plot_target(path, overwrite=overwrite)
     figure = _figure(load_drawable(result) if isinstance(result, (str, Path)) else result, secrets, over)
+    if title is not None:
+        figure.suptitle(f"{plain(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
 

@@ -64,7 +64,7 @@ def sample_document(
     if isinstance(sampler, Sampler) and count == 1 and seed is None:
         drawn = sampler.report(secret, at=at)
     else:
-        drawn = sampler.sample(secret, count, at=at, seed=seed)
+        drawn = sampler.sample(secret, count, at=at, rng=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
     coordinates = {
         f"report_{axis}": [rounded(x, places) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]

@@ -40,11 +40,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Positions(Program):
-    """The optimal program between positions; see the module docstring.
+    """The optimal program between any two positions of square cells, and not between their centres alone.
 
-    corner_level (n, 4), levels at the corners of each cell in nats per unit, low corner first and the last axis
-    fastest, whose bilinear interpolant nowhere exceeds eps, or (n, 16), at those of its quarters; None for
-    `quarter_levels`.
+    Its statement is in `mechdesign.positions.program`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        A grid of square cells of two axes and a metric with a level.
+    corner_level : (n, 4) or (n, 16) array
+        Levels at the corners of each cell in nats per unit, low corner first and the last axis fastest, whose
+        bilinear interpolant nowhere exceeds eps, or at those of its quarters; by default `quarter_levels`.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(1.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> md.positions.Positions(problem).statement().is_dcp()
+    True
     """
 
     corner_level: ArrayLike | None = None

@@ -162,10 +162,33 @@ def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: i
 
 @validated
 def spline_laplace(problem: DesignProblem) -> xr.Dataset:
-    """The mechanism at the smallest level of the metric, certified between any two positions.
+    """The spline Laplace mechanism at the smallest level of the metric, certified between any two positions.
 
-    Raises: UnsuitableError off grids of square cells of two axes, and for metrics without a level.
+    Parameters
+    ----------
+    problem : DesignProblem
+        A grid of square cells of two axes and a metric with a level.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    UnsuitableError
+        Off grids of square cells of two axes, and for metrics without a level.
+
+    Notes
+    -----
     Cost: O(n^2), some 100 sums over 3 x 3 cells for every cell and report.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(1.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> md.verify(md.positions.spline_laplace(problem)).certified
+    True
     """
     mass, around, factor = certified_mass(problem)
     return make_mechanism(

@@ -196,7 +196,21 @@ def _collect(parts: list[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Edges:
-    """Undirected edges: tail and head (e,) place numbers with tail < head, length (e,) in nats; read-only."""
+    """Undirected edges of a metric; read-only.
+
+    Attributes
+    ----------
+    tail, head : (e,) int arrays
+        Place numbers, tail < head.
+    length : (e,) float array
+        Lengths in nats.
+
+    Examples
+    --------
+    >>> edges = md.load_problem("line", cells=3).edges
+    >>> edges.tail, edges.head
+    (array([0, 1]), array([1, 2]))
+    """
 
     tail: NDArray[np.int64]
     head: NDArray[np.int64]

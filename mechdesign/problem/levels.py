@@ -106,7 +106,12 @@ class Raster(ReprMixin):
         shape = (len(self.x), len(self.y), len(self.z))
         fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
         if self.values.shape not in fitting or self.values.size == 0:
-            raise InputError(f"values must have shape {fitting[0]}", field=self.name, value=self.values.shape)
+            turned = self.values.shape == (len(self.y), len(self.x))
+            remedy = (
+                "transpose them, x comes first; md.read.raster takes arrays of xarray and finds out" if turned else None
+            )
+            message = f"values must have shape {fitting[0]}"
+            raise InputError(message, field=self.name, value=self.values.shape, remedy=remedy)
         for axis in (self.x, self.y, self.z):
             if not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
                 message = "nodes must ascend, within 1e150 of zero and at least 1e-289 apart"
@@ -144,7 +149,7 @@ class Raster(ReprMixin):
                 f"{outside.sum()} of {len(points)} places lie outside the raster ({ends} {self.unit})",
                 field=self.name,
                 value=", ".join(f"{x:.6g}" for x in points[outside.argmax()]),
-                remedy="use a raster of the whole area, or pass extend=True to go on with its border values",
+                remedy="use a raster of the whole area, or `extend` in Python to go on with its border values",
             )
 
     def in_unit(self, unit: str) -> Raster:

@@ -52,11 +52,28 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
 
 @validated
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
-    """The place of `domain` with the least straight-line distance to `location` (k,), in its unit; the first of equals.
+    """The place of a domain with the least straight-line distance to a location; the first of equals.
 
-    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects the
-    node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance, which
-    may exceed their own by up to twice the way to the nearest node.
+    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects
+    the node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance,
+    which may exceed their own by up to twice the way to the nearest node.
+
+    Parameters
+    ----------
+    domain : Domain
+        Places with coordinates.
+    location : (k,) sequence of float
+        In the unit of the domain.
+
+    Returns
+    -------
+    int
+        The number of the place.
+
+    Examples
+    --------
+    >>> md.utility.nearest_node(md.Domain.points_at([0.0, 2.0, 5.0], unit="m"), [1.9])
+    1
     """
     point = np.asarray(location, float)
     if point.shape != (domain.dimension,) or not np.isfinite(point).all():
@@ -208,7 +225,8 @@ def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
-        message = f"must be positions on {domain.dimension} axes, in {domain.unit}"
-        raise InputError(message, field="at", value=f"{positions!s:.60}")
+        message, alone = f"must be positions on {domain.dimension} axes, in {domain.unit}", domain.dimension == 1
+        remedy = "give one number, thousands without a comma: 85000" if alone else None
+        raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
     refuse_degrees(domain, array)
     return array

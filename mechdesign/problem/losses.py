@@ -72,9 +72,24 @@ class Loss(ReprMixin, ABC):
     """A loss function l(u, y) >= 0 of two places.
 
     A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps
-    the name alone. name, its name there and in files; tabled, whether a file keeps its values instead; code, the
-    formula that compiled sums over coordinates and best estimates know it by: SQUARE for |u - y|^2, LENGTH for |u - y|,
-    APART for 1 where u and y differ, else 0; None for any other, and then it has no factored mechanism.
+    the name alone.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `LOSSES` and in files.
+    tabled : bool
+        Whether a file keeps its values instead.
+    code : int or None
+        The formula that compiled sums know it by: SQUARE for |u - y|^2, LENGTH for |u - y|, APART for 1 where u and y
+        differ; None for any other, and then it has no factored mechanism.
+
+    Examples
+    --------
+    >>> domain = md.Domain.points_at([0.0, 2.0], unit="m")
+    >>> md.extend.LOSSES["distance"].matrix(domain, domain)
+    array([[0., 2.],
+           [2., 0.]])
     """
 
     name: ClassVar[str]
@@ -100,7 +115,13 @@ class Loss(ReprMixin, ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SquaredDistance(Loss):
-    """l(u, y) = |u - y|^2, in squared units of length."""
+    """The loss l(u, y) = |u - y|^2, in squared units of length.
+
+    Examples
+    --------
+    >>> md.losses.SquaredDistance().unit("km")
+    'km^2'
+    """
 
     name = "squared"
     code = SQUARE
@@ -121,7 +142,13 @@ class SquaredDistance(Loss):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Distance(Loss):
-    """l(u, y) = |u - y|, in units of length."""
+    """The loss l(u, y) = |u - y|, in units of length.
+
+    Examples
+    --------
+    >>> md.losses.Distance().unit("km")
+    'km'
+    """
 
     name = "distance"
     code = LENGTH
@@ -145,7 +172,14 @@ class Distance(Loss):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ZeroOne(Loss):
-    """l(u, y) = 0 if the report is the secret's own place, else 1."""
+    """The loss l(u, y) = 0 if the report is the secret's own place, else 1.
+
+    Examples
+    --------
+    >>> md.losses.ZeroOne().matrix(md.Domain.nodes(2), md.Domain.nodes(2))
+    array([[0., 1.],
+           [1., 0.]])
+    """
 
     name = "zero-one"
     code = APART
@@ -161,7 +195,20 @@ class ZeroOne(Loss):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableLoss(Loss):
-    """l(u, y) given as `values` of shape (n, m), in `units`, "1" where they have none."""
+    """The loss l(u, y) of a table.
+
+    Parameters
+    ----------
+    values : (n, m) array
+        Losses, not negative.
+    units : str
+        Their unit, "1" where they have none.
+
+    Examples
+    --------
+    >>> md.losses.TableLoss([[0.0, 2.0], [1.0, 0.0]], units="EUR").unit("km")
+    'EUR'
+    """
 
     values: ArrayLike = field(kw_only=False)
     units: str = "1"
@@ -184,7 +231,28 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Dista
 
 @validated
 def named_loss(name: str) -> Loss:
-    """The loss of that name. Raises: InputError for a name that is not in `LOSSES`."""
+    """The loss of a name.
+
+    Parameters
+    ----------
+    name : str
+        A name of `LOSSES`: "zero-one", "distance", "squared".
+
+    Returns
+    -------
+    Loss
+        The loss.
+
+    Raises
+    ------
+    InputError
+        For a name that is not in `LOSSES`.
+
+    Examples
+    --------
+    >>> type(md.losses.named_loss("distance")).__name__
+    'Distance'
+    """
     if name not in LOSSES:
         raise InputError("unknown loss", field="loss", value=name, remedy="use one of " + ", ".join(LOSSES))
     return LOSSES[name]
@@ -208,13 +276,52 @@ def check_distance(distance: float | None) -> float:
 
 @validated
 def uniform(domain: Domain) -> Array:
-    """1/n at each of the n places."""
+    """1/n at each of the n places.
+
+    Parameters
+    ----------
+    domain : Domain
+        The places.
+
+    Returns
+    -------
+    (n,) array
+        The prior.
+
+    Examples
+    --------
+    >>> md.priors.uniform(md.Domain.nodes(4))
+    array([0.25, 0.25, 0.25, 0.25])
+    """
     return np.full(domain.size, 1.0 / domain.size)
 
 
 @validated
 def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
-    """Weights divided by their sum."""
+    """Weights divided by their sum.
+
+    Parameters
+    ----------
+    weights : (n,) array
+        Not negative, not all 0.
+    field : str
+        What errors call them.
+
+    Returns
+    -------
+    (n,) array
+        Sums to 1.
+
+    Raises
+    ------
+    InputError
+        For weights that are negative, not finite or all 0.
+
+    Examples
+    --------
+    >>> md.priors.proportional([1.0, 3.0])
+    array([0.25, 0.75])
+    """
     values = np.asarray(weights, float)
     _check_weights(values, field)
     return values / values.sum()
@@ -235,10 +342,31 @@ def _check_entries(values: Array, field: str) -> None:
 
 @validated
 def from_density(density: Raster, domain: Domain, *, extend: bool = False) -> Array:
-    """Proportional to the density at the places of the domain, as pi(u) ~ d(u) in Koufogiannis & Pappas 2016 (section
-    IV).
+    """The prior proportional to a density at the places of a domain.
 
-    extend: beyond the raster the density goes on as at its border. Nodes in another unit of length are converted.
+    Parameters
+    ----------
+    density : Raster
+        The density; nodes in another unit of length are converted.
+    domain : Domain
+        The n places.
+    extend : bool
+        Beyond the raster the density goes on as at its border; else places there are refused.
+
+    Returns
+    -------
+    (n,) array
+        Sums to 1.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section IV.
+
+    Examples
+    --------
+    >>> density = md.Raster(x=[0.0, 4.0], y=[0.0], values=[[1.0], [5.0]])
+    >>> md.priors.from_density(density, md.Domain.grid((2, 2), 1.0), extend=True).round(3)
+    array([0.188, 0.188, 0.312, 0.312])
     """
     converted = density.in_unit(domain.unit)
     if not extend:
@@ -358,7 +486,22 @@ def _spline(step: int | None, s: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(ReprMixin):
-    """q(u) over n places: labels (n,), integers; the m answers are the distinct ones, in ascending order."""
+    """A query q(u) over n places; the m answers are the distinct labels, in ascending order.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        q at each place.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Problem 1.
+
+    Examples
+    --------
+    >>> md.losses.Query([3, 3, 7]).values
+    array([3, 7])
+    """
 
     labels: ArrayLike = field(kw_only=False)
 

@@ -51,15 +51,33 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 class Metric(ReprMixin, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
-    Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of
-    a multiple has the rounded product as its scale, and no length exceeds the exact product with that.
+    A class of its own is a frozen dataclass with a row in `METRICS`.
 
-    A class of its own is a frozen dataclass with a row in `METRICS`. kind, its name there and in files; described, the
-    fields that a file keeps beside kind and scale, each with what reads it from data of anybody; rebuilt, where
-    verification takes edges and lengths from: geometry, streets described with the metric, or nothing but the list of
-    edges in the file, whose lengths are multiplied already; sparse, whether the edges are few, a number for every
-    place, as the factored form needs them; network, whether pictures show the edges, as streets between places of the
-    plane.
+    Attributes
+    ----------
+    scale : float
+        Factor of every length.
+    kind : str
+        Its name in `METRICS` and in files.
+    described : tuple of (name, reader)
+        The fields that a file keeps beside kind and scale, each with what reads it from data of anybody.
+    rebuilt : str
+        Where verification takes edges and lengths from: geometry, streets described with the metric, or nothing but
+        the list of edges in the file, whose lengths are multiplied already.
+    sparse : bool
+        Whether the edges are few, a number for every place, as the factored form needs them.
+    network : bool
+        Whether pictures show the edges, as streets between places of the plane.
+
+    Notes
+    -----
+    Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of a
+    multiple has the rounded product as its scale, and no length exceeds the exact product with that.
+
+    Examples
+    --------
+    >>> (0.9 * md.Discrete(2.0)).scale
+    0.9
     """
 
     scale: float = 1.0

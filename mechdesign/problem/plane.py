@@ -40,9 +40,20 @@ _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 @dataclass(frozen=True, kw_only=True)
 class Plane(ReprMixin):
-    """latitude and longitude of the centre in degrees (WGS 84), unit of x and y. Projecting needs the extra `geo`.
+    """A plane about a position on Earth, on which x goes east and y north. Projecting needs the extra `geo`.
 
-    Invariants: latitude within 85 and longitude within 180 degrees, unit one of length.
+    Parameters
+    ----------
+    latitude, longitude : float
+        Of the centre, in degrees (WGS 84); within 85 and 180.
+    unit : str
+        Unit of length of x and y.
+
+    Examples
+    --------
+    >>> plane = md.geo.Plane(latitude=48.857, longitude=2.348)
+    >>> plane.forward([2.348], [48.857]).round(6)
+    array([[0., 0.]])
     """
 
     latitude: float

@@ -87,6 +87,9 @@ class DesignProblem(ReprMixin):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
         object.__setattr__(self, "metric", self.metric.over(self.domain))
+        if not isinstance(getattr(self.loss, "name", None), str):
+            message = f"{type(self.loss).__name__} needs a class attribute name, which files keep"
+            raise InputError(message, field="loss", remedy='write name = "mine" in it, and md.extend.LOSSES["mine"]')
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
         if self.query is not None:
@@ -161,8 +164,32 @@ def query_problem(
 ) -> DesignProblem:
     """The design problem whose reports are the answers of a query.
 
-    Parameters: domain, the n secrets; metric, the claim; prior (n,); query, or labels (n,) as integers; loss,
-    "zero-one" or "distance", see `Query.loss`.
+    Parameters
+    ----------
+    domain : Domain
+        The n secrets.
+    metric : Metric
+        The claim.
+    prior : (n,) array
+        Sums to 1.
+    query : Query or (n,) int array
+        The query, or its labels.
+    loss : {"zero-one", "distance"}
+        See `Query.loss`.
+
+    Returns
+    -------
+    DesignProblem
+        Its m reports are the answers.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4,), 1.0)
+    >>> problem = md.losses.query_problem(
+    ...     domain=domain, metric=md.Euclidean(1.0), prior=md.priors.uniform(domain), query=[0, 0, 1, 1]
+    ... )
+    >>> problem.reports.size
+    2
     """
     query = query if isinstance(query, Query) else Query(labels=query)
     cost, reports = query.loss(loss, domain), query.reports(domain)
@@ -257,7 +284,7 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         with redirect_stdout(sys.stderr):
-            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a program
     except MechdesignError:
         raise
     except Exception as error:

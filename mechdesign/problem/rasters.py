@@ -1,4 +1,6 @@
-"""Readers of rasters: ESRI ASCII grids, NetCDF and GeoTIFF files. Units are checked at this border, once.
+"""Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF and CSV files, arrays of xarray.
+
+Units are checked at this border, once.
 
 GeoTIFF is read through rasterio (the extra `geo`): one band, nodes at pixel centres, north up.
 """
@@ -22,6 +24,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.problem.levels import Raster
+from mechdesign.problem.tables import number_column, read_frame, refuse_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,6 +36,7 @@ _STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindr
 _ANGLES = re.compile(r"(geo|grid)?_?(lat|lon|lng|long|latitude|longitude)", re.I)
 _CRS = ("crs", "crs_wkt", "spatial_ref", "proj4", "proj4_params", "grid_mapping_name", "epsg_code")
 _ACROSS, _ALONG = re.compile(r"x|lon|lng|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
+_CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|north|lat", re.I)
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
 _MARGIN = 2  # pixels kept around the points that are asked for
 Bounds = tuple[float, float, float, float]
@@ -92,18 +96,19 @@ def _opened(source: Path) -> Any:
 
 
 @validated
-def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> Raster:
-    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf) or a GeoTIFF (.tif).
+def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | None = None) -> Raster:
+    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf), a GeoTIFF (.tif), a CSV file of
+    columns x, y and one of values, or an array of xarray.
 
-    ESRI ASCII files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares geographic
-    coordinates. The others say their own. A source that declares degrees, or has axes named latitude and longitude,
-    is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude) times too
-    long. `md.geo.raster_on` reads both.
+    ESRI ASCII and CSV files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares
+    geographic coordinates. The others say their own. A source that declares degrees, or has axes named latitude and
+    longitude, is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude)
+    times too long. `md.geo.raster_on` reads both.
 
     Parameters
     ----------
-    path : str or Path
-        The file.
+    path : str, Path or xarray.DataArray
+        The file; or values over axes named x and y, in any order and direction.
     unit : str
         Unit of length of its coordinates.
     variable : str
@@ -132,6 +137,11 @@ def read_raster(path: str | Path, *, unit: str, variable: str | None = None) -> 
     ...     md.read.raster(path, unit="m").values.ravel()
     array([5., 7.])
     """
+    if not isinstance(path, (str, Path)):
+        name = "values" if path.name is None else str(path.name)
+        data, source = path.rename(name).to_dataset(), Path(name)
+        _refuse_stretched(_stated_crs(data, name), canonical_unit(unit), source)
+        return _read_netcdf(data, source, canonical_unit(unit), name)
     return read_nodes(path, unit=unit, variable=variable, on_ground=True)
 
 
@@ -158,7 +168,9 @@ def read_nodes(path: str | Path, *, unit: str, variable: str | None = None, on_g
             tiff = GeoTiff.of(source)
             check(tiff.crs or "")
             return tiff.read(wanted)
-    kinds = "ESRI ASCII (.asc), NetCDF (.nc) or GeoTIFF (.tif)"
+        if suffix == ".csv":
+            return _read_csv(source, wanted, variable)
+    kinds = "ESRI ASCII (.asc), NetCDF (.nc), GeoTIFF (.tif) or CSV"
     raise FileFormatError(f"unknown kind of raster: use {kinds}", field="raster", value=source.name)
 
 
@@ -198,6 +210,20 @@ def _read_ascii(source: Path, unit: str) -> Raster:
         low = number(f"{axis}llcenter", f"{axis}llcorner")
         axes.append(np.asarray(low + (np.arange(count) + shift) * step, np.float64))
     return Raster(x=axes[0], y=axes[1], values=values, unit=unit, name=source.name)
+
+
+def _read_csv(source: Path, unit: str, variable: str | None) -> Raster:
+    """Columns of two axes, such as x and y, and one of values; every node once."""
+    frame = read_frame(source, "raster")
+    axes = [name for named in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if named.match(name)][:2]
+    values = [variable] if variable else [name for name in frame.columns if name not in axes]
+    if len(axes) < 2 or len(values) != 1 or values[0] not in frame.columns:
+        raise FileFormatError("needs columns x, y and one of values", field="raster", value=", ".join(frame.columns))
+    refuse_line(frame.duplicated(axes).to_numpy(), frame, axes, "raster", "a node is listed twice")
+    for name in (*axes, *values):
+        frame[name] = number_column(frame, (name,), "raster")
+    array = frame.set_index(axes)[values[0]].to_xarray()
+    return _read_netcdf(array.to_dataset(), source, unit, values[0])
 
 
 @contextmanager

@@ -56,7 +56,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportCap(Constraint):
-    """P(y|u) <= cap, 0 < cap <= 1, for the given reports y (all by default) at the given secrets u (all by default)."""
+    """The constraint P(y|u) <= cap.
+
+    Parameters
+    ----------
+    cap : float
+        0 < cap <= 1.
+    reports, secrets : sequences of int
+        At these; all by default.
+
+    Examples
+    --------
+    >>> md.programs.ReportCap(cap=0.5, reports=[0]).cap
+    0.5
+    """
 
     cap: float
     reports: Sequence[int] | None = None
@@ -78,7 +91,24 @@ class ReportCap(Constraint):
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredReport(Constraint):
-    """P(y|u) >= least, 0 < least < 1, for the report y at the given secrets u (all by default)."""
+    """The constraint P(y|u) >= least for one report.
+
+    Parameters
+    ----------
+    report : int
+        The report y.
+    least : float
+        0 < least < 1.
+    secrets : sequence of int
+        At these secrets; all by default.
+
+    Examples
+    --------
+    >>> least = md.programs.RequiredReport(report=0, least=0.2)
+    >>> program = md.programs.Constrained(md.load_problem("discrete", secrets=3), constraints=[least])
+    >>> float(md.probabilities(md.solve(program))[:, 0].min()) >= 0.2
+    True
+    """
 
     report: int
     least: float
@@ -99,7 +129,24 @@ class RequiredReport(Constraint):
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorCap(Constraint):
-    """The report lies further than `radius` (units of length) from the secret with probability at most `share`."""
+    """The constraint that a report lies further than a radius from the secret with probability at most a share.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    share : float
+        Probability.
+    secrets : sequence of int
+        At these secrets; all by default.
+
+    Examples
+    --------
+    >>> cap = md.programs.ErrorCap(radius=1.0, share=0.5)
+    >>> program = md.programs.Constrained(md.load_problem("line", cells=4), constraints=[cap])
+    >>> program.statement().is_dcp()
+    True
+    """
 
     radius: float
     share: float
@@ -152,10 +199,29 @@ def disc_constraints(program: str, parameters: Mapping[str, Any]) -> list[DiscCo
 
 
 def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
-    """The problem with the reports numbered `forbidden` left out: no secret may make them.
+    """The problem with some reports left out: no secret may make them. The reports that stay are renumbered in order.
 
-    The reports that stay are renumbered in order. Raises: InputError for a number out of range, or if fewer than two
-    reports stay.
+    Parameters
+    ----------
+    problem : DesignProblem
+        The problem.
+    forbidden : sequence of int
+        Numbers of reports.
+
+    Returns
+    -------
+    DesignProblem
+        The smaller problem.
+
+    Raises
+    ------
+    InputError
+        For a number out of range, or if fewer than two reports stay.
+
+    Examples
+    --------
+    >>> md.programs.without_reports(md.load_problem("line", cells=4), [3]).reports.size
+    3
     """
     numbers = _places(forbidden, problem.reports.size, "forbidden")
     places = np.setdiff1d(np.arange(problem.reports.size), numbers)
@@ -196,7 +262,24 @@ Given = Constraint | Callable[["cp.Variable"], Sequence["cp.Constraint"]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Constrained(Coupled):
-    """The optimal program of a design problem with `constraints`; see the module docstring."""
+    """The optimal program with constraints of your own.
+
+    Its statement is in `mechdesign.programs.constrained`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+    constraints : sequence
+        `ReportCap`, `ErrorCap`, `RequiredReport`, or functions of the cvxpy variable (n, m).
+
+    Examples
+    --------
+    >>> cap = md.programs.ReportCap(cap=0.6)
+    >>> program = md.programs.Constrained(md.load_problem("discrete", secrets=3), constraints=[cap])
+    >>> float(md.probabilities(md.solve(program)).max()) <= 0.6
+    True
+    """
 
     constraints: Sequence[Given]
     name = "constrained"
@@ -220,7 +303,9 @@ class Constrained(Coupled):
     def own(self) -> list[cp.Constraint]:
         """The inequalities of the user's functions, checked."""
         functions = [given for given in self.constraints if not isinstance(given, Constraint)]
-        return [_checked(inequality, self.table) for function in functions for inequality in function(self.table)]
+        returned = (function(self.table) for function in functions)
+        listed = (each if isinstance(each, (list, tuple)) else [each] for each in returned)
+        return [_checked(inequality, self.table) for each in listed for inequality in each]
 
     @property
     def beyond_rows(self) -> list[cp.Constraint]:

@@ -206,9 +206,22 @@ def constant_objective(cost: NDArray[np.float64], rows: SideRows) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounded(Coupled):
-    """The bounded program of a design problem; see the module docstring.
+    """The program of least expected loss with a bound on the loss at every secret.
 
-    worst_loss: B in loss units, one number or one per secret (n,); inf where there is no bound.
+    Its statement is in `mechdesign.programs.coupled`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+    worst_loss : float or (n,) array
+        The bound in loss units, one or one per secret; inf where there is none.
+
+    Examples
+    --------
+    >>> program = md.programs.Bounded(md.load_problem("discrete", secrets=3), worst_loss=0.5)
+    >>> round(md.solve(program).attrs["objective"], 4)
+    0.3086
     """
 
     worst_loss: ArrayLike
@@ -248,7 +261,20 @@ class Bounded(Coupled):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Minimax(Coupled):
-    """The minimax program of a design problem; see the module docstring."""
+    """The program of least worst-case loss over secrets; no prior enters.
+
+    Its statement is in `mechdesign.programs.coupled`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric and loss.
+
+    Examples
+    --------
+    >>> round(md.solve(md.programs.Minimax(md.load_problem("discrete", secrets=3))).attrs["objective"], 4)
+    0.3086
+    """
 
     name = "minimax"
     objective_of = "the largest loss over the secrets"
@@ -270,9 +296,22 @@ class Minimax(Coupled):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Robust(Coupled):
-    """The robust program of a design problem; see the module docstring.
+    """The program of least expected loss under the worst of several priors.
 
-    priors (k, n), each a prior over the secrets. The problem's own prior counts only where it is one of them.
+    Its statement is in `mechdesign.programs.coupled`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric and loss. Its own prior counts only where it is one of `priors`.
+    priors : (k, n) array
+        Each a prior over the secrets.
+
+    Examples
+    --------
+    >>> program = md.programs.Robust(md.load_problem("discrete", secrets=3), priors=[[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    >>> round(md.solve(program).attrs["objective"], 4)
+    0.3086
     """
 
     priors: ArrayLike

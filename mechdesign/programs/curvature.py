@@ -11,7 +11,8 @@ c_n = 2, 2 pi, 8 pi for n = 1, 2, 3 (the integral of e^{-|x|}). Hence K w = 1 is
     n = 3    excess = (8 Laplacian(log eps) + 4 |grad log eps|^2) / 3 - eps^2
 
 A weight is negative where the excess is positive: in the plane, where Laplacian(log eps) > eps^2 (the condition that
-paper 000 leaves open). On a line the exact weights of lengths a, b left and right are (tanh(a/2) + tanh(b/2)) / 2.
+Koufogiannis & Pappas 2016 leave open). On a line the exact weights of lengths a, b left and right are (tanh(a/2) +
+tanh(b/2)) / 2.
 """
 
 from __future__ import annotations

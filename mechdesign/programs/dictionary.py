@@ -7,8 +7,8 @@ r"""The dictionary mechanism: eikonal kernels of small source sets, mixed at the
 
 f_S(u) = min over s in S of d(u, s) solves |grad f_S| = eps with f_S = 0 on S; y(S) is the Bayes report of the kernel,
 the y with the least sum_u prior(u) e^{-f_S(u)} l(u, y), so that every kernel has one column.
-Source: paper 000, Algorithm 1 with more kernels than one per place; its question which boundary conditions to take is
-answered by the program, which takes any of the dictionary.
+Source: Koufogiannis & Pappas 2016, Algorithm 1 with more kernels than one per place; its question which boundary
+conditions to take is answered by the program, which takes any of the dictionary.
 Known: e^{-f_S} is the largest of e^{-d(u, s)}, s in S, so every mixture is private, and the value is at least that of
 the optimal program; with single places among the source sets it is at most that of the eikonal weights where these
 exist with w >= 0; with the whole domain among them (a constant kernel) it always has a solution.
@@ -35,9 +35,25 @@ NEIGHBOURS = 8  # nearest places of a place that form pairs with it
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dictionary(Program):
-    """The dictionary program of a design problem; see the module docstring.
+    """The program over weights of several kernels per place.
 
-    sources: the source sets, each a sequence of place numbers; by default those of `source_sets`.
+    Its statement is in `mechdesign.programs.dictionary`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        A problem whose reports are its secrets.
+    sources : sequence of sequences of int
+        The source sets, of place numbers; by default those of `source_sets`.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1.
+
+    Examples
+    --------
+    >>> md.solve(md.programs.Dictionary(md.load_problem("line", cells=4))).attrs["program"]
+    'dictionary'
     """
 
     sources: Sequence[Sequence[int]] | None = None

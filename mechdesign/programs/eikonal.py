@@ -6,12 +6,12 @@ r"""The eikonal weight system (Algorithm 1).
 
 f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made
 1-Lipschitz.
-Source: paper 000, Algorithm 1 and Theorem 6; 003, Algorithm 3; libqif's `tight_constraints` is the same system.
-Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 / (1 + e^{-eps h}) at the ends; on large
-grids the mechanism tends to the Laplace mechanism. K is square and nonsingular, so one negative weight means that the
-system has no solution with these columns. Two causes are known: the boundary (small eps h at the edge of the domain),
-and the curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi, negative where
-Laplacian(log eps) > eps^2.
+Source: Koufogiannis & Pappas 2016, Algorithm 1 and Theorem 6; Koufogiannis 2017, Algorithm 3; libqif's
+`tight_constraints` is the same system. Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 /
+(1 + e^{-eps h}) at the ends; on large grids the mechanism tends to the Laplace mechanism. K is square and nonsingular,
+so one negative weight means that the system has no solution with these columns. Two causes are known: the boundary
+(small eps h at the edge of the domain), and the curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi,
+negative where Laplacian(log eps) > eps^2.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ r"""The least epsilon at which a family of mechanisms comes within an expected d
     subject to  sum_u prior(u) sum_y P_eps(y|u) |u - y| <= distance
     over        a family eps -> P_eps (n, m) whose expected distance falls with eps
 
-Source: paper 001, section III, equation (2): mechanisms of different kinds are compared at one expected distance
-between secret and report, because their eps are not of one type: nats for randomized response, nats per unit of length
-for noise.
+Source: Alvim et al. 2018, section III, equation (2): mechanisms of different kinds are compared at one expected
+distance between secret and report, because their eps are not of one type: nats for randomized response, nats per unit
+of length for noise.
 Known: normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0; noise that is moved to the border
 comes nearer in every coordinate when it shrinks; randomized response over K secrets has E = K D / (K - 1 + e^eps) with
 D the mean distance to a uniform report, which gives eps = ln(K D / distance - K + 1): of the prior it sees D only.

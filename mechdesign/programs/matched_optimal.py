@@ -6,7 +6,7 @@ r"""The least epsilon at which any private mechanism comes within an expected di
                 P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{eps |u - v|} P(y|v)                for all secrets u, v and reports y
 
-Source: paper 001, equation (2), for the optimal program (programs/program.py) instead of a family.
+Source: Alvim et al. 2018, equation (2), for the optimal program (programs/program.py) instead of a family.
 Known: the least expected distance L(eps) falls with eps, so that a mechanism with L <= distance bounds the answer from
 above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
 |u - v| <= g(u, v) <= k |u - v| for the shortest paths g of a graph, privacy for (eps / k) g implies privacy for
@@ -35,12 +35,35 @@ DIRECT = 4_000  # pairs up to which the Euclidean metric stands for itself
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchedOptimal(Program):
-    """The program for the domain, prior and reports of a problem, at an expected distance in units, by default the
-    problem's `matched_distance`.
+    """The mechanism of least epsilon at one expected distance.
 
-    Raises: UnsuitableError where the problem's metric is not Euclidean; InputError for a distance that is not positive
-    and finite, not below that of the best constant report, which every eps reaches, or not above that of
-    the nearest reports, which none does.
+    Its statement is in `mechdesign.programs.matched_optimal`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Domain, prior and reports; its metric is Euclidean.
+    distance : float
+        Expected distance in units; by default the problem's `matched_distance`.
+
+    Raises
+    ------
+    UnsuitableError
+        Where the problem's metric is not Euclidean.
+    InputError
+        For a distance that is not positive and finite, not below that of the best constant report, which every eps
+        reaches, or not above that of the nearest reports, which none does.
+
+    References
+    ----------
+    Alvim et al. 2018, equation (2).
+
+    Examples
+    --------
+    >>> problem = md.load_problem("paris", cells=2, distance=60.0)
+    >>> program = md.programs.MatchedOptimal(problem)
+    >>> program.statement().is_dcp()
+    True
     """
 
     distance: float | None = None

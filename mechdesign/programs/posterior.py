@@ -235,25 +235,29 @@ class DiscConstraint(Constraint):
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorCap(DiscConstraint):
-    """After every report at most `share` of the posterior lies in any disc of `radius`.
+    """The constraint that after every report at most a share of the posterior lies in any disc of a radius.
 
-    share, a fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16; wrong_by, k: the share is
-    kept for every prior q with max q/p <= k min q/p.
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) int array
+        Who lives where; by default the prior of the problem.
+    centres : {"anywhere", "places"}
+        Where discs may be centred.
+    share : Fraction, float or str
+        A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
+    wrong_by : Fraction, float or str
+        k: the share is kept for every prior q with max q/p <= k min q/p.
 
     Examples
     --------
-        >>> import numpy as np
-        >>> from mechdesign import DesignProblem, Domain, solve
-        >>> from mechdesign.losses import Distance
-        >>> from mechdesign.problem.metric import Euclidean
-        >>> domain = Domain.grid((4, 4), cell=1.0, unit="km")
-        >>> metric, prior = Euclidean(epsilon=2.0, unit="km"), np.full(16, 1 / 16)
-        >>> problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance())
-        >>> capped = Constrained(problem, constraints=[PosteriorCap(radius=0.5, share="1/4")])
-        >>> mechanism = solve(capped)
-        >>> float(posterior_shares(mechanism["mass"].values, capped.caps[0]).max()) <= 0.25
-        True
-
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorCap(radius=0.4, share="1/2")
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float((table / table.sum("secret")).max()) <= 0.5
+    True
     """
 
     share: Fraction | float | str
@@ -297,9 +301,29 @@ class PosteriorCap(DiscConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class PosteriorLift(DiscConstraint):
-    """Every report multiplies the probability of any disc of `radius` by `factor` at most, a fraction from 1 on.
+    """The constraint that every report multiplies the probability of any disc of a radius by a factor at most.
 
     Over discs of single places it is maximal leakage report by report: ln factor bounds it.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) int array
+        Who lives where; by default the prior of the problem.
+    centres : {"anywhere", "places"}
+        Where discs may be centred.
+    factor : Fraction, float or str
+        A fraction from 1 on.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorLift(radius=0.4, factor=2)
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float(4 * (table / table.sum("secret")).max()) <= 2
+    True
     """
 
     factor: Fraction | float | str

@@ -7,8 +7,8 @@ r"""Program: a constrained program over the tables of a design problem, stated a
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
 
-Source: paper 000, section IV (the program behind Table I); 003, equations (6.22)-(6.24); the same program under a
-Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
+Source: Koufogiannis & Pappas 2016, section IV (the program behind Table I); Koufogiannis 2017, equations (6.22)-(6.24);
+the same program under a Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 """
@@ -60,7 +60,18 @@ def cone_rows(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program(ReprMixin, ABC):
-    """A program over a design problem. Subclasses are final; their module docstring states the program."""
+    """A program over a design problem. Subclasses are final; their module docstring states the program.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+
+    Examples
+    --------
+    >>> issubclass(md.Optimal, md.extend.Program)
+    True
+    """
 
     problem: DesignProblem = field(kw_only=False)
     name: ClassVar[str]
@@ -84,16 +95,51 @@ def place_numbers(places: Sequence[int], size: int, field: str) -> NDArray[np.in
 
 
 def simplex(table: cp.Variable) -> list[cp.Constraint]:
-    """Rows of `table` (n, m) are probability distributions: table >= 0, sum over reports = 1."""
+    """Rows of a table are probability distributions, in cvxpy: table >= 0, sum over reports = 1.
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+
+    Returns
+    -------
+    list of cvxpy.Constraint
+        Both.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> len(md.extend.simplex(cp.Variable((3, 3))))
+    2
+    """
     import cvxpy as cp
 
     return [table >= 0, cp.sum(table, axis=1) == 1]
 
 
 def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-    """table(u, y) <= e^{d(u, v)} table(v, y) for every report y and every edge (u, v), both ways.
+    """The claim in cvxpy: table(u, y) <= e^{d(u, v)} table(v, y) for every report y and every edge (u, v), both ways.
 
     Written with e^{-d/2} and e^{d/2} on the two sides, so that coefficients stay near 1.
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+    problem : DesignProblem
+        The metric.
+
+    Returns
+    -------
+    list of cvxpy.Constraint
+        One for each direction.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> len(md.extend.lipschitz(cp.Variable((3, 3)), md.load_problem("discrete", secrets=3)))
+    1
     """
     tail, head, length = problem.edges.both_ways()
     half = np.exp(length / 2)
@@ -113,7 +159,26 @@ def private_table(problem: DesignProblem) -> tuple[cp.Variable, list[cp.Constrai
 
 
 def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
-    """Sum over u, y of prior(u) table(u, y) loss(u, y)."""
+    """The expected loss in cvxpy: the sum over u, y of prior(u) table(u, y) loss(u, y).
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+    problem : DesignProblem
+        Prior and loss.
+
+    Returns
+    -------
+    cvxpy.Expression
+        In loss units.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> md.extend.expected_loss(cp.Variable((3, 3)), md.load_problem("discrete", secrets=3)).is_affine()
+    True
+    """
     import cvxpy as cp
 
     return cp.sum(cp.multiply(problem.weighted_loss, table))

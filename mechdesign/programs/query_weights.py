@@ -11,7 +11,7 @@ those of Algorithm 1, f_y(q^{-1}(y)) = 0, away from their own label: the smalles
 border. On its own label a column is what the others leave, so that rows sum to 1 by construction, where K w = 1 has n
 rows and m unknowns. Smaller sets let an answer recede: from corners where three labels meet, from thin parts of its
 label, and from places where edges are short.
-Source: paper 000, Algorithm 1 with a query q; the boundary condition is its "design choice".
+Source: Koufogiannis & Pappas 2016, Algorithm 1 with a query q; the boundary condition is its "design choice".
 Known: a column away from its own label is private whatever the weights are, so the constraints listed imply all others.
 S = all places makes constant mechanisms feasible: the program always has a solution, at most the loss of the best
 constant report and at least that of the optimal program. Where w >= 0 solves K w = 1, Algorithm 1's mechanism is
@@ -45,9 +45,32 @@ MOST_ENTRIES = 80_000_000  # of the kernel: beyond, fewer distances are used, wh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryWeights(Program):
-    """The weight program of a problem with a query; see the module docstring. Report y answers the y-th smallest label.
+    """The weight program of a problem with a query. Report y answers the y-th smallest label.
 
-    Raises: UnsuitableError for a problem without a query.
+    Its statement is in `mechdesign.programs.query_weights`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Made by `md.losses.query_problem`.
+
+    Raises
+    ------
+    UnsuitableError
+        For a problem without a query.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1 with a query q.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4,), 1.0)
+    >>> problem = md.losses.query_problem(
+    ...     domain=domain, metric=md.Euclidean(1.0), prior=md.priors.uniform(domain), query=[0, 0, 1, 1]
+    ... )
+    >>> md.solve(md.programs.QueryWeights(problem)).sizes["report"]
+    2
     """
 
     name = "query"

@@ -70,7 +70,13 @@ _NARROW = 4.0  # an interval whose half width is this many times below the dista
 
 @dataclass(frozen=True)
 class NoiseLaw(ReprMixin, ABC):
-    """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise."""
+    """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise.
+
+    Examples
+    --------
+    >>> issubclass(md.release.laws.Laplace, md.release.laws.NoiseLaw)
+    True
+    """
 
     @property
     @abstractmethod
@@ -133,6 +139,11 @@ class SmoothLaw(NoiseLaw):
     """A law that gives pure privacy for gamma-smooth bounds; `scale_rate` is c, `shift_rate` s of the module.
 
     Its odds ratio r(|z|) is beta-prime.
+
+    Examples
+    --------
+    >>> issubclass(md.release.laws.StudentT, md.release.laws.SmoothLaw)
+    True
     """
 
     @property
@@ -217,7 +228,25 @@ class GeneralizedCauchy(SmoothLaw):
         p < 2    z^p = p - 1 - p (gamma / eta) z,   eps = gamma + eta z^{p-1}
 
     where the derivative vanishes with z h > 1 or z h < 1: comparing z with 1 / z decides by the sign of p - 2.
-    Source: Liang & Yi 2024, section 2.1, Lemma 3.3, Claim 3.4. Raises: InputError for p <= 1.
+
+    Parameters
+    ----------
+    p : float
+        Exponent of the density, above 1.
+
+    Raises
+    ------
+    InputError
+        For p <= 1.
+
+    References
+    ----------
+    Liang & Yi 2024, section 2.1, Lemma 3.3, Claim 3.4.
+
+    Examples
+    --------
+    >>> md.release.laws.GeneralizedCauchy(4.0).p
+    4.0
     """
 
     p: float
@@ -282,7 +311,25 @@ class StudentT(SmoothLaw):
 
     h = (nu + 1) z / (nu + z^2), z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2) the joint form is a
     sine wave: eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
-    Source: Liang & Yi 2024, section 2.1, Lemma 3.5. Raises: InputError for nu <= 0.
+
+    Parameters
+    ----------
+    nu : float
+        Degrees of freedom, positive.
+
+    Raises
+    ------
+    InputError
+        For nu <= 0.
+
+    References
+    ----------
+    Liang & Yi 2024, section 2.1, Lemma 3.5.
+
+    Examples
+    --------
+    >>> md.release.laws.StudentT(3.0).nu
+    3.0
     """
 
     nu: float
@@ -331,7 +378,14 @@ class StudentT(SmoothLaw):
 
 @dataclass(frozen=True)
 class Laplace(NoiseLaw):
-    """Density e^{-|z|} / 2."""
+    """The Laplace law: density e^{-|z|} / 2.
+
+    Examples
+    --------
+    >>> law = md.release.laws.Laplace()
+    >>> float(law.mass(np.array(-np.inf), np.array(0.0)))
+    0.5
+    """
 
     @property
     def variance(self) -> float:
@@ -352,18 +406,77 @@ class Laplace(NoiseLaw):
 
 
 def laplace_epsilon(gamma: float, eta: float, delta: float, growth: Growth = "linear") -> float:
-    """The eps of the (eps, delta) guarantee, in nats per unit of distance, for B of linear growth.
+    """The eps of the (eps, delta) guarantee of Laplace noise, for a bound of linear growth.
 
-    gamma >= 0 and eta > 0, per unit of distance; delta in (0, 1), not scaled by distance.
-    Raises: InputError outside these; UnsuitableError for exponential growth.
+    Parameters
+    ----------
+    gamma : float
+        Per unit of distance, not negative.
+    eta : float
+        Per unit of distance, positive.
+    delta : float
+        In (0, 1), not scaled by distance.
+    growth : {"linear"}
+        Growth of the bound.
+
+    Returns
+    -------
+    float
+        Nats per unit of distance.
+
+    Raises
+    ------
+    InputError
+        Outside these.
+    UnsuitableError
+        For exponential growth.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 3.6.
+
+    Examples
+    --------
+    >>> round(md.release.laws.laplace_epsilon(0.1, 1.0, 0.01), 6)
+    1.460517
     """
     return check_epsilon(eta, "eta") + _check_gamma(gamma) * _slope(delta, growth)
 
 
 def laplace_eta(epsilon: float, gamma: float, delta: float, growth: Growth = "linear") -> float:
-    """The noise budget eta = eps - gamma max(1, ln(1 / delta)), per unit of distance: the scale is B(x) / eta.
+    """The noise budget eta = eps - gamma max(1, ln(1 / delta)): the scale is B(x) / eta.
 
-    Raises: as `laplace_epsilon`; InputError where gamma leaves no budget.
+    Parameters
+    ----------
+    epsilon : float
+        Nats per unit of distance.
+    gamma : float
+        Per unit of distance, not negative.
+    delta : float
+        In (0, 1).
+    growth : {"linear"}
+        Growth of the bound.
+
+    Returns
+    -------
+    float
+        Per unit of distance.
+
+    Raises
+    ------
+    InputError
+        Where gamma leaves no budget.
+    UnsuitableError
+        For exponential growth.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 3.6.
+
+    Examples
+    --------
+    >>> round(md.release.laws.laplace_eta(1.0, 0.1, 0.01), 6)
+    0.539483
     """
     slope = _slope(delta, growth)
     left = check_epsilon(epsilon) - _check_gamma(gamma) * slope

@@ -29,10 +29,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SmoothSensitivity(ReprMixin):
-    """The program of the module docstring: lipschitz (n,), L per unit of distance, not negative, not all 0; distances
-    (n, n), symmetric, in that unit or in nats; growth, with gamma per unit of `distances`.
+    """The program of the least smooth bound, as `mechdesign.release.program` states it.
 
-    Raises: InputError for other shapes or values.
+    Parameters
+    ----------
+    lipschitz : (n,) array
+        L per unit of distance, not negative, not all 0.
+    distances : (n, n) array
+        Symmetric, in that unit or in nats.
+    growth : Growth
+        With gamma per unit of `distances`.
+
+    Raises
+    ------
+    InputError
+        For other shapes or values.
+
+    References
+    ----------
+    Liang & Yi 2024, Definition 8 and Lemma 3.2.
+
+    Examples
+    --------
+    >>> from mechdesign.release.growth import growth_of
+    >>> program = md.release.SmoothSensitivity(
+    ...     lipschitz=np.array([0.0, 1.0]),
+    ...     distances=np.array([[0.0, 1.0], [1.0, 0.0]]),
+    ...     growth=growth_of("linear", 1.0),
+    ... )
+    >>> program.statement().is_dcp()
+    True
     """
 
     lipschitz: NDArray[np.float64]

@@ -54,10 +54,49 @@ def release_problem(
 ) -> DesignProblem:
     """The design problem with secrets `domain`, reports `outputs` and loss (f(x) - y)^2.
 
-    Parameters: domain, the n secrets; metric, the claim; prior (n,); values (n,), f at the secrets, and outputs (m,),
-    ascending, both in `unit`, see `units.KNOWN_UNITS`. The loss is in squared `unit`. Reports stand at their output on
-    one axis: they are values, no places of the domain.
-    Raises: InputError for values or outputs that do not fit; UnitError; SizeError.
+    Reports stand at their output on one axis: they are values, no places of the domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        The n secrets.
+    metric : Metric
+        The claim.
+    prior : (n,) array
+        Sums to 1.
+    values : (n,) array
+        f at the secrets, in `unit`.
+    outputs : (m,) array
+        Ascending, in `unit`.
+    unit : str
+        See `units.KNOWN_UNITS`; the loss is in its square.
+
+    Returns
+    -------
+    DesignProblem
+        The problem.
+
+    Raises
+    ------
+    InputError
+        For values or outputs that do not fit.
+    UnitError
+        For an unknown unit.
+    SizeError
+        Where it would not fit in memory.
+
+    Examples
+    --------
+    >>> problem = md.release.release_problem(
+    ...     domain=md.Domain.grid((2,), 1.0),
+    ...     metric=md.Euclidean(1.0),
+    ...     prior=[0.5, 0.5],
+    ...     values=[0.0, 1.0],
+    ...     outputs=[0.0, 0.5, 1.0],
+    ... )
+    >>> problem.loss_matrix
+    array([[0.  , 0.25, 1.  ],
+           [1.  , 0.25, 0.  ]])
     """
     true, reports = check_values(values, domain.size), check_outputs(outputs)
     require_memory(domain.size, len(reports), tables=4, what="the table of losses")
@@ -98,14 +137,56 @@ def release_mechanism(
     epsilon: float | None = None,
     tight: bool = True,
 ) -> xr.Dataset:
-    """The smooth sensitivity release of a release problem (`release_problem`), certified at its true multiple.
+    """The smooth sensitivity release of a number, certified at the smallest scale of the metric that holds.
 
-    values (n,), f at the secrets, in the unit of the outputs; sensitivity (n,), a gamma-smooth bound of its pointwise
-    Lipschitz constants, in that unit per unit of length; gamma and epsilon (default: the smallest level of the metric)
-    per unit of length; tight: the joint constants, else those of the paper.
-    Raises: InputError where the bound is below a slope |f(u) - f(v)| / |u - v| between two secrets or grows by more
-        than e^{gamma |u - v|}, and for a gamma that leaves no budget; UnsuitableError where reports are no numbers.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Made by `release_problem`.
+    values : (n,) array
+        f at the secrets, in the unit of the outputs.
+    sensitivity : (n,) array
+        A gamma-smooth bound of its pointwise Lipschitz constants, in that unit per unit of length.
+    law : SmoothLaw
+        The noise.
+    gamma : float
+        Per unit of length.
+    epsilon : float
+        Per unit of length; by default the smallest level of the metric.
+    tight : bool
+        Take the joint constants, else those of the paper.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        Where the bound is below a slope |f(u) - f(v)| / |u - v| between two secrets or grows by more than e^{gamma |u
+        - v|}, and for a gamma that leaves no budget.
+    UnsuitableError
+        Where reports are no numbers.
+
+    Notes
+    -----
     Cost: O(n^2 + n m).
+
+    References
+    ----------
+    Liang & Yi 2024, section 3.2.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2,), 1.0)
+    >>> problem = md.release.release_problem(
+    ...     domain=domain, metric=md.Euclidean(4.0), prior=[0.5, 0.5], values=[0.0, 1.0], outputs=[0.0, 1.0]
+    ... )
+    >>> law = md.release.laws.StudentT(3.0)
+    >>> mechanism = md.release.release_mechanism(problem, [0.0, 1.0], [1.0, 1.0], law=law, gamma=0.5)
+    >>> md.verify(mechanism).certified
+    True
     """
     if problem.reports.dimension != 1:
         raise UnsuitableError("are no output values: make the problem with release_problem", field="reports")
@@ -156,12 +237,39 @@ def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -
 def error_of_mean(
     mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
 ) -> float:
-    """Expected squared error of the mean of `users` reports, in squared units of the outputs.
+    """The expected squared error of the mean of some users' reports.
 
-    values (n,), f at the secrets, in the unit of the outputs; population (n,): where users come from, by default the
-    prior of the mechanism.
-    Raises: InputError for values that do not fit, users not positive or a population that is no probability;
-        UnsuitableError where reports are no numbers.
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A release of numbers.
+    values : (n,) array
+        f at the secrets, in the unit of the outputs.
+    users : int
+        How many.
+    population : (n,) array
+        Where users come from; by default the prior of the mechanism.
+
+    Returns
+    -------
+    float
+        In squared units of the outputs.
+
+    Raises
+    ------
+    InputError
+        For values that do not fit, users not positive or a population that is no probability.
+    UnsuitableError
+        Where reports are no numbers.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2,), 1.0)
+    >>> problem = md.release.release_problem(
+    ...     domain=domain, metric=md.Euclidean(1.0), prior=[0.5, 0.5], values=[0.0, 1.0], outputs=[0.0, 1.0]
+    ... )
+    >>> round(md.release.error_of_mean(md.baselines.constant(problem), [0.0, 1.0]), 6)
+    0.5
     """
     check_whole(users, "users")
     if "report_y" in mechanism.coords or "report_x" not in mechanism.coords:

@@ -42,11 +42,42 @@ def threshold(
     growth: str = "exponential",
     horizon: float = math.inf,
 ) -> Array:
-    """S of the soft threshold `queries.threshold`, shape of x.
+    """S of the soft threshold `query_functions.threshold`.
 
-    Without a horizon max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band (Liang & Yi 2024, Lemma 4.1). With
-    one, pairs further apart are not protected and S may be smaller.
-    Raises: InputError for width, gamma or horizon not positive, x not finite, or a growth without a name.
+    Without a horizon max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band. With one, pairs further apart
+    are not protected and S may be smaller.
+
+    Parameters
+    ----------
+    x : array
+        Values.
+    threshold, width : float
+        T and tau, in the unit of x.
+    gamma : float
+        Per unit.
+    growth : str
+        "exponential" or "linear".
+    horizon : float
+        In the unit of x.
+
+    Returns
+    -------
+    array
+        Per unit, shape of x.
+
+    Raises
+    ------
+    InputError
+        For width, gamma or horizon not positive, x not finite, or a growth without a name.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 4.1.
+
+    Examples
+    --------
+    >>> md.release.smooth_sensitivity.threshold([1.0, 3.5], 1.0, 1.0, 1.0).round(6)
+    array([1.      , 0.333333])
     """
     tau = positive(width, "width")
     r = queries.band_distance(queries.threshold_depth(x, threshold), tau)
@@ -56,9 +87,37 @@ def threshold(
 def bounded_range(
     x: ArrayLike, low: float, high: float, width: float, gamma: float, growth: str = "exponential"
 ) -> Array:
-    """S of the soft interval `queries.bounded_range`, shape of x (Liang & Yi 2024, appendix C.3; narrow ranges too).
+    """S of the soft interval `query_functions.bounded_range`; narrow ranges too.
 
-    Raises: as `threshold`, and InputError unless low < high.
+    Parameters
+    ----------
+    x : array
+        Values.
+    low, high, width : float
+        In the unit of x.
+    gamma : float
+        Per unit.
+    growth : str
+        "exponential" or "linear".
+
+    Returns
+    -------
+    array
+        Per unit, shape of x.
+
+    Raises
+    ------
+    InputError
+        As `threshold`, and unless low < high.
+
+    References
+    ----------
+    Liang & Yi 2024, appendix C.3.
+
+    Examples
+    --------
+    >>> md.release.smooth_sensitivity.bounded_range([0.0], 0.0, 10.0, 2.0, 1.0)
+    array([0.5])
     """
     tau = positive(width, "width")
     r = queries.band_distance(queries.range_depth(x, low, high), tau)
@@ -66,19 +125,71 @@ def bounded_range(
 
 
 def two_way(x: ArrayLike, thresholds: ArrayLike, width: float, gamma: float, growth: str = "exponential") -> Array:
-    """S of the soft quadrant `queries.two_way`; x (..., 2), result (...) (Liang & Yi 2024, Lemma 4.3).
+    """S of the soft quadrant `query_functions.two_way`.
 
-    Raises: as `threshold`, and InputError for thresholds that are not two numbers.
+    Parameters
+    ----------
+    x : (..., 2) array
+        Points.
+    thresholds : (2,) array
+        T1 and T2.
+    width, gamma : float
+        In the unit of x, and per unit.
+    growth : str
+        "exponential" or "linear".
+
+    Returns
+    -------
+    (...) array
+        Per unit.
+
+    Raises
+    ------
+    InputError
+        As `threshold`, and for thresholds that are not two numbers.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 4.3.
+
+    Examples
+    --------
+    >>> bool(md.release.smooth_sensitivity.two_way([[1.0, 9.0]], [1.0, 1.0], 1.0, 1.0)[0] > 0)
+    True
     """
     return region(queries.two_way_depth(x, thresholds, width), width, gamma, growth)
 
 
 def region(signed_distance: ArrayLike, width: float, gamma: float, growth: str = "exponential") -> Array:
-    """A smooth upper bound of `queries.region`, shape of the signed distance s (positive inside, in the unit of width).
+    """A smooth upper bound of `query_functions.region`.
 
     It needs |s(x) - s(x')| <= |x - x'|, which true signed distances obey. It is S where the shortest way to the band
     goes straight on to full depth: for thresholds, strips, quadrants, large discs; else it is above S, by 4 % at most
-    where that was measured. Raises: as `threshold`.
+    where that was measured.
+
+    Parameters
+    ----------
+    signed_distance : array
+        s, positive inside.
+    width, gamma : float
+        In the unit of s, and per unit.
+    growth : str
+        "exponential" or "linear".
+
+    Returns
+    -------
+    array
+        Per unit, shape of s.
+
+    Raises
+    ------
+    InputError
+        As `threshold`.
+
+    Examples
+    --------
+    >>> md.release.smooth_sensitivity.region([0.0], 1.0, 1.0)
+    array([1.])
     """
     tau = positive(width, "width")
     depth = finite(signed_distance, "signed_distance")
@@ -86,10 +197,45 @@ def region(signed_distance: ArrayLike, width: float, gamma: float, growth: str =
 
 
 def kde(x: ArrayLike, center: ArrayLike, bandwidth: float, gamma: float, growth: str = "exponential") -> Array:
-    """S of the Gaussian kernel `queries.kde`; x (..., k), result (...) (Liang & Yi 2024, Lemma 4.5; both growths).
+    """S of the Gaussian kernel `query_functions.kde`.
 
-    All chords count: with a horizon S would be smaller, and this is still a smooth upper bound. Cost: 130 vector
-    operations of a bisection. Raises: as `threshold`, and InputError for bandwidth not positive or another center.
+    All chords count: with a horizon S would be smaller, and this is still a smooth upper bound.
+
+    Parameters
+    ----------
+    x : (..., k) array
+        Points.
+    center : (k,) array
+        Where the density is asked for.
+    bandwidth : float
+        h, in the unit of x.
+    gamma : float
+        Per unit.
+    growth : str
+        "exponential" or "linear".
+
+    Returns
+    -------
+    (...) array
+        Per unit.
+
+    Raises
+    ------
+    InputError
+        As `threshold`, and for bandwidth not positive or another center.
+
+    Notes
+    -----
+    Cost: 130 vector operations of a bisection.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 4.5.
+
+    Examples
+    --------
+    >>> bool(md.release.smooth_sensitivity.kde([[0.0, 0.0]], [0.0, 0.0], 1.0, 1.0)[0] > 0)
+    True
     """
     a = queries.scaled_radius(x, center, bandwidth)
     named = _named(growth, gamma)
@@ -99,20 +245,69 @@ def kde(x: ArrayLike, center: ArrayLike, bandwidth: float, gamma: float, growth:
 
 
 def ridge(x: ArrayLike, direction: ArrayLike, gamma: float, profile: BoundOfProfile) -> Array:
-    """S of phi(<direction, x>): |direction| times the S of phi at gamma / |direction|; x (..., k), result (...).
+    """S of phi(<direction, x>): |direction| times the S of phi at gamma / |direction|.
 
-    profile(t, gamma) is the S of phi on the line: `lambda t, g: threshold(t, 3.0, 1.0, g)`.
-    Source: Liang & Yi 2024, Lemma 4.8.
+    Parameters
+    ----------
+    x : (..., k) array
+        Points.
+    direction : (k,) array
+        Not zero.
+    gamma : float
+        Per unit.
+    profile : callable
+        profile(t, gamma), the S of phi on the line.
+
+    Returns
+    -------
+    (...) array
+        Per unit.
+
+    References
+    ----------
+    Liang & Yi 2024, Lemma 4.8.
+
+    Examples
+    --------
+    >>> smooth = md.release.smooth_sensitivity
+    >>> smooth.ridge([[1.0, 2.0]], [1.0, 0.0], 1.0, lambda t, gamma: smooth.threshold(t, 1.0, 1.0, gamma))
+    array([1.])
     """
     t, length = queries.along(x, direction)
     return length * profile(t, positive(gamma, "gamma") / length)
 
 
 def radial(x: ArrayLike, center: ArrayLike, gamma: float, profile: BoundOfProfile) -> Array:
-    """S of phi(|x - center|): the S of phi on the half-line of radii at gamma; x (..., k), result (...).
+    """S of phi(|x - center|): the S of phi on the half-line of radii at gamma.
 
-    A profile(r, gamma) that takes all of the line into account is a smooth upper bound, and S where the chords that
-    count stay at radii of 0 and more. Source: Liang & Yi 2024, section 4.4.
+    A profile that takes all of the line into account is a smooth upper bound, and S where the chords that count stay
+    at radii of 0 and more.
+
+    Parameters
+    ----------
+    x : (..., k) array
+        Points.
+    center : (k,) array
+        Centre.
+    gamma : float
+        Per unit.
+    profile : callable
+        profile(r, gamma), the S of phi.
+
+    Returns
+    -------
+    (...) array
+        Per unit.
+
+    References
+    ----------
+    Liang & Yi 2024, section 4.4.
+
+    Examples
+    --------
+    >>> smooth = md.release.smooth_sensitivity
+    >>> smooth.radial([[3.0, 4.0]], [0.0, 0.0], 1.0, lambda r, gamma: smooth.threshold(r, 5.0, 1.0, gamma))
+    array([1.])
     """
     return profile(queries.scaled_radius(x, center, 1.0), positive(gamma, "gamma"))
 

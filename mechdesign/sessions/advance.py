@@ -121,9 +121,44 @@ class Smoothed(ReprMixin):
 
 @validated
 def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
-    """Where somebody was at ticks 0..ticks-1, by default up to the last one, given the whole transcript.
+    """Where somebody was at every tick, given the whole transcript.
 
-    Raises: SizeError where the probabilities would not fit in memory. Cost: two steps of the model a tick.
+    Parameters
+    ----------
+    design : SessionDesign
+        The design.
+    transcript : Transcript
+        What was released.
+    ticks : int
+        How many ticks from 0 on; by default up to the last one.
+
+    Returns
+    -------
+    Smoothed
+        Distributions and best places.
+
+    Raises
+    ------
+    SizeError
+        Where the probabilities would not fit in memory.
+
+    Notes
+    -----
+    Cost: two steps of the model a tick.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
+    ...     _ = session.report(2, tick=1)
+    ...     md.sessions.smoothed(design, session.transcript).place.shape
+    (2,)
     """
     chain, belief = design.chain, design.belief()
     count = max([transcript.last, *(step.tick for step in transcript.steps)]) + 1

@@ -22,8 +22,30 @@ LONGEST = 10_000  # ticks without a call after which the filter begins anew
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Belief(ReprMixin):
-    """Fields: chain, the model; loss (n, n) of naming a place (across) when another (down) is true; weights (s,),
-    sum 1; tick, at which.
+    """Where somebody may be, given what was released: weights over the states of a chain.
+
+    Attributes
+    ----------
+    chain : Chain
+        The model.
+    loss : (n, n) array
+        Of naming a place (across) when another (down) is true.
+    weights : (s,) array
+        Sum 1.
+    tick : int
+        At which.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> chain = design.movement.over(domain, design.metric, problem.prior_array)
+    >>> belief = md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0)
+    >>> float(belief.weights.sum().round(6))
+    1.0
     """
 
     chain: Chain
@@ -70,7 +92,25 @@ class Belief(ReprMixin):
 def best_places(
     distributions: NDArray[np.float64], loss: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """For distributions (b, n) over places: the places (b,) with the least expected loss (n, n), and that loss (b,)."""
+    """The places with the least expected loss under distributions, and that loss.
+
+    Parameters
+    ----------
+    distributions : (b, n) array
+        Over places.
+    loss : (n, n) array
+        Of naming a place (across) when another (down) is true.
+
+    Returns
+    -------
+    (b,) int array and (b,) array
+        Places and losses.
+
+    Examples
+    --------
+    >>> md.sessions.best_places(np.array([[0.9, 0.1]]), 1.0 - np.eye(2))
+    (array([0]), array([0.1]))
+    """
     expected = distributions @ loss
     place = expected.argmin(axis=1)
     return place, expected[np.arange(len(place)), place]

@@ -114,18 +114,36 @@ class Paid(Content):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Budget(ReprMixin):
-    """The ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
+    """A budget for reports: the ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
-    What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is
-    paid is written to the disk before the report is returned; a process that dies in between has paid, and the report
-    is remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more;
-    one that starts with the older file cannot tell: keep no copies.
-    `path` is made absolute and symbolic links are followed once, here: links and working directories do not make two
-    ledgers of one. A file with a hard link is refused at every use. Processes on several machines are kept apart only
-    by a file system whose locks hold between them.
-    The file holds the secrets that were reported, permissions 0600; who reads it knows them. What a writer that was
-    killed left of it beside it is removed here.
-    Raises: InputError where there is no ledger, or a file with two names; FileFormatError where it is damaged.
+    What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is paid
+    is written to the disk before the report is returned; a process that dies in between has paid, and the report is
+    remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more; one
+    that starts with the older file cannot tell: keep no copies. `path` is made absolute and symbolic links are
+    followed once, here: links and working directories do not make two ledgers of one. A file with a hard link is
+    refused at every use. Processes on several machines are kept apart only by a file system whose locks hold between
+    them. The file holds the secrets that were reported, permissions 0600; who reads it knows them. What a writer that
+    was killed left of it beside it is removed here.
+
+    Parameters
+    ----------
+    path : str or Path
+        The ledger.
+
+    Raises
+    ------
+    InputError
+        Where there is no ledger, or a file with two names.
+    FileFormatError
+        Where it is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     budget = md.sessions.Budget.create(folder + "/budget.json", limit=2)
+    ...     budget.remaining
+    Fraction(2, 1)
     """
 
     path: Path = field(kw_only=False)

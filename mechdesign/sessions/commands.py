@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli.groups import add_commands
-from mechdesign.cli.options import JsonOption, LimitOption, OverwriteOption, real, whole
+from mechdesign.cli.options import BoxOption, JsonOption, LimitOption, OverwriteOption, real, whole
 from mechdesign.cli.parsing import parse_place
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
@@ -32,7 +32,7 @@ def design(
     cell: Annotated[float, real("--cell", help="Side of a cell, in metres.")],
     nats: Annotated[float, real("--nats", help="What a calendar day may cost, within the radius.")],
     area: Annotated[Path | None, typer.Argument(help="GeoJSON file: Polygon or MultiPolygon, degrees.")] = None,
-    box: Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")] = None,
+    box: BoxOption = None,
     ticks: Annotated[int, whole("--ticks", help="Ticks of a day, at each of which a place may be reported.")] = 48,
     within: Annotated[float, real("--within", metavar="METRES", help=_WITHIN_HELP)] = 200.0,
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,

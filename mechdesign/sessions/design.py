@@ -35,13 +35,39 @@ from mechdesign.sessions.windows import MOST_TICKS, Window
 class SessionDesign(ReprMixin):
     """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
 
-    Fields: tables, mechanisms, proved here; rule, `Clock` or `Risk`; ticks, how many a day has; movement, the public
-    model of the filter; loss, of naming a place when another is true: its unit is that of the expected error, and of
-    what rules compare with it.
-    Claim. On every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
+    Claim: on every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
     window alone, d_inf = max over ticks of d(x_t, x'_t), d the metric at scale 1, C = `worst(window)`.
-    Raises: VerificationError for a table that is not private as claimed; InputError for tables over other places or for
-        another metric than the first, or fewer than the rule names.
+
+    Parameters
+    ----------
+    tables : sequence of Dataset
+        Mechanisms, verified here.
+    rule : Rule
+        `Clock` or `Risk`.
+    ticks : int
+        How many a day has.
+    movement : Movement
+        The public model of the filter.
+    loss : Loss
+        Of naming a place when another is true: its unit is that of the expected error, and of what rules compare with
+        it.
+
+    Raises
+    ------
+    VerificationError
+        For a table that is not private as claimed.
+    InputError
+        For tables over other places or for another metric than the first, or fewer than the rule names.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> design.worst("1d")
+    Fraction(1382846250607643, 1125899906842624)
     """
 
     tables: Sequence[xr.Dataset]

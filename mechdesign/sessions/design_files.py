@@ -39,8 +39,40 @@ _NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
 def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a design: FILE.json, say, and its tables beside it as FILE-0.nc, FILE-1.nc and so on.
 
-    Raises: InputError for existing files without `overwrite`, or a missing folder; FileFormatError if the disk refuses.
     On failure no new file stays.
+
+    Parameters
+    ----------
+    design : SessionDesign
+        The design.
+    path : str or Path
+        The file.
+    overwrite : bool
+        Replace existing files.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For existing files without `overwrite`, or a missing folder.
+    FileFormatError
+        If the disk refuses.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.sessions.save_design(design, folder + "/design.json").name
+    'design.json'
     """
     target = check_target(path, overwrite=overwrite)
     files = [target.with_name(f"{target.stem}-{number}.nc") for number in range(len(design.tables))]
@@ -87,10 +119,37 @@ def is_design(path: str | Path) -> bool:
 
 @validated
 def load_design(path: str | Path) -> SessionDesign:
-    """Read a design and its tables, all of which are proved; `verify` also sums its windows and compares its claim.
+    """Read a design and its tables, all of which are verified; `md.verify` also sums its windows and compares its
+    claim.
 
-    Raises: InputError if there is no such file; VerificationError if it, or a table, is damaged, altered or not private
-    as claimed.
+    Parameters
+    ----------
+    path : str or Path
+        What `save_design` wrote.
+
+    Returns
+    -------
+    SessionDesign
+        The design.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    VerificationError
+        If it, or a table, is damaged, altered or not private as claimed.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.sessions.load_design(md.sessions.save_design(design, folder + "/design.json")).ticks
+    2
     """
     return rebuilt(read_document(path), Path(path).parent)
 

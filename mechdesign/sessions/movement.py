@@ -37,9 +37,31 @@ _Floats = NDArray[np.float64]
 class Chain(ReprMixin):
     """s hidden states, each at one of n places, that move at every tick.
 
-    Fields: size, the number n of places; initial (s,), the distribution at the first tick; place (s,), where each state
-    is; matrices, row-stochastic (s, s) and sparse: number t mod k of the k of them leads from tick t - 1 to tick t.
     Another way of moving is a subclass with its own `step` and `back`.
+
+    Attributes
+    ----------
+    size : int
+        The number n of places.
+    initial : (s,) array
+        The distribution at the first tick.
+    place : (s,) int array
+        Where each state is.
+    matrices : tuple of (s, s) sparse arrays
+        Row-stochastic: number t mod k of the k of them leads from tick t - 1 to tick t.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> chain = md.sessions.Walk(stay=0.5).over(domain, design.metric, problem.prior_array)
+    >>> chain.matrices[0].toarray()
+    array([[0.5 , 0.5 , 0.  ],
+           [0.25, 0.5 , 0.25],
+           [0.  , 0.5 , 0.5 ]])
     """
 
     size: int
@@ -67,8 +89,21 @@ class Chain(ReprMixin):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Movement(ReprMixin, ABC):
-    """A model that any domain makes a `Chain` of. A class of its own is a frozen dataclass with a row in `MOVEMENTS`;
-    kind, its name there and in files; described, the fields that files keep, and what reads each of them.
+    """A model that any domain makes a `Chain` of.
+
+    A class of its own is a frozen dataclass with a row in `MOVEMENTS`.
+
+    Attributes
+    ----------
+    kind : str
+        Its name there and in files.
+    described : tuple of (name, reader)
+        The fields that files keep, and what reads each of them.
+
+    Examples
+    --------
+    >>> md.sessions.Walk().kind
+    'walk'
     """
 
     kind: ClassVar[str]
@@ -91,11 +126,25 @@ class Movement(ReprMixin, ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Walk(Movement):
-    """At every tick: with probability `stay` no move, else to one of the neighbours, all alike.
+    """A random walk: at every tick with probability `stay` no move, else to one of the neighbours, all alike.
 
     Neighbours on a grid are the cells around (two, eight or 26 of them) that no masked cell cuts off; elsewhere those
     that an edge of the metric joins, where the metric has few (a graph, streets). A place without neighbours stays.
-    Raises: InputError unless 0 <= stay < 1; `over`: UnsuitableError off grids for a metric of all pairs.
+
+    Parameters
+    ----------
+    stay : float
+        In [0, 1).
+
+    Raises
+    ------
+    InputError
+        Unless 0 <= stay < 1; `over`: UnsuitableError off grids for a metric of all pairs.
+
+    Examples
+    --------
+    >>> md.sessions.Walk(stay=0.8).stay
+    0.8
     """
 
     stay: float = 0.9
@@ -131,11 +180,26 @@ class Walk(Movement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Transitions(Movement):
-    """P(state at tick t | state at t - 1) as a sparse or dense matrix (s, s), or a list of k of them, of which number
-    t mod k leads to tick t.
+    """The probabilities P(state at tick t | state at t - 1) as matrices.
 
-    initial (s,), the prior of the tables by default; place (s,), where each state is, state k at place k by default.
-    Raises: InputError for rows that are negative or do not sum to 1; `over`: for states that are not at places.
+    Parameters
+    ----------
+    matrices : (s, s) array or list of k of them
+        Sparse or dense; number t mod k leads to tick t.
+    initial : (s,) array
+        By default the prior of the tables.
+    place : (s,) int array
+        Where each state is; state k at place k by default.
+
+    Raises
+    ------
+    InputError
+        For rows that are negative or do not sum to 1; `over`: for states that are not at places.
+
+    Examples
+    --------
+    >>> len(md.sessions.Transitions([[0.9, 0.1], [0.2, 0.8]]).matrices)
+    1
     """
 
     matrices: Any = field(kw_only=False)
@@ -202,19 +266,42 @@ class Transitions(Movement):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HomeAway(Movement):
-    r"""Days of people who live somewhere, leave, stay at other places, and come home.
+    """Days of people who live somewhere, leave, stay at other places, and come home.
 
-    home (n,), where people live, and away (n,), where they are while they are away, sum 1; popularity (n,), weights;
-    near, a length in the unit of the domain; leave, back, wander and mix (T,), probabilities for every tick of a day.
     The state is (h, home), or (h, x): at place x with a home at h. At tick t of T, from home: away with probability
-    leave_t, to a place x with probability J_t(h, x); from away: home with probability back_t, else on with probability
-    wander_t, to x' with probability J_t(x, x'), else no move.
+    leave_t, to a place x with probability J_t(h, x); from away: home with probability back_t, else on with
+    probability wander_t, to x' with probability J_t(x, x'), else no move.
 
         J_t = mix_t G + (1 - mix_t) L,    G(x, x') prop. popularity(x'),  L(x, x') prop. e^{-|x - x'| / near},  x' != x
 
-    Source: L. Rabiner, "A tutorial on hidden Markov models", Proc. IEEE 77 (1989), sections III and IV; the model
-    itself is this package's.
-    Raises: InputError for arrays of other lengths and values out of range.
+    Parameters
+    ----------
+    home, away : (n,) arrays
+        Where people live, and where they are while they are away; sum 1.
+    popularity : (n,) array
+        Weights.
+    near : float
+        A length in the unit of the domain.
+    leave, back, wander, mix : (T,) arrays
+        Probabilities for every tick of a day.
+
+    Raises
+    ------
+    InputError
+        For arrays of other lengths and values out of range.
+
+    References
+    ----------
+    Rabiner 1989, sections III and IV, for hidden Markov models; the model itself is this package's.
+
+    Examples
+    --------
+    >>> uniform, rates = np.full(3, 1 / 3), np.full(2, 0.5)
+    >>> model = md.sessions.HomeAway(
+    ...     home=uniform, away=uniform, popularity=uniform, near=1.0, leave=rates, back=rates, wander=rates, mix=rates
+    ... )
+    >>> model.near
+    1.0
     """
 
     home: ArrayLike

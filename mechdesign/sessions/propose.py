@@ -58,8 +58,27 @@ class Point(ReprMixin):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Proposal(ReprMixin):
-    """design, for the limit; points, of the curve, one at the limit; constant, the error of the best single place;
-    stopped, "time" where a time limit left out rules or points.
+    """A proposed session, with the curve that it was chosen from.
+
+    Attributes
+    ----------
+    design : SessionDesign
+        For the limit.
+    points : tuple of Point
+        Of the curve, one at the limit.
+    limit, within : float
+        Nats of a day within a radius, in the unit of the domain.
+    constant : float
+        The error of the best single place.
+    people : int
+        That were measured.
+    stopped : str
+        "time" where a time limit left out rules or points.
+
+    Examples
+    --------
+    >>> sorted(md.sessions.Proposal.__annotations__)[:3]
+    ['constant', 'design', 'limit']
     """
 
     design: SessionDesign
@@ -88,15 +107,51 @@ def propose(
     time_limit: float = math.inf,
     on_progress: Callable[[str], None] | None = None,
 ) -> Proposal:
-    """Propose a session; see the module docstring.
+    """Propose a session: the best rule and tables for a limit on a day, measured on synthetic people.
 
-    Parameters: ticks, of a day; limit, nats within the radius that a calendar day may cost; within, the radius in the
-    unit of the domain; people, that are measured; seed, of the synthetic people and their reports; time_limit in
-    seconds: the point of the limit itself is simulated first, and those that no time is left for are left out;
-    on_progress, called with words.
-    Raises: InputError for counts, a limit or a radius that are none; SizeError above 400 places; UnsuitableError off
-        the plane.
+    Parameters
+    ----------
+    domain : Domain
+        A grid of two axes.
+    ticks : int
+        Of a day.
+    limit : float
+        Nats within the radius that a calendar day may cost.
+    within : float
+        The radius, in the unit of the domain.
+    people : int
+        That are measured.
+    seed : int
+        Of the synthetic people and their reports.
+    time_limit : float
+        Seconds: the point of the limit itself is simulated first, and those that no time is left for are left out.
+    on_progress : callable
+        Called with words.
+
+    Returns
+    -------
+    Proposal
+        The design, and the curve that it was chosen from.
+
+    Raises
+    ------
+    InputError
+        For counts, a limit or a radius that are none.
+    SizeError
+        Above 400 places.
+    UnsuitableError
+        Off the plane.
+
+    Notes
+    -----
     Cost: O(n^3) a person and tick: 10 s a point on 144 places with 50 ticks, 30 people.
+
+    Examples
+    --------
+    >>> md.sessions.propose(md.Domain.nodes(4), ticks=24, limit=2.0, within=200.0)  # two axes are needed
+    Traceback (most recent call last):
+        ...
+    mechdesign.errors.UnsuitableError: domain: must have two axes (got 1)
     """
     started = time.monotonic()
     positive(limit, "limit")

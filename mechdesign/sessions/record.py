@@ -27,7 +27,23 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A report that was drawn from a table at a tick, and its charge, exact, in multiples of the metric."""
+    """A report that was drawn at a tick.
+
+    Attributes
+    ----------
+    tick : int
+        The tick.
+    table, report : int
+        The table that it was drawn from, and its number.
+    charge : Fraction
+        Exact, in multiples of the metric.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> md.sessions.Step(tick=0, table=0, report=2, charge=Fraction(1)).report
+    2
+    """
 
     tick: int
     table: int
@@ -37,9 +53,21 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript(ReprMixin):
-    """The steps of a session in the order of their ticks, and the last tick that was asked for (-1 before the first).
+    """The steps of a session in the order of their ticks. Ticks at which nothing was released have no step.
 
-    ticks: of a day. Ticks at which nothing was released have no step.
+    Attributes
+    ----------
+    ticks : int
+        Of a day.
+    steps : tuple of Step
+        What was drawn.
+    last : int
+        The last tick that was asked for, -1 before the first.
+
+    Examples
+    --------
+    >>> md.sessions.Transcript(ticks=24).last
+    -1
     """
 
     ticks: int

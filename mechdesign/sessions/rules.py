@@ -34,9 +34,19 @@ _HOURS = 24.0
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(ReprMixin, ABC):
-    """A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
+    """A rule of a session: when it reports, and from which table.
 
-    Raises: InputError for a field that is no number, no word and no tuple of them.
+    A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
+
+    Raises
+    ------
+    InputError
+        For a field that is no number, no word and no tuple of them.
+
+    Examples
+    --------
+    >>> isinstance(md.sessions.Clock(hours=[8]), md.sessions.Rule)
+    True
     """
 
     kind: ClassVar[str]
@@ -114,10 +124,27 @@ class _Numbered(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class Clock(_Numbered):
-    """Report at fixed hours of every day, hours[k] in [0, 24), from table 0, number[k], or by `widths`.
+    """Report at fixed hours of every day.
 
-    `widths`, in the unit of the loss, rise: the table is the number of them that the filter's expected error exceeds.
-    Raises: InputError for hours out of range or none; `worst`: for two hours in one tick.
+    Parameters
+    ----------
+    hours : sequence of float
+        In [0, 24).
+    number : sequence of int
+        The table of each hour; table 0 by default.
+    widths : sequence of float
+        In place of `number`, in the unit of the loss, rising: the table is the number of them that the filter's
+        expected error exceeds.
+
+    Raises
+    ------
+    InputError
+        For hours out of range or none; `worst`: for two hours in one tick.
+
+    Examples
+    --------
+    >>> md.sessions.Clock(hours=[8, 20]).hours
+    (8.0, 20.0)
     """
 
     hours: tuple[float, ...]
@@ -153,11 +180,31 @@ class Clock(_Numbered):
 
 @dataclass(frozen=True, kw_only=True)
 class Risk(_Numbered):
-    """Report where the filter's expected error exceeds `above`, at most `most` times in a window `per`.
+    """Report where the filter's expected error exceeds a threshold, at most so often in a window.
 
-    above, in the unit of the loss; tables as of `Clock`, number[k] that of the k-th report of a window of days.
-    Raises: InputError for a negative `above`, `most` below 1, and a number that does not name a table for each report
-        of a window of days, or goes with widths.
+    Parameters
+    ----------
+    above : float
+        The threshold, in the unit of the loss.
+    most : int
+        Reports in a window.
+    per : str
+        The window: "1d", "24h" or "14d", say.
+    number : sequence of int
+        The table of the k-th report of a window of days; table 0 by default.
+    widths : sequence of float
+        As of `Clock`.
+
+    Raises
+    ------
+    InputError
+        For a negative `above`, `most` below 1, and a number that does not name a table for each report of a window of
+        days, or goes with widths.
+
+    Examples
+    --------
+    >>> md.sessions.Risk(above=0.6, most=2).per
+    '1d'
     """
 
     above: float

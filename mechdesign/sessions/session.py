@@ -26,9 +26,39 @@ from mechdesign.sessions.windows import Window
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate(ReprMixin):
-    """What may be released at a tick: place, the number of the place with the least expected loss, at `location` in
-    `unit`; error, that expected loss; drawn, whether a report was drawn, and which; charge, what was paid at this tick,
-    and left, what is left in the window that ends with it, exact multiples of the metric.
+    """What may be released at a tick.
+
+    Attributes
+    ----------
+    tick : int
+        The tick.
+    place : int
+        The place with the least expected loss.
+    location : tuple of float
+        Its coordinates, in `unit`.
+    unit : str
+        Unit of length.
+    error : float
+        That expected loss.
+    drawn : bool
+        Whether a report was drawn.
+    report : int or None
+        Which.
+    charge, left : Fraction
+        What was paid at this tick, and what is left in the window that ends with it, exact multiples of the metric.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
+    ...     session.report(2, tick=0).drawn
+    True
     """
 
     tick: int
@@ -44,9 +74,40 @@ class Estimate(ReprMixin):
 
 @dataclass(frozen=True, kw_only=True)
 class Account(ReprMixin):
-    """What a session paid, exact multiples of the metric: limit of every window; spent, in all; worst, the most in one
-    window so far, which begins at tick `first`; left, in the window that ends with the last tick; promised, the most
-    that the design can reach in a window, for every transcript.
+    """What a session paid, in exact multiples of the metric.
+
+    Attributes
+    ----------
+    window : str
+        The window.
+    limit : Fraction
+        Of every window.
+    spent : Fraction
+        In all.
+    worst : Fraction
+        The most in one window so far.
+    first : int
+        The tick at which that window begins.
+    left : Fraction
+        In the window that ends with the last tick.
+    promised : Fraction
+        The most that the design can reach in a window, for every transcript.
+    last, reports : int
+        The last tick, and how many reports were drawn.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
+    ...     _ = session.report(2, tick=0)
+    ...     session.account().spent
+    Fraction(1382846250607643, 2251799813685248)
     """
 
     window: str
@@ -62,19 +123,44 @@ class Account(ReprMixin):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Session(ReprMixin):
-    """The session at `path`, shared by all processes that open it; `Session.create` makes one.
+    """Reports over days with a limit on every window: the session at `path`, shared by all processes that open it.
 
-    Claim. With C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces x, x' that differ in one
-    window alone, d_inf the largest distance of their places at one tick, in the metric of the design at scale 1.
-    Reports are drawn at every tick that the rule names, wherever somebody is, and charged: neither times nor refusals
-    say anything. Ticks are to be called at fixed times; when an app is opened is not hidden.
-    What is paid is written to the disk before anything is returned; a process that dies in between has paid. Ticks
-    rise: a clock that was set back is refused. A file that was deleted or put back in an older state is refused by a
-    Session that has seen more; one that starts with the older file cannot tell: keep no copies. Links, copies and locks
-    are as with `Budget`. The file contains no secret: what was released, and what it cost. Its permissions are 0600.
-    Fields: path; design, needed where the session does not name the file of its own.
-    Raises: InputError where there is no session, one with two names, or another design; FileFormatError where it is
-        damaged.
+    `Session.create` makes one. Claim: with C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces
+    x, x' that differ in one window alone, d_inf the largest distance of their places at one tick, in the metric of
+    the design at scale 1. Reports are drawn at every tick that the rule names, wherever somebody is, and charged:
+    neither times nor refusals say anything. Ticks are to be called at fixed times; when an app is opened is not
+    hidden. What is paid is written to the disk before anything is returned; a process that dies in between has paid.
+    Ticks rise: a clock that was set back is refused. A file that was deleted or put back in an older state is refused
+    by a Session that has seen more; one that starts with the older file cannot tell: keep no copies. Links, copies
+    and locks are as with `Budget`. The file contains no secret: what was released, and what it cost. Its permissions
+    are 0600.
+
+    Parameters
+    ----------
+    path : str or Path
+        The session.
+    design : SessionDesign
+        Needed where the session does not name the file of its own.
+
+    Raises
+    ------
+    InputError
+        Where there is no session, one with two names, or another design.
+    FileFormatError
+        Where it is damaged.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
+    ...     session.report(2, tick=0).left
+    Fraction(7624353004133349, 2251799813685248)
     """
 
     path: Path = field(kw_only=False)

@@ -34,12 +34,40 @@ _FAINT = 1e-9  # of a belief, spread over all places, so that none is ruled out
 
 @validated
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
-    """A certified table for one report that costs at most `nats` within the radius: nats times Euclidean(1 / within).
+    """A certified table for one report that costs at most some nats within a radius.
 
-    Eikonal weights where they are positive: optimal, or close to it, from a nat between neighbours on. Below, planar
-    Laplace noise clamped to the cells of a square grid; elsewhere the exponential mechanism.
-    Raises: InputError for nats or a radius that are not positive.
+    Its metric is nats times Euclidean(1 / within). Eikonal weights where they are positive: optimal, or close to it,
+    from a nat between neighbours on. Below, planar Laplace noise clamped to the cells of a square grid; elsewhere the
+    exponential mechanism.
+
+    Parameters
+    ----------
+    domain : Domain
+        The places.
+    nats : float
+        Within the radius.
+    within : float
+        The radius, in the unit of the domain.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        For nats or a radius that are not positive.
+
+    Notes
+    -----
     Cost: O(n^3).
+
+    Examples
+    --------
+    >>> table = md.sessions.report_table(md.Domain.grid((3, 3), 100.0, unit="m"), 1.0, within=100.0)
+    >>> md.verify(table).certified
+    True
     """
     problem = _problem(domain, priors.uniform(domain), nats, within)
     program = EikonalWeights(problem=problem)
@@ -56,13 +84,46 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
 def state_table(
     domain: Domain, belief: ArrayLike, nats: float, *, within: float, gap: float = 0.02, time_limit: float = 20.0
 ) -> xr.Dataset:
-    """The certified table of at most `nats` within the radius that is best after a belief (n,), by expected distance.
+    """The certified table of at most some nats within a radius that is best after a belief, by expected distance.
 
     The optimal program with the belief as its prior, or `report_table` where, remapped, that is as good. The report
-    that the estimate stays ("keep") is one of its reports, and costs what any costs. The belief, and with it the table,
-    must follow from what was released: then it may be chosen anew at every report.
-    Raises: InputError for no distribution, nats or a radius that are not positive.
+    that the estimate stays ("keep") is one of its reports, and costs what any costs. The belief, and with it the
+    table, must follow from what was released: then it may be chosen anew at every report.
+
+    Parameters
+    ----------
+    domain : Domain
+        The places.
+    belief : (n,) array
+        Sums to 1.
+    nats : float
+        Within the radius.
+    within : float
+        The radius, in the unit of the domain.
+    gap : float
+        Target of the relative gap.
+    time_limit : float
+        Seconds.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism.
+
+    Raises
+    ------
+    InputError
+        For no distribution, nats or a radius that are not positive.
+
+    Notes
+    -----
     Cost: that of the program, `time_limit` seconds at most.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 100.0, unit="m")
+    >>> md.verify(md.sessions.state_table(domain, [0.7, 0.1, 0.1, 0.1], 1.0, within=100.0)).certified
+    True
     """
     prior = priors.proportional(np.asarray(belief, float) + _FAINT / domain.size, field="belief")
     problem = _problem(domain, prior, nats, within)
@@ -73,9 +134,37 @@ def state_table(
 
 @validated
 def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> float:
-    """The expected distance, in units, between a position ~ belief (n,) and the best estimate after a report.
+    """The expected distance between a position and the best estimate after a report, given a belief before it.
 
-    sum_y min_z sum_u b(u) P(y|u) |u - z|.  Cost: O(n^2 m).
+    It is sum_y min_z sum_u b(u) P(y|u) |u - z|.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        The table of the report.
+    belief : (n,) array
+        b.
+    domain : Domain
+        The places.
+
+    Returns
+    -------
+    float
+        In units of the domain.
+
+    Notes
+    -----
+    Cost: O(n^2 m).
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid(3, 1.0, unit="km")
+    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
+    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
+    >>> rule = md.sessions.Clock(hours=[0, 12])
+    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
+    >>> md.sessions.loss_after(md.baselines.constant(problem), problem.prior_array, domain)
+    0.6666666666666666
     """
     joint = np.asarray(belief, float)[:, None] * probabilities(mechanism).values
     return float((domain.euclidean_to(domain) @ joint).min(axis=0).sum())

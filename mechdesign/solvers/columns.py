@@ -14,8 +14,10 @@ them the multipliers of a young master are useless, and so are the rays that the
 4. solves the master (dense_program.py) to a tenth of the gap, since centred multipliers price better rays.
 
 In sight of the gap the same columns are weighed with the box all but open: rows then sum to 1, and the table is private
-as it stands. Multipliers at the centre are proved (forest.py). Signs are free: where priors are zero some multipliers
-are negative, and with lambda >= 0 tables whose rows sum to 1 cost 3 % more.
+as it stands. Where that costs too much, multipliers between the centre and those of the open master are priced too:
+its rows lack columns that a box in sight of its optimum prices no more. Multipliers at the centre are proved
+(forest.py). Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables whose rows
+sum to 1 cost 3 % more.
 
 Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and rows are means over the
 orbits of places: a mixture may be averaged over the group, and neither its loss nor its row sums get worse.
@@ -50,10 +52,11 @@ _OFF = 1e-3  # error of a row sum whose multiplier is at an end of its box
 _ROUGH, _FINE, _STEPS = 1e-6, 1e-7, 8  # gains and changes that a pricing resolves, a hundredth of the gap between them
 _SIGHT = 0.6  # of the gap asked for: estimates from which the rows are to sum to 1
 _NEAR = 0.8  # the same for a certificate
-_CERTIFIED, _SELDOM = 0.25, 5.0  # of the gap certified last, and times the seconds it took, from which one is made
+_CERTIFIED, _SELDOM = 0.1, 5  # of the gap certified last, and rounds after it, from which one is made
 _FIRST = 0.3  # of the time limit after which one is made anyway
 _TOLERANCE = 1e-2, 1e-8  # of a master, a tenth of the gap between them
 _FINEST = 1e-9  # estimated gap from which nothing is gained
+_MIXED = 0.5  # share of the multipliers of the open master
 _STALLED = 25  # rounds without a better centre or objective
 _BLAS = ThreadpoolController()
 
@@ -93,6 +96,7 @@ class Columns:
         self.side = self.before = np.zeros(n)
         self.objective, self.gap, self.first = 0.0, 1.0, True
         self.x: Vector = np.zeros(0)
+        self.free = self.centre
         forest.set_cores(cores.shares[0][1])
 
     @property
@@ -163,8 +167,16 @@ class Columns:
     def open(self, gap: float, deadline: float) -> float:
         """The master with its box all but open; what it is worth."""
         room = np.full_like(self.centre, _FREE * max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant))
-        self.x, _, value = self._master(room, gap, deadline)
+        self.x, self.free, value = self._master(room, gap, deadline)
         return value
+
+    def price_free(self) -> None:
+        """Price between the centre and the multipliers of the open master: its rows lack these columns."""
+        change = min(10 * _ROUGH, max(_FINE, self.gap / 100))
+        mixed = (1 - _MIXED) * self.centre + _MIXED * self.free
+        chosen = self.forest.chosen
+        self.add(self.forest.price(mixed, chosen, Effort(min(_ROUGH, change), change, 2, False)), chosen)
+        self.centre = self._below(self.centre)
 
     def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
         last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
@@ -195,14 +207,15 @@ class Columns:
             self.forest.set_cores(share)
 
     def prune(self) -> None:
-        """Give up columns of least cost at the last point, never the first two of each report."""
-        first = 2 * len(self.forest.chosen)
-        if len(self.cost) > _MOST * self.constraints and len(self.x) == len(self.cost):
-            order = np.argsort(-(self.x * self.cost)[first:], kind="stable")[: _KEPT * self.constraints - first]
-            kept = np.concatenate([np.arange(first), first + np.sort(order)])
+        """Give up columns of least cost at the last point, never the first two of each report or newer ones."""
+        first, weighed = 2 * len(self.forest.chosen), len(self.x)
+        if weighed > _MOST * self.constraints:
+            order = np.argsort(-(self.x * self.cost[:weighed])[first:], kind="stable")
+            order = np.sort(order[: _KEPT * self.constraints - first])
+            kept = np.concatenate([np.arange(first), first + order, np.arange(weighed, len(self.cost))])
             self.rays, self.cost, self.report = self.rays[kept], self.cost[kept], self.report[kept]
             self.rows = self.rows[kept] if len(self.size) < self.rays.shape[1] else self.rays
-            self.x = self.x[kept]
+            self.x = self.x[kept[kept < weighed]]
 
 
 def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Take) -> str:
@@ -212,8 +225,8 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
     returns the certified gap. Raises: OutOfTime where pricing is late.
     """
     started, seconds, promised, since = time.monotonic(), 0.0, np.inf, 0
-    finished, best = started, (-np.inf, np.inf)
-    for _ in range(_ROUNDS):
+    certified, best = -np.inf, (-np.inf, np.inf)
+    for number in range(_ROUNDS):
         columns.price()
         columns.solve(deadline)
         now = time.monotonic()
@@ -222,7 +235,7 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
         best, since = (max(best[0], columns.estimate), min(best[1], columns.gap)), 0 if gained else since + 1
         stalled = since >= _STALLED or columns.gap < _FINEST
         sight = columns.gap < _SIGHT * gap and columns.final
-        due = columns.gap < _CERTIFIED * promised and now - finished > _SELDOM * seconds
+        due = columns.gap < _CERTIFIED * promised and number >= certified + _SELDOM
         first = seconds == 0 and now - started > _FIRST * (deadline - started)
         reached = take(None, None)
         if sight and not (late or stalled):
@@ -231,13 +244,14 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
             sight = 1 - columns.estimate / value < _NEAR * gap
             if not sight:
                 columns.widen()
+                columns.price_free()
         if late or stalled or sight or due or first:
             began = time.monotonic()
             if not sight:
                 columns.open(max(gap / 20, min(columns.gap / 10, _TOLERANCE[0])), max(deadline, began + seconds))
             proof = columns.forest.prove(columns.centre, min(gap, columns.gap), widen=late or stalled or sight)
-            finished, promised = time.monotonic(), columns.gap
-            seconds = finished - began
+            certified, promised = number, columns.gap
+            seconds = time.monotonic() - began
             reached = take(proof, columns.table())
             if reached <= gap:
                 return "gap"

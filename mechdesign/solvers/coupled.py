@@ -37,6 +37,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base import interrupts
 from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
@@ -148,6 +149,8 @@ class Task:
             design = solve_optimal(problem, Targets(gap=gap, time_limit=time_limit), start=start)
         except InputError:
             return None
+        if design.stopped == "interrupt":  # the block method keeps its point: the search around it ends too
+            raise KeyboardInterrupt
         return design, design.dual + least
 
     def polished(self, bound: CoupledBound, gap: float, time_limit: float) -> CoupledBound:
@@ -259,12 +262,9 @@ def solve_coupled(program: Coupled, targets: Targets) -> Design:
         time_limit=targets.time_limit,
         report=reporter(targets.on_progress),
     )
-    try:
-        search.run()
-    except KeyboardInterrupt:
-        if search.mass is None:
-            raise
-        search.interrupted = True
+    search.interrupted = interrupts.search(search.run, True)
+    if search.interrupted and search.mass is None:
+        raise KeyboardInterrupt
     return search.design(program)
 
 
@@ -298,8 +298,8 @@ class _Search:
             return math.inf
         return relative_gap(self.value, self.proof.value, self.task.constant)
 
-    def run(self) -> None:
-        """Try one route after another until the gap is met or time ends."""
+    def run(self) -> bool:
+        """Try one route after another until the gap is met or time ends; whether a Ctrl-C ended it."""
         self.by_closed_forms()
         if self.task.designs_first:
             self.by_rays(_DESIGNS, designs=True)
@@ -313,6 +313,7 @@ class _Search:
         unmet = self.reached > self.gap and self.left > 0
         if unmet and not self.task.rays_first and self.task.problem.domain.size <= VERTICES:
             self.by_rays(_SHARE)
+        return False
 
     def by_closed_forms(self) -> None:
         """The closed form of the least objective that meets the limits."""

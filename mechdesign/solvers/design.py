@@ -108,17 +108,42 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Design:
-    """An integer table with what is known of it.
+    """An integer table with what is known of it: what the solver of a program returns.
 
-    mass (n, m), certified for `scale` times the metric of the problem; loss, its expected loss, nan where the solver
-    had no use for it. dual (n,) and the multipliers (k,) of side rows, of discs those of the reports and discs
-    cap_rows (k, 2), prove lower_bound: of length 0, none and minus
-    infinity where none was priced; lower_bound_of, the program that it bounds, where that is another. objective, where
-    it is not the expected loss, and objective_of, what it is. stopped, why the search ended, empty where there was
-    none. parameters, what a file keeps beside those of the program, and figures, further attributes. problem, where it
-    is not that of the program (reports of the design's own, another level). claimed_epsilon, nominal, in nats per
-    unit. cut (m, n), the cuts that it ended with, from which a search for another scale of the same metric can start.
-    positions, where mass was certified between positions too.
+    Attributes
+    ----------
+    mass : (n, m) uint64 array
+        Certified for `scale` times the metric of the problem.
+    loss : float
+        Its expected loss, in loss units; nan where the solver had no use for it.
+    dual, multipliers : (n,), (k,) arrays
+        Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; of length 0 and None
+        where none was priced.
+    cap_rows : (k, 2) int array
+        Of limits on discs: the reports and discs that the multipliers are of.
+    lower_bound : float
+        In loss units; minus infinity where none was priced.
+    lower_bound_of : str
+        The program that it bounds, where that is another.
+    objective, objective_of : float, str
+        Where it is not the expected loss, the objective and what it is.
+    stopped : str
+        Why the search ended, empty where there was none.
+    parameters, figures : mappings
+        What a file keeps beside those of the program, and further attributes.
+    problem : DesignProblem
+        Where it is not that of the program (reports of the design's own, another level).
+    claimed_epsilon : float
+        Nominal, in nats per unit.
+    cut : (m, n) bool array
+        The cuts that it ended with, from which a search for another scale of the same metric can start.
+    positions : object
+        Where mass was certified between positions too.
+
+    Examples
+    --------
+    >>> md.extend.Design(mass=np.full((2, 2), 2**61, np.uint64), loss=0.5, stopped="gap").lower_bound
+    -inf
     """
 
     mass: NDArray[np.uint64]

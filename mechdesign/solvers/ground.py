@@ -1,7 +1,7 @@
 """Ground distance: how far apart the places are between which mass is moved.
 
-Euclidean between the places of a domain, in its unit, or a table that is checked to be a metric. Source: paper 001,
-section II, where the Kantorovich lifting takes any metric.
+Euclidean between the places of a domain, in its unit, or a table that is checked to be a metric. Source: Alvim et al.
+2018, section II, where the Kantorovich lifting takes any metric.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ bracketing and Brent's method on the logarithm of eps.
     largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y
 
 Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim: where mechanisms
-are matched by distance (paper 001, section III) their levels differ by an order of magnitude.
+are matched by distance (Alvim et al. 2018, section III) their levels differ by an order of magnitude.
 
 `solve_matched_optimal`, the program of programs/matched_optimal.py: two or three optimal designs, and their multipliers
 priced at other levels. A design at level g of the graph with expected distance at most the target gives, at up to k g,
@@ -77,13 +77,44 @@ def match_distance(
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
     distance: float,
 ) -> Matched:
-    """The eps at which a family has this expected distance (units) under the prior of `problem`.
+    """The eps at which a family of mechanisms has an expected distance under the prior of a problem.
 
-    family: randomized_response, geometric_normalised, geometric_clamped, laplacian_normalised, laplacian_clamped, a
-    `Family`, or a function of (problem, eps in nats per unit) that gives the table (n, m).
-    Raises: InputError (distance) for a distance that is not positive, or that the family does not reach, with the range
-    that it does reach; InputError (family); UnsuitableError off square grids where the family needs one.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Domain, prior and reports.
+    family : str, Family or callable
+        randomized_response, geometric_normalised, geometric_clamped, laplacian_normalised, laplacian_clamped, or a
+        function of (problem, eps in nats per unit) that gives the table (n, m).
+    distance : float
+        In units.
+
+    Returns
+    -------
+    Matched
+        `epsilon` and the expected distance it gives.
+
+    Raises
+    ------
+    InputError
+        For an unknown family, and a distance that is not positive, or that the family does not reach, with the range
+        that it does reach.
+    UnsuitableError
+        Off square grids where the family needs one.
+
+    Notes
+    -----
     Cost: some ten tables.
+
+    References
+    ----------
+    Alvim et al. 2018, section III.
+
+    Examples
+    --------
+    >>> found = md.utility.match_distance(md.load_problem("paris", cells=2, distance=60.0), "geometric_clamped", 60.0)
+    >>> found.epsilon > 0
+    True
     """
     program = MatchedDistance(problem=problem, family=family_of(family), distance=distance)
     least, middle, most = map(math.log, program.epsilons)
@@ -136,12 +167,37 @@ def match_effective_epsilon(
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
     level: float,
 ) -> Matched:
-    """The eps at which a family has the true level `level`, in nats per unit of Euclidean distance, over all pairs.
+    """The eps at which a family of mechanisms has an effective epsilon over all pairs.
 
-    family: as in `match_distance`; its true level rises with eps.
-    Returns: eps to a relative 1e-8 with the expected distance it gives.
-    Raises: InputError for a level that is not positive and finite, or that the family does not have.
+    Parameters
+    ----------
+    problem : DesignProblem
+        Domain, prior and reports.
+    family : str, Family or callable
+        As in `match_distance`; its effective epsilon rises with eps.
+    level : float
+        The effective epsilon, in nats per unit of Euclidean distance.
+
+    Returns
+    -------
+    Matched
+        `epsilon`, to a relative 1e-8, with the expected distance it gives.
+
+    Raises
+    ------
+    InputError
+        For a level that is not positive and finite, or that the family does not have.
+
+    Notes
+    -----
     Cost: some ten tables and their ratios over all pairs: 20 s for 900 places on a grid.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("paris", cells=2, distance=60.0)
+    >>> found = md.utility.match_effective_epsilon(problem, "geometric_clamped", 0.01)
+    >>> round(found.epsilon, 6)
+    0.01051
     """
     check_epsilon(level, "level")
     program = MatchedDistance(problem=problem, family=family_of(family), distance=1.0)

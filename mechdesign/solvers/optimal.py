@@ -25,6 +25,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import ClosedForm
@@ -109,13 +110,14 @@ def solve_optimal(
     deadline = time.monotonic() + limit - max(last, 0.0)
     ends, report = time.monotonic() + (1 + _PRICING) * limit + _LATE, reporter(targets.on_progress)
     search = _Search(problem=problem, gap=targets.gap, deadline=deadline, ends=ends, report=report, floor=floor)
-    try:
-        stopped = search.run(attempts, start)
-    except OutOfTime:
-        stopped = "time"
-    except KeyboardInterrupt:
-        stopped = "interrupt"
-    return search.design(stopped)
+
+    def run() -> str:
+        try:
+            return search.run(attempts, start)
+        except OutOfTime:
+            return "time"
+
+    return search.design(interrupts.search(run, "interrupt"))
 
 
 def bound_beside(

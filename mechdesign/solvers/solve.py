@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base import interrupts
 from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
@@ -68,11 +69,17 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="compiling")
     sparse = replace(problem, metric=Eikonal(level=PrivacyLevel.constant(0.1, unit="cell"), stencil=4))
     complete = replace(problem, metric=Euclidean(epsilon=0.1, unit="cell"))
-    for one, method in ((problem, "columns"), (sparse, "columns"), (complete, "columns"), (problem, "blocks")):
-        solve_optimal(one, Targets(gap=0.01, method=method))
-    if isinstance(program, EikonalWeights) and "factored" in PROVIDERS:
-        maps = provider("factored")
-        maps.solve_factored(EikonalWeights(problem=problem), maps.Run(bound=False))
+
+    def run() -> bool:
+        for one, method in ((problem, "columns"), (sparse, "columns"), (complete, "columns"), (problem, "blocks")):
+            solve_optimal(one, Targets(gap=0.01, method=method))
+        if isinstance(program, EikonalWeights) and "factored" in PROVIDERS:
+            maps = provider("factored")
+            maps.solve_factored(EikonalWeights(problem=problem), maps.Run(bound=False))
+        return False
+
+    if interrupts.search(run, True):  # as one search: an interrupt of it ends no other one
+        raise KeyboardInterrupt
     _compiled = True
 
 
@@ -164,10 +171,11 @@ def solve(
     options = {name: value for name, value in named.items() if value is not None}
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
-    with verbosely(verbose, title, on_progress, target=gap if entry.closes_gap else None, limit=time_limit) as report:
+    target = gap if entry.closes_gap else None
+    with interrupts.two_steps(), verbosely(verbose, title, on_progress, target=target, limit=time_limit) as report:
         targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=report, options=options)
         design = solve_entry(program, targets)
-    return _mechanism(program, entry, gap, design) if isinstance(design, Design) else design
+        return _mechanism(program, entry, gap, design) if isinstance(design, Design) else design
 
 
 def check_targets(gap: float, time_limit: float) -> None:
@@ -204,13 +212,30 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
-    """What is known of a program beside its statement.
+    """What is known of a program beside its statement: a row of `SOLVERS`.
 
-    program, its class; solve: its design towards `Targets`, or a mechanism that is no table; methods: what
-    `solve(method=)` takes, the first by default; rebuild: the program of a stored problem and the parameters that its
-    file keeps, needed where the objective is not the expected loss; closes_gap: whether `solve` works towards a gap,
-    which the file then names; options: those of `solve()` that it takes; large: whether it solves what has no room as a
-    table too.
+    Attributes
+    ----------
+    program : type
+        The class of the program.
+    solve : callable
+        solve(program, targets): its `Design`, or a mechanism that is no table.
+    methods : tuple of str
+        What `md.solve(method=)` takes, the first by default.
+    rebuild : callable
+        The program of a stored problem and the parameters that its file keeps, needed where the objective is not the
+        expected loss.
+    closes_gap : bool
+        Whether `solve` works towards a gap, which the file then names.
+    options : tuple of str
+        Options of `md.solve` that it takes.
+    large : bool
+        Whether it solves what has no room as a table too.
+
+    Examples
+    --------
+    >>> md.extend.SOLVERS["optimal"].program.__name__
+    'Optimal'
     """
 
     program: type[Program]

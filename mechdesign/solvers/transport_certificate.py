@@ -13,7 +13,7 @@ and subtracting moves masses by at most MASS = 2^-50 in all; |f| <= D. A table b
 `slack`, which a unit of mass meets once. `math.fsum` adds without error.
 Upper: what the plan leaves (`residual`, sum over places of |s - marginals of the plan|, itself summed over at most k
 entries a place) and MASS are carried over D at most.
-Source: weak duality of the two programs of `programs/transport.py`; paper 001, equations (1) and (3).
+Source: weak duality of the two programs of `programs/transport.py`; Alvim et al. 2018, equations (1) and (3).
 """
 
 from __future__ import annotations

@@ -157,13 +157,36 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
 
 @validated
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
-    """The rank of a mechanism, or of a table (n, m), as a channel: the number of directions that reports transmit.
+    """The rank of a mechanism as a channel: the number of directions that reports transmit.
 
-    Less than n means that there are distributions of secrets that no number of reports can tell apart. Counted are the
-    eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is 1: a
-    share of what the secrets themselves would tell. Splitting a report, or merging proportional ones, changes nothing;
-    reports of 1e-10 and less, such as the noise of a solver, count for nothing.
-    Raises: InputError for a table that is none. Cost: O(n^2 m + n^3).
+    Less than n means that there are distributions of secrets that no number of reports can tell apart. Counted are
+    the eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is
+    1: a share of what the secrets themselves would tell. Splitting a report, or merging proportional ones, changes
+    nothing; reports of 1e-10 and less, such as the noise of a solver, count for nothing.
+
+    Parameters
+    ----------
+    mechanism : Dataset or (n, m) array
+        A mechanism or a table.
+
+    Returns
+    -------
+    int
+        From 1 to n.
+
+    Raises
+    ------
+    InputError
+        For a table that is none.
+
+    Notes
+    -----
+    Cost: O(n^2 m + n^3).
+
+    Examples
+    --------
+    >>> md.surveys.channel_rank(np.full((3, 3), 1 / 3)), md.surveys.channel_rank(np.eye(3))
+    (1, 3)
     """
     table = _table(mechanism)
     n = len(table)
@@ -191,11 +214,35 @@ def asymptotic_mse(
 ) -> float:
     """N times the asymptotic mean squared H^-1 error of the maximum-likelihood estimate from N reports.
 
-    Parameters: mechanism, or a table (n, m), which needs the problem for its domain; truth (n,), the distribution that
-    secrets are drawn from, by default the prior of the mechanism, of a table that of the problem.
-    Returns: squared units of the domain (for nodes: of edges); infinite where the channel is singular.
-    Raises: InputError for a table without a problem or of other secrets, or a truth that is no distribution; SizeError
-        beyond 1,600 secrets. Cost: O(n^2 m + n^3).
+    Parameters
+    ----------
+    mechanism : Dataset or (n, m) array
+        A mechanism, or a table, which needs the problem for its domain.
+    problem : DesignProblem
+        Of a table.
+    truth : (n,) array
+        The distribution that secrets are drawn from; by default the prior.
+
+    Returns
+    -------
+    float
+        In squared units of the domain (for nodes: of edges); infinite where the channel is singular.
+
+    Raises
+    ------
+    InputError
+        For a table without a problem or of other secrets, or a truth that is no distribution.
+    SizeError
+        Beyond 1,600 secrets.
+
+    Notes
+    -----
+    Cost: O(n^2 m + n^3).
+
+    Examples
+    --------
+    >>> md.surveys.asymptotic_mse(md.baselines.constant(md.load_problem("line", cells=3)))
+    inf
     """
     table = _table(mechanism)
     if isinstance(mechanism, xr.Dataset):

@@ -13,11 +13,11 @@ from mechdesign.cli.options import (
     JsonOption,
     NameFieldOption,
     OverwriteOption,
-    RestOption,
     SimultaneousOption,
     check_page,
     save_page,
 )
+from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
@@ -28,7 +28,6 @@ def estimate(
     reports: Annotated[Path, typer.Argument(help=_REPORTS_HELP)],
     files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
     areas: Annotated[str | None, AREAS] = None,
-    rest: RestOption = None,
     name_field: NameFieldOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
@@ -66,13 +65,13 @@ def estimate(
             check_page(path, overwrite=overwrite)
         else:
             check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
-    if areas is None and (against, rest, name_field) != (None,) * 3:
+    if areas is None and (against, name_field) != (None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
     counts = list(read_reports(reports, places, on_note=printing.note).values())
     parted = None
     if areas is not None:
-        parted = read_areas(areas, domain, rest=rest, name_field=name_field, on_note=printing.note)
+        parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
     others = None if against is None else list(read_reports(against, places, on_note=printing.note).values())
     estimated = estimate_shares(
         mechanisms,

@@ -31,12 +31,33 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 class Estimate(ReprMixin):
     """A distribution of secrets estimated from reports.
 
-    distribution (n,), sums to 1. gap, a proved upper bound on L* - L, infinite where a report that was made is
-    impossible under the distribution; log_likelihood, L: both means in nats per report, over `reports` = N reports, L*
-    the largest of all distributions. method, what made it, in `iterations` of its own. stop, the rule in words;
-    stopped, why it ended: "gap", "deviance" or "iterations", as the rule says, "stalled" or "limit" where it was not
-    met, "direct" without a rule. support: how many secrets the maximum-likelihood distribution has, by `support_size`;
-    None where it was not computed.
+    Attributes
+    ----------
+    distribution : (n,) array
+        Sums to 1.
+    gap : float
+        A proved upper bound on L* - L in nats per report, infinite where a report that was made is impossible under
+        the distribution; L* is the largest log-likelihood of all distributions.
+    log_likelihood : float
+        L, the mean log-likelihood in nats per report.
+    reports : int
+        N.
+    method : str
+        What made it.
+    iterations : int
+        Of its own.
+    stopped : str
+        Why it ended: "gap", "deviance" or "iterations", as the rule says, "stalled" or "limit" where it was not met,
+        "direct" without a rule.
+    stop : str
+        The rule in words.
+    support : int or None
+        How many secrets the maximum-likelihood distribution has; None where it was not computed.
+
+    Examples
+    --------
+    >>> md.surveys.maximum_likelihood([3, 1], np.eye(2)).reports
+    4
     """
 
     distribution: NDArray[np.float64]
@@ -68,13 +89,42 @@ class _Rule:
 def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
-    Parameters: counts (m,), integers, how often each report was made; mechanism, a mechanism Dataset or the table
-    P(y|u) (n, m); gap, in nats per report.
     Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
     likely, Newton steps return one far from the border of their set.
-    Raises: InputError for counts or a table that are none, no report at all, a report that no secret can make, and
-        other options; SizeError before matrices that do not fit.
+
+    Parameters
+    ----------
+    counts : (m,) int array
+        How often each report was made.
+    mechanism : Dataset or (n, m) array
+        A mechanism, or the table P(y|u).
+    gap : float
+        In nats per report.
+
+    Returns
+    -------
+    Estimate
+        The distribution, with a proved gap.
+
+    Raises
+    ------
+    InputError
+        For counts or a table that are none, no report at all, a report that no secret can make, and other options.
+    SizeError
+        Before matrices that do not fit.
+
+    Notes
+    -----
     Cost: ten to twenty Newton steps of O(n^2 (n + k)), k the distinct reports: 0.1 to 0.4 s for 900 secrets.
+
+    References
+    ----------
+    Alvim et al. 2018, section II.
+
+    Examples
+    --------
+    >>> md.surveys.maximum_likelihood([70, 30], [[0.8, 0.2], [0.2, 0.8]]).distribution.round(4)
+    array([0.8333, 0.1667])
     """
     program = _program(counts, mechanism)
     solution = solve_likelihood(program, gap=positive(gap, "gap"))
@@ -97,21 +147,52 @@ def expectation_maximization(
     stop: float | str = "deviance",
     maximum: Estimate | None = None,
 ) -> Estimate:
-    """The iterative Bayesian update of Alvim et al. 2018, from the uniform distribution to a rule.
+    """The iterative Bayesian update from the uniform distribution to a rule.
 
-    stop: "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
-    solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
-    Where none are counted it takes 100,000 at most. maximum: what `maximum_likelihood` returned for the same counts and
-    mechanism, where it is known: "deviance" does not compute it again.
+    Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric
+    mechanism over 900 cells it sits on about a hundred of them. The secrets themselves have a deviance N (L* - L) of
+    about half of that number, in nats; later steps follow the noise. Measured on 20 x 20 cells, two synthetic priors
+    and 200 to 2,000 reports, in means of three repetitions of the Kantorovich distance to the secrets: this rule is 2
+    to 16 % above the best step, the converged distribution 69 to 156 %, in one prior above the reports taken as they
+    are. SHARE is no theorem. L* costs one solution as `maximum_likelihood`; its proved upper bound stands for it.
 
-    Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric mechanism
-    over 900 cells it sits on about a hundred of them. The secrets themselves have a deviance N (L* - L) of about half
-    of that number, in nats; later steps follow the noise. Measured on 20 x 20 cells, two synthetic priors and 200 to
-    2,000 reports, in means of three repetitions of the Kantorovich distance to the secrets: this rule is 2 to 16 %
-    above the best step, the converged distribution 69 to 156 %, in one prior above the reports taken as they are.
-    SHARE is no theorem. L* costs one solution as `maximum_likelihood`; its proved upper bound stands for it.
-    Raises: InputError as `maximum_likelihood`, and for a rule that is none.
+    Parameters
+    ----------
+    counts : (m,) int array
+        How often each report was made.
+    mechanism : Dataset or (n, m) array
+        A mechanism or its table.
+    stop : float, int or str
+        "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
+        solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
+        Where none are counted it takes 100,000 at most.
+    maximum : Estimate
+        What `maximum_likelihood` returned for the same counts and mechanism, where it is known: "deviance" does not
+        compute it again.
+
+    Returns
+    -------
+    Estimate
+        The distribution.
+
+    Raises
+    ------
+    InputError
+        As `maximum_likelihood`, and for a rule that is none.
+
+    Notes
+    -----
     Cost: O(n k) a step, k the distinct reports.
+
+    References
+    ----------
+    Alvim et al. 2018, section II.
+
+    Examples
+    --------
+    >>> table = [[0.8, 0.2], [0.2, 0.8]]
+    >>> md.surveys.expectation_maximization([70, 30], table, stop=1e-6).distribution.round(2)
+    array([0.83, 0.17])
     """
     program = _program(counts, mechanism)
     rule = _rule(stop, program, maximum)
@@ -134,7 +215,29 @@ def expectation_maximization(
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
 
-    Raises: InputError as `maximum_likelihood`; UnsuitableError where reports are not the secrets.
+    Parameters
+    ----------
+    counts : (m,) int array
+        How often each report was made.
+    mechanism : Dataset or (n, m) array
+        Its reports are the secrets.
+
+    Returns
+    -------
+    Estimate
+        The shares of reports.
+
+    Raises
+    ------
+    InputError
+        As `maximum_likelihood`.
+    UnsuitableError
+        Where reports are not the secrets.
+
+    Examples
+    --------
+    >>> md.surveys.empirical([3, 1], [[0.8, 0.2], [0.2, 0.8]]).distribution
+    array([0.75, 0.25])
     """
     program = _program(counts, mechanism)
     n, m = program.table.shape

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.spreadsheets import csv_of
+from mechdesign.base.spreadsheets import csv_of, metadata_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage import check_target, save, write_atomically
 from mechdesign.mechanism.stored import stored_domain
@@ -42,7 +42,7 @@ def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: 
         message = "GeoJSON is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
         raise InputError(message, field="output", value=target.name)
     if target.suffix.lower() == ".csv":
-        check_target(_metadata(target), overwrite=overwrite)
+        check_target(metadata_of(target), overwrite=overwrite)
     return target
 
 
@@ -61,18 +61,13 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
         rows = plan_rows(result) if planned else share_rows(result) or cell_rows(result)
         text = csv_of(rows)
         beside = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
-        write_atomically(_metadata(target), lambda temporary: temporary.write_bytes(beside.encode()))
+        write_atomically(metadata_of(target), lambda temporary: temporary.write_bytes(beside.encode()))
     elif suffix == ".json":
         text = json.dumps(plan_document(result) if planned else estimate_document(result), allow_nan=False, indent=2)
     else:
         text = json.dumps(_features(result, domain), allow_nan=False)
     write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
     return target
-
-
-def _metadata(table: Path) -> Path:
-    """The file beside a CSV table that says what it is of, by the name that "CSV on the Web" (W3C 2015) gives it."""
-    return table.with_name(f"{table.name}-metadata.json")
 
 
 def _provenance(result: xr.Dataset) -> dict[str, Any]:

@@ -71,17 +71,58 @@ def plan(
     problem: str = "",
     described: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> xr.Dataset:
-    """What the shares of areas will be known to, for every table P(y|u) (n, m) by name; see the module docstring.
+    """What the shares of areas will be known to, for every table by name.
 
-    Parameters: people, N; truth (n,), the distribution that is planned for; prior (n,), what fixes the estimator,
-        by default the truth; error, half the length of an interval that is wanted, as a share; simultaneous, whether
-        the intervals of all areas shall hold together (Bonferroni); described, what to keep of each table (JSON).
-    Returns: the sealed Dataset `PLAN`. Over designs and areas: deviation, sqrt(N) standard errors; standard_error and
-        error, z of them, of N people; people, how many the wanted error takes; fewest, how many an interval takes at
-        all (`intervals.EFFECTIVE`); bias, max |P a - g|. Where a share is not identifiable they are infinite. Over
-        areas: share, deviation_without and people_without privacy. Names of areas and designs are JSON in attributes.
-    Raises: InputError for people, an error or a confidence out of range, a truth that is no distribution, tables or
-        areas of other places. Cost: that of `linear_weights` a table.
+    Parameters
+    ----------
+    tables : mapping of str to (n, m) array
+        P(y|u).
+    areas : Areas
+        Of the places.
+    domain : Domain
+        The n places.
+    people : int
+        N.
+    truth : (n,) array
+        The distribution that is planned for.
+    prior : (n,) array
+        What fixes the estimator; by default the truth.
+    error : float
+        Half the length of an interval that is wanted, as a share.
+    confidence : float
+        Of every interval.
+    simultaneous : bool
+        Whether the intervals of all areas shall hold together (Bonferroni).
+    problem : str
+        Its name.
+    described : mapping
+        What to keep of each table (JSON).
+
+    Returns
+    -------
+    xarray.Dataset
+        Sealed. Over designs and areas: deviation, sqrt(N) standard errors; standard_error and error, z of them, of N
+        people; people, how many the wanted error takes; fewest, how many an interval takes at all; bias, max |P a -
+        g|. Where a share is not identifiable they are infinite. Over areas: share, deviation_without and
+        people_without privacy. Names of areas and designs are JSON in attributes.
+
+    Raises
+    ------
+    InputError
+        For people, an error or a confidence out of range, a truth that is no distribution, tables or areas of other
+        places.
+
+    Notes
+    -----
+    Cost: that of `linear_weights` a table.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> areas, truth = md.geo.Areas.blocks(domain, 2, 1), md.priors.uniform(domain)
+    >>> plan = md.surveys.plan({"truth": np.eye(4)}, areas, domain, people=1000, truth=truth)
+    >>> plan["error"].values.round(4)
+    array([[0.031, 0.031]])
     """
     count = check_whole(people, "people")
     if not 0 < error < 1:
@@ -164,10 +205,46 @@ def epsilon_for(
 ) -> float | None:
     """The least epsilon of a family at which N people give every area an interval of at most +-error, to 1e-4 of it.
 
-    The truth that is planned for is the prior of the problem. family: as in `match_distance`; its errors fall with
-    epsilon. Returns: in nats per unit (randomized response: nats), rounded up; None where no epsilon of the family is
-    enough: without privacy it may take more people.
-    Raises: as `plan`. Cost: some ten tables with their linear estimators.
+    The truth that is planned for is the prior of the problem.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Domain and prior.
+    family : str, Family or callable
+        As in `md.utility.match_distance`; its errors fall with epsilon.
+    areas : Areas
+        Of the places.
+    people : int
+        N.
+    error : float
+        Half the length of an interval, as a share.
+    confidence : float
+        Of every interval.
+    simultaneous : bool
+        Whether the intervals of all areas shall hold together (Bonferroni).
+
+    Returns
+    -------
+    float or None
+        Nats per unit (randomized response: nats), rounded up; None where no epsilon of the family is enough: without
+        privacy it may take more people.
+
+    Raises
+    ------
+    InputError
+        As `plan`.
+
+    Notes
+    -----
+    Cost: some ten tables with their linear estimators.
+
+    Examples
+    --------
+    >>> problem = md.load_problem("paris", cells=2, distance=60.0)
+    >>> areas = md.geo.Areas.blocks(problem.domain, 2, 1)
+    >>> md.surveys.epsilon_for(problem, "geometric_clamped", areas, people=5000, error=0.05) > 0
+    True
     """
     z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
     count = check_whole(people, "people")

@@ -41,14 +41,44 @@ _NAMED = re.compile(r"#\s*mechanism:\s*\"?([0-9a-fA-F]+)\"?\s*")
 def read_reports(
     path: str | Path, places: Mapping[str, Domain], *, on_note: Callable[[str], None] | None = None
 ) -> dict[str, NDArray[np.int64]]:
-    """How often each report was made (m,), by the checksum of the mechanism that made it; see the module docstring.
+    r"""How often each report was made, by the checksum of the mechanism that made it.
 
-    Parameters: places, what the reports of each mechanism are, by its SHA-256: where there are several, the file must
-        say which made each report; on_note, called with a sentence on columns that were left aside.
-    Raises: FileFormatError for a file that is missing, empty or without such columns; InputError for a column of
-        numbers that is none of these, and, with the line, for a field that is no number, a report or position that the
-        mechanism does not have, a negative or fractional count, another mechanism, and where no report is left.
+    Parameters
+    ----------
+    path : str or Path
+        A CSV file; see the module docstring for its columns.
+    places : mapping of str to Domain
+        What the reports of each mechanism are, by its SHA-256: where there are several, the file must say which made
+        each report.
+    on_note : callable
+        Called with a sentence on columns that were left aside.
+
+    Returns
+    -------
+    dict of str to (m,) int array
+        The counts.
+
+    Raises
+    ------
+    FileFormatError
+        For a file that is missing, empty or without such columns.
+    InputError
+        For a column of numbers that is none of these, and, with the line, for a field that is no number, a report or
+        position that the mechanism does not have, a negative or fractional count, another mechanism, and where no
+        report is left.
+
+    Notes
+    -----
     Cost: 0.2 s a million lines of numbers, 0.5 s of positions; memory of the whole file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "reports.csv"
+    ...     _ = path.write_text("report,count\n0,5\n2,1\n")
+    ...     md.surveys.read_reports(path, {"a" * 64: md.Domain.nodes(3)})["a" * 64]
+    array([5, 0, 1])
     """
     source = Path(path)
     named = [match[1] for line in opening_comments(source, "reports") if (match := _NAMED.fullmatch(line.strip()))]

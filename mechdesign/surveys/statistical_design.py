@@ -54,13 +54,35 @@ FAR = 50.0  # nats; rays take longer distances for this, a stricter metric, so t
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticalDesign(Program):
-    """The statistical design of a problem; see the module docstring.
+    """The mechanism from whose reports a distribution is estimated best: the statistical design of a problem.
 
-    seed: of the search for further rays, which makes it repeatable. error: "transport", "square" or "areas", see
-    surveys/error_norm.py; areas (n,), for the last: the label of each secret, -1 for none. loss_weight: c, the price of
-    the expected loss, in units of the error per unit of loss.
-    Raises: SizeError beyond 64 secrets, and beyond 1,600 on a grid of one or two axes with a Euclidean metric;
-        InputError for a prior with zeros, or an error, areas or a weight that are none.
+    Its statement is in `mechdesign.surveys.statistical_design`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        A prior without zeros.
+    seed : int
+        Of the search for further rays, which makes it repeatable.
+    error : {"transport", "square", "areas"}
+        See surveys/error_norm.py.
+    areas : (n,) int array
+        For "areas": the label of each secret, -1 for none.
+    loss_weight : float
+        The price of the expected loss, in units of the error per unit of loss.
+
+    Raises
+    ------
+    SizeError
+        Beyond 64 secrets, and beyond 1,600 on a grid of one or two axes with a Euclidean metric.
+    InputError
+        For a prior with zeros, or an error, areas or a weight that are none.
+
+    Examples
+    --------
+    >>> mechanism = md.solve(md.surveys.StatisticalDesign(md.load_problem("discrete", secrets=3)))
+    >>> mechanism.attrs["program"]
+    'statistical'
     """
 
     seed: int = 0

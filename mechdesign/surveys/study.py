@@ -46,11 +46,31 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study(ReprMixin):
-    """What is simulated: mechanisms by name, over one domain; counts (n,), the whole dataset; sizes of the nested
-    datasets, ascending; estimators out of `ESTIMATORS`; seed.
+    """What is simulated by `utility_study`.
 
-    Estimators: "stopped", expectation maximization stopped where the likelihood cannot tell the estimate from the
-    truth; "maximum_likelihood", as Alvim et al. 2018; "empirical", the reports as they are.
+    Parameters
+    ----------
+    mechanisms : mapping of str to Dataset
+        Over one domain.
+    counts : (n,) int array
+        The whole dataset.
+    sizes : sequence of int
+        Of the nested datasets, ascending.
+    estimators : sequence of str
+        "stopped", expectation maximization stopped where the likelihood cannot tell the estimate from the truth;
+        "maximum_likelihood"; "empirical", the reports as they are.
+    seed : int
+        Of the simulation.
+
+    References
+    ----------
+    Alvim et al. 2018, section VI.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> md.surveys.Study(mechanisms={"mine": mechanism}, counts=[5, 3, 2], sizes=[10]).estimators
+    ('stopped',)
     """
 
     mechanisms: Mapping[str, xr.Dataset]
@@ -94,16 +114,48 @@ def utility_study(
     workers: int = 1,
     on_progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
-    """Simulate a study; see the module docstring.
+    """Simulate a study: draw reports, estimate, and measure the Kantorovich distance to the truth.
 
-    Parameters: repetitions; workers, processes that share them (the result does not depend on it); on_progress, called
-        with a few words after every repetition.
-    Returns: `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
-        distribution of the dataset of that size, each at most a relative 1e-9 above the true value.
-        Attributes: unit, seed.
-    Raises: InputError for repetitions or workers that are not positive; VerificationError for a mechanism that is not
-        private as claimed.
-    Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3 s.
+    Parameters
+    ----------
+    study : Study
+        What is simulated.
+    repetitions : int
+        How often.
+    workers : int
+        Processes that share them; the result does not depend on it.
+    on_progress : callable
+        Called with a few words after every repetition.
+
+    Returns
+    -------
+    xarray.Dataset
+        `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from estimate to the
+        distribution of the dataset of that size, each at most a relative 1e-9 above the true value. Attributes: unit,
+        seed.
+
+    Raises
+    ------
+    InputError
+        For repetitions or workers that are not positive.
+    VerificationError
+        For a mechanism that is not private as claimed.
+
+    Notes
+    -----
+    Cost: an estimate and a transport program per mechanism, estimator, size and repetition: at 900 secrets about 0.3
+    s.
+
+    References
+    ----------
+    Alvim et al. 2018, section VI.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> study = md.surveys.Study(mechanisms={"mine": mechanism}, counts=[5, 3, 2], sizes=[10])
+    >>> md.surveys.utility_study(study, repetitions=2)["kantorovich"].shape
+    (1, 1, 1, 2)
     """
     check_whole(repetitions, "repetitions")
     check_whole(workers, "workers")
@@ -129,8 +181,23 @@ def utility_study(
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study with its uncertainty, per mechanism, estimator and size.
 
-    mean, the utility loss; mean_low and mean_high, its 95 % confidence interval by Student's t over the repetitions
-    (nan for a single one); low and high, the 5 % and 95 % quantiles of single repetitions.
+    Parameters
+    ----------
+    simulated : xarray.Dataset
+        What `utility_study` returned.
+
+    Returns
+    -------
+    xarray.Dataset
+        mean, the utility loss; mean_low and mean_high, its 95 % confidence interval by Student's t over the
+        repetitions (nan for a single one); low and high, the 5 % and 95 % quantiles of single repetitions.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> study = md.surveys.Study(mechanisms={"mine": mechanism}, counts=[5, 3, 2], sizes=[10])
+    >>> sorted(md.surveys.bands(md.surveys.utility_study(study, repetitions=2)))
+    ['high', 'low', 'mean', 'mean_high', 'mean_low']
     """
     distances = simulated["kantorovich"]
     count = distances.sizes["repetition"]
@@ -151,7 +218,34 @@ def utility_loss(
     seed: int = 0,
     workers: int = 1,
 ) -> xr.Dataset:
-    """UL(M, D) for the dataset of `counts` (n,): `bands` of a study with this mechanism, estimator and size only."""
+    """The utility loss of one mechanism, estimator and size: `bands` of a study of them.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        The mechanism.
+    counts : (n,) int array
+        The dataset.
+    estimator : str
+        One of `Study`.
+    repetitions, seed, workers : int
+        As of `utility_study`.
+
+    Returns
+    -------
+    xarray.Dataset
+        As `bands`.
+
+    References
+    ----------
+    Alvim et al. 2018, section VI.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> bool(md.surveys.utility_loss(mechanism, [5, 3, 2], repetitions=2)["mean"].item() >= 0)
+    True
+    """
     size = int(np.sum(np.asarray(counts)))
     study = Study(mechanisms={"mechanism": mechanism}, counts=counts, sizes=[size], estimators=[estimator], seed=seed)
     return bands(utility_study(study, repetitions=repetitions, workers=workers)).isel(mechanism=0, estimator=0, size=0)
@@ -175,7 +269,7 @@ class _Simulation:
         distances = np.empty((len(study.mechanisms), len(study.estimators), len(study.sizes)))
         for m, (name, sampler) in enumerate(self.samplers.items()):
             seed = int(seeds[m].generate_state(1, np.uint64)[0])
-            reports = sampler.sample(secrets, 1, seed=seed).values[:, 0]
+            reports = sampler.sample(secrets, 1, rng=seed).values[:, 0]
             for s, size in enumerate(study.sizes):
                 truth = np.bincount(secrets[:size], minlength=self.domain.size) / size
                 seen = np.bincount(reports[:size], minlength=self.tables[name].shape[1])

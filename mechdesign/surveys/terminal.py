@@ -6,14 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mechdesign.base.figures import cell, length, number, percent
 from mechdesign.base.units import unit_word
 from mechdesign.output.printing import Block, Table
+from mechdesign.problem.domain import AXES
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
 from mechdesign.surveys.tables import Row, uninformative
 
 NOTHING = "nothing"
 _MOST = 60  # areas that a table lists
+DEGREES = ("longitude", "latitude")
+_PLACES = 10  # that an estimate without areas lists
 _LEAST = 1e-300  # p values are not told smaller
 
 
@@ -38,12 +42,15 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
             f"better, {confidence}; worst is {best['worst_area']}."
         )
     plain = max(rows, key=lambda row: row["error_without"])
+    within = document.get("within")
+    odds = [] if within is None else [f"odds within {length(within, unit)}"]
     yield Table(
-        ["design", "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
+        ["design", *odds, "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
         [
             *(
                 [
                     design["name"],
+                    *([] if within is None else [cell(design["odds_within"], "up 3")]),
                     NOTHING if design["uninformative"] else _points(design["worst_error"]),
                     design["worst_area"],
                     _whole(design["people"]),
@@ -52,7 +59,15 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
                 ]
                 for design in designs
             ),
-            ["no privacy", _error(plain, "error_without"), "", _whole(document["people_without"]), "1", "1"],
+            [
+                "no privacy",
+                *["-" for _ in odds],
+                _error(plain, "error_without"),
+                "",
+                _whole(document["people_without"]),
+                "1",
+                "1",
+            ],
         ],
     )
     areas: dict[str, list[Row]] = {}
@@ -75,6 +90,11 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
         per = "nats" if name == "randomized_response" else f"nats per {unit_word(unit)}"
         takes = f"{name} takes an epsilon of {epsilon:.4g} {per}" if epsilon else f"no epsilon of {name} is enough"
         yield f"For {wanted} points with {people} {takes}."
+    if within is not None:
+        yield (
+            f"odds within {length(within, unit)}: the factor by which one report changes anybody's odds between two "
+            "places so far apart, at most; of cells, between their centres."
+        )
     yield (
         f"Errors in points (hundredths), half the length of an interval at {confidence}, of the linear estimator: "
         "exact at every number of people if they are distributed as planned. times: people against those that it takes "
@@ -85,6 +105,8 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
             f"{NOTHING}: an interval from 0 to 100 %, no more than is known beforehand. More people, a larger epsilon "
             "or larger areas help."
         )
+    if "next" in document:
+        yield f"Next: {document['next']} makes the mechanism that people report with, and plan FILE says what it gives."
     fewest = max(design["fewest"] or 0 for design in designs)
     if fewest > document["people"]:
         yield f"An interval for every area takes {_whole(fewest)} people at least, whatever its length."
@@ -94,20 +116,27 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
     """The document of an estimate: how many reports, whether they fit, a row an area, and what its interval means."""
     rows, single = document["areas"], len(document["mechanisms"]) == 1
     stopped = document["method"].startswith("expectation")
-    yield (
-        f"{document['reports']:,} reports; the distribution over {len(document['cells'])} secrets by "
-        f"{'expectation maximization, stopped in time' if stopped else 'maximum likelihood'}, "
-        f"within {document['gap']:.1e} nats per report of the most likely one."
-    )
+    yield f"{document['reports']:,} reports over {len(document['cells'])} places."
     for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
         if document.get(name, 1.0) < REFUSED:
             yield (
                 f"{which} cannot have come from {'this mechanism' if single else 'these mechanisms'} "
                 f"(p below {max(document[name], _LEAST):.1e}): do not trust what follows."
             )
+    by = "expectation maximization, stopped in time" if stopped else "maximum likelihood"
+    method = (
+        f"Most likely: the distribution by {by}, within {document['gap']:.1e} nats per report of the most likely one; "
+        "it has no interval."
+    )
     if not rows:
-        yield "Shares of areas take --areas FILE; -o FILE.csv keeps the distribution."
+        yield from _most_likely(document["cells"])
+        yield method
+        yield (
+            "Single places are not told well by reports. Next: --areas 2x2, or --areas districts.geojson for your own "
+            "polygons, gives shares of areas with intervals; -o FILE.csv keeps every place."
+        )
         return
+    yield from _sentences(rows, document["confidence"])
     yield Table(
         ["area", "share %", "from", "to", "standard error", "effective reports", "most likely %"],
         [
@@ -136,8 +165,31 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
         yield f"Each interval holds its share with {confidence} confidence; all together need --simultaneous."
     yield (
         "The linear estimator is unbiased whatever the truth; intervals are cut to 0 and 100. An interval takes "
-        f"{fewest_effective(document['z']):.3g} effective reports. most likely: the share in the distribution "
-        "that makes the reports most likely, which has no interval."
+        f"{fewest_effective(document['z']):.3g} effective reports."
+    )
+    yield method
+
+
+def _sentences(rows: list[Row], confidence: float) -> Iterator[Block]:
+    """The share of every area and its interval, rounded outwards; of areas without one their table says why."""
+    told = [row for row in rows if row["low"] is not None and not uninformative(row["share"], row["standard_error"])]
+    if told:
+        yield f"Shares with their {100 * confidence:g} % intervals:"
+    for row in told[:_MOST]:
+        share, low, high = (max(row[name], 0.0) for name in ("share", "low", "high"))
+        yield (
+            f"{row['area']}: {percent(share)}, between {number(100 * low, up=False, digits=2)} and "
+            f"{percent(min(high, 1.0), up=True)}"
+        )
+
+
+def _most_likely(cells: list[Row]) -> Iterator[Block]:
+    """The places that most reports come from by the most likely distribution."""
+    first = sorted(cells, key=lambda cell: -cell["probability"])[:_PLACES]
+    axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
+    yield Table(
+        ["place", *axes, "most likely %"],
+        [[str(row["cell"]), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])] for row in first],
     )
 
 

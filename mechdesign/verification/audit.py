@@ -236,7 +236,7 @@ def _checked(
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:
         row = row if sums.min() > 0 else int(np.argmin(sums))
-        remedy = "correct it, or pass --normalise to divide every row by its sum"
+        remedy = "correct it, or pass normalise=True to divide every row by its sum"
         raise InputError(f"row {row} does not sum to 1", field="table", value=f"{sums[row]:.12g}", remedy=remedy)
     if counts or normalise:
         rows = rows / sums[:, None]

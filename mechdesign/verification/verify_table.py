@@ -1,4 +1,4 @@
-"""Check an exported mechanism table with integers only: python verify_table.py TABLE.csv (or TABLE.json).
+"""Check an exported mechanism table in integers: python verify_table.py TABLE.json, or .csv and its -metadata.json.
 
 Rows. A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum where there is one. A report y
 is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d nats long, and every y
@@ -55,16 +55,14 @@ from operator import add, gt, mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROW_SUM = 1 << 62
+ROW_SUM, MOST_BYTES = 1 << 62, 1 << 31
 BOUND_BITS = 62  # kept of the bound of e^d
 SQUARINGS = 140  # (1 + d / 2^140)^(2^140) falls short of e^d by less than 2^-126 of it, for d <= 128
 WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
 DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
-MOST_BYTES = 1 << 31
-SEALS = {".csv": ('# content_sha256: "', '"\n'), ".json": ('"content_sha256": "', '"}\n')}
-SAID = ("unit", "problem", "program")
-DEGREES = "x, y, longitude, latitude"
+FORMAT, BESIDE = "mechdesign/table/1", "-metadata.json"  # after the name of a CSV table
+SAID, DEGREES = ("unit", "problem", "program"), "x, y, longitude, latitude"
 KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
 NUMBER = r"[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?"
 # By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
@@ -97,7 +95,7 @@ class Refused(Exception):
 
 
 class Table(NamedTuple):
-    """told, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
+    """header, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
 
     header: dict[str, Any]
     rows: list[list[int]]
@@ -108,57 +106,59 @@ class Table(NamedTuple):
 
 def read(path: str | Path) -> Table:
     """The table in a file. Raises: BadInput where it is none, or not all of it; Refused where it was altered."""
-    if (kind := Path(path).suffix.lower()) not in SEALS:
+    if (kind := Path(path).suffix.lower()) not in (".csv", ".json"):
         raise BadInput("the name must end in .csv or .json")
-    try:
-        if not Path(path).is_file() or Path(path).stat().st_size > MOST_BYTES:
-            raise BadInput(f"not a regular file of at most {MOST_BYTES} bytes")
-        data = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        raise BadInput(f"cannot be read: {error}") from error
+    table, data = _bytes(path), _bytes(f"{path}{BESIDE}" * (kind == ".csv") or path)
     start = data.rfind(b"\n", 0, len(data) - 1) + 1
-    before, after = (part.encode() for part in SEALS[kind])
-    if data[start:] != before + hashlib.sha256(data[:start]).hexdigest().encode() + after:
+    if data[start:] != b'"content_sha256": "%s"}\n' % hashlib.sha256(data[:start]).hexdigest().encode():
         raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
     try:
-        if re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text := data.decode()):
+        header = _json(data.decode())
+        if kind == ".csv" and header["table_sha256"] != hashlib.sha256(table).hexdigest():
+            raise Refused(f"the table is not the one that its {BESIDE} tells of: altered, or cut short")
+        if any(re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", part) for part in (data, table)):
             raise BadInput("holds control characters")
-        return _from_csv(text) if kind == ".csv" else _from_json(text)
+        return _from_csv(header, table.decode()) if kind == ".csv" else _from_json(header)
     except BROKEN as error:
         raise BadInput(f"not a mechanism table ({type(error).__name__}: {error})") from error
 
 
-def _from_csv(text: str) -> Table:
-    _, *lines = text[:-1].split("\n")
-    notes = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
-    header = _once([(k, value if k == "unit" else _json(value)) for k, value in notes if k not in ("edge", "patch")])
-    first, *body = [line for line in lines if not line.startswith("# ")]
-    columns = first.split(",")
-    r, m, sums = columns.index("report"), columns.index("mass"), columns[-1] == "row_sum"  # sums: of factors
+def _bytes(path: str | Path) -> bytes:
+    try:
+        if Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
+            return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot be read: {error}") from error
+    raise BadInput(f"{str(path)[-60:]} is not a regular file of at most {MOST_BYTES} bytes")
+
+
+def _from_csv(header: dict[str, Any], text: str) -> Table:
+    columns, body = (lines := text[:-1].split("\n"))[0].split(","), lines[1:]
+    r, m, sums = columns.index("report"), columns.index("probability"), columns[-1] == "row_sum"  # sums: of factors
     axes = header.get("coordinates", "x, y, z").split(", ")
     named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
-    if columns != [*named, "mass", *["row_sum"] * sums]:
-        raise BadInput("the columns are not secret, ..., report, ..., mass")
+    if columns != [*named, "probability", "mass", *["row_sum"] * sums] or header["format"] != FORMAT:
+        raise BadInput("another format, or the columns are not secret, ..., report, ..., probability, mass")
     n, width = header["secrets"], header["reports"]
     if len(body) != n * width:
         raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
     rows, points, places = [], [], [[str(y), *line.split(",")[r + 1 : m]] for y, line in enumerate(body[:width])]
     for u in range(n):
         own = [line.split(",") for line in body[u * width : (u + 1) * width]]
-        start, end = [str(u), *own[0][1:r]], own[0][m + 1 :]
-        if any([*line[:m], *line[m + 1 :]] != [*start, *place, *end] for line, place in zip(own, places, strict=True)):
-            raise BadInput(f"secret {u} and its reports are not in turn, or not at the same places throughout")
+        start, end, masses = [str(u), *own[0][1:r]], own[0][m + 2 :], [_whole(line[m + 1]) for line in own]
+        total = _whole(end[0]) if sums else ROW_SUM
+        shares = [[repr(mass / total), str(mass)] for mass in masses]
+        if own != [[*start, *place, *share, *end] for place, share in zip(places, shares, strict=True)]:
+            raise BadInput(f"secret {u}: not in turn, not at the same places throughout, or another probability")
         points.append(list(map(_number, start[1:])))
-        rows.append([*(_whole(line[m]) for line in own), _whole(end[0]) if sums else ROW_SUM])
-    edges, header["patch"] = ([_json(value) for name, value in notes if name == kind] for kind in ("edge", "patch"))
-    divided = "row_sum" if sums else "2^62"
-    return _table(header, divided, rows, edges, points, [list(map(_number, place[1:])) for place in places])
+        rows.append([*masses, total])
+    divided, at = "row_sum" if sums else "2^62", [list(map(_number, place[1:])) for place in places]
+    return _table(header, divided, rows, header.pop("edge"), points, at)
 
 
-def _from_json(text: str) -> Table:
-    header = _json(text)
+def _from_json(header: dict[str, Any]) -> Table:
     lists = masses, edges, points, places = [header.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
-    if header["format"] != "mechdesign/table/1" or any(type(each) is not list for each in lists):
+    if header["format"] != FORMAT or any(type(each) is not list for each in lists):
         raise BadInput("another format, or no lists of masses, edges and coordinates")
     return _table(header, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
 
@@ -625,7 +625,7 @@ def _summary(table: Table) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Print the claims of a table, and what is wrong or proved; 0 proved, 1 refused, 2 no such table."""
     if len(arguments) != 1:
-        say("usage: python verify_table.py TABLE.csv or TABLE.json")
+        say("usage: python verify_table.py TABLE.json or TABLE.csv")
         return 2
     try:
         lines = _summary(read(arguments[0]))

@@ -71,7 +71,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
     if not stat.S_ISDIR(mode):
         return check_target(target)
     if not overwrite:
-        raise InputError("exists already", field="output", value=target, remedy="pass --overwrite, or another name")
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     try:
         entries = list(os.scandir(target))
     except OSError as error:
@@ -128,16 +128,50 @@ def write_client(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the folder: report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the
-    table), types, package.json, README.md; of a mechanism index.html too, a page to try it on, of a compact map
-    region.map and sample_region.c, for devices without JavaScript.
+    """Write the folder of a client: report.bin, report.mjs and node.mjs (modules), report.js (a classic script that
+    contains the table), types, package.json, README.md.
 
-    The source is verified first; on_progress is called with where that of a compact map stands. The folder is whole or
-    not there.
-    Raises: VerificationError for what `verify` does not certify; InputError for a folder that exists without
-        `overwrite`, or that holds other files; SizeError for more than 2^26 masses, or 2^17 places of factors;
-        UnsuitableError for a rule, or a model of movement, that the client does not follow.
-    Cost: that of `verify`, and 0.1 microseconds a mass, 1 a place of a compact map.
+    Of a mechanism index.html too, a page to try it on; of a compact map region.map and sample_region.c, for devices
+    without JavaScript. The source is verified first. The folder is whole or not there.
+
+    Parameters
+    ----------
+    source : Dataset, CompactMap or SessionDesign
+        What reports.
+    folder : str or Path
+        The folder to write.
+    overwrite : bool
+        Replace a folder that a client was written to.
+    on_progress : callable
+        Called with where the verification of a compact map stands.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    VerificationError
+        For what `md.verify` does not certify.
+    InputError
+        For a folder that exists without `overwrite`, or that holds other files.
+    SizeError
+        For more than 2^26 masses, or 2^17 places of factors.
+    UnsuitableError
+        For a rule, or a model of movement, that the client does not follow.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and 0.1 microseconds a mass, 1 a place of a compact map.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     client = md.web.write_client(md.baselines.exponential(md.load_problem("line", cells=4)), folder + "/client")
+    ...     (client / "report.bin").is_file()
+    True
     """
     target = check_folder(folder, overwrite=overwrite)
     name = type(source).__name__

@@ -8,14 +8,16 @@ from typing import Any
 from mechdesign.cli.export import Exporter
 
 
-def _write_page(file: Path, output: Path, *, mechanisms: list[Path], overwrite: bool, on_progress: Any) -> None:
+def _write_page(
+    file: Path, output: Path, *, mechanisms: list[Path], title: str | None, overwrite: bool, on_progress: Any
+) -> None:
     """The page of a mechanism, a compact map, a sweep or an estimate."""
     from mechdesign.mechanism.storage import load
     from mechdesign.web.page import check_page_target, load_shown, save_page
 
     check_page_target(output, overwrite=overwrite)
     datasets = [load(path) for path in mechanisms]
-    save_page(load_shown(file), output, mechanisms=datasets, overwrite=overwrite, on_progress=on_progress)
+    save_page(load_shown(file), output, mechanisms=datasets, title=title, overwrite=overwrite, on_progress=on_progress)
 
 
 def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:
@@ -34,5 +36,5 @@ def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any
     return {"folder": str(written), "bytes": sizes}, words
 
 
-PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms"}))
+PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms", "title"}))
 CLIENT = Exporter(write=_write_client)

@@ -67,21 +67,56 @@ def save_page(
     *,
     comparison: Sequence[Row] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
+    title: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
     """Write the page of a mechanism, a table or a factored one, of a compact map, a sweep or an estimate, atomically.
 
-    Parameters: comparison, rows of `compare` to show beside the mechanism; mechanisms, of an estimate, all that made
-        its reports: with them the intervals are found again before they are shown; on_progress, called with where the
-        verification of a compact map stands.
-    Raises: InputError for another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and
-        mechanisms that did not make the reports; VerificationError for a mechanism that `verify` does not certify, and
-        for an estimate whose figures do not follow from its counts.
-    Cost: that of `verify`, and 12 bytes a mass before compression.
+    Parameters
+    ----------
+    result : Dataset or CompactMap
+        What to show.
+    path : str or Path
+        An .html file.
+    comparison : sequence of rows
+        Of `md.compare`, to show beside the mechanism.
+    mechanisms : sequence of Dataset
+        Of an estimate, all that made its reports: with them the intervals are found again before they are shown.
+    title : str
+        A line of yours that stands first, such as the name of the place.
+    overwrite : bool
+        Replace an existing file.
+    on_progress : callable
+        Called with where the verification of a compact map stands.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and mechanisms
+        that did not make the reports.
+    VerificationError
+        For a mechanism that `md.verify` does not certify, and for an estimate whose figures do not follow from its
+        counts.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and 12 bytes a mass before compression.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.web.save_page(md.baselines.exponential(md.load_problem("line", cells=4)), folder + "/line.html").name
+    'line.html'
     """
     target = check_page_target(path, overwrite=overwrite)
-    text = page_text(result, comparison=comparison, mechanisms=mechanisms, on_progress=on_progress)
+    text = page_text(result, comparison=comparison, mechanisms=mechanisms, title=title, on_progress=on_progress)
     write_atomically(target, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
     return target
 
@@ -101,6 +136,7 @@ def page_text(
     *,
     comparison: Sequence[Row] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
+    title: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> str:
     """The HTML of `save_page`. Raises: as `save_page`."""
@@ -123,7 +159,7 @@ def page_text(
         raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
     page = PAGES[schema](result, mechanisms, on_progress)
     compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"])
-    return _rendered(replace(page, facts=page.facts | {"comparison": compared}))
+    return _rendered(replace(page, facts=page.facts | {"comparison": compared}), title)
 
 
 def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
@@ -150,7 +186,7 @@ def proof_script() -> str:
     return "\n".join([wrapped, *(handed_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
 
 
-def _rendered(page: Page) -> str:
+def _rendered(page: Page, title: str | None) -> str:
     style = "\n" + handed_over("web/browser/page.css").decode()
     policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
@@ -164,7 +200,13 @@ def _rendered(page: Page) -> str:
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     ).get_template("page.html")
     policy.append(f"style-src {_hashed(style)}")
-    return template.render(policy="; ".join(policy), kind=page.kind, facts=page.facts, raw=raw)
+    return template.render(
+        policy="; ".join(policy),
+        kind=page.kind,
+        facts=page.facts,
+        raw=raw,
+        title=None if title is None else visible(title),
+    )
 
 
 def _hashed(text: str) -> str:

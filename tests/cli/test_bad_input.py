@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from rows import each_row
 
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, UnitError
@@ -237,7 +238,7 @@ def refusal(words, monkeypatch, capsys):
     return error
 
 
-@pytest.mark.parametrize("case", COMMANDS)
+@each_row("case", COMMANDS)
 def test_command(case, folder, monkeypatch, capsys):
     command, field, kind = COMMANDS[case]
     words = command.split()
@@ -301,8 +302,8 @@ API = {
 }
 
 
-@pytest.mark.parametrize("use", [lambda p: solve(Optimal(problem=p)), compare], ids=["solve", "compare"])
-@pytest.mark.parametrize("case", API)
+@each_row("use", [lambda p: solve(Optimal(problem=p)), compare], ids=["solve", "compare"])
+@each_row("case", API)
 def test_python_api(case, use):
     make, field = API[case]
     with pytest.raises(InputError) as caught:
@@ -360,7 +361,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("case", PARTS)
+@each_row("case", PARTS)
 def test_parts(case):
     make, field = PARTS[case]
     with pytest.raises(InputError) as caught:

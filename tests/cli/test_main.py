@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import ROOT
+from rows import each_row
 from taken import needs
 
 from mechdesign.base.opening import visible
@@ -124,7 +125,7 @@ def test_a_real_interrupt_of_the_console_script():
     assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file is left\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "code", "kind", "said"),
     [
         (ZeroDivisionError("by\nzero"), 1, "internal", "unexpected ZeroDivisionError: by\\nzero (got "),
@@ -246,7 +247,7 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path):
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param("solve income --cells 4 --outputs 3 --epsilon-inverse 1e-3", marks=needs("release")),
+        pytest.param("solve income --cells 4 --outputs 3 --epsilon 1e3", marks=needs("release")),
         "solve discrete --secrets 3 --epsilon 1e100",
         "solve line --cells 3 --program eikonal --epsilon 1e100",
         "compare flat --cells 2 --epsilon 1e9",
@@ -261,7 +262,7 @@ def test_numbers_at_the_ends_of_what_is_read_overflow_nowhere(run, tmp_path, lin
     assert run(*line.split(), "--json")[0] == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("plain [b] é ζ", "plain [b] é ζ"),

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from factored import made
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.closed_forms import build as exponential
@@ -33,7 +34,7 @@ def run(run, tmp_path):
     return lambda *words, file=path: run("sample", file, *words)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("location", "place"),
     [
         ((-0.25, 10.0), 0),
@@ -50,7 +51,7 @@ def test_a_location_belongs_to_the_cell_around_it(location, place) -> None:
     assert (np.abs(np.array(location) - RIVER.points[place]) <= np.array(RIVER.cell) / 2).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("location", "message"),
     [
         ((0.2500001, 12.0), "outside"),
@@ -70,6 +71,16 @@ def test_no_location_is_moved_further(location, message) -> None:
     assert caught.value.field == "at"
 
 
+def test_numbers_beyond_a_scale_count_for_its_last_cell() -> None:
+    sampler = md.Sampler(md.baselines.geometric(md.load_problem("line", cells=4)))
+    beyond, last = (sampler.sample(at=[[x]], size=50, rng=1) for x in (1e9, 3.9))
+    assert beyond["secret"] == last["secret"] == 3
+    assert (beyond.values == last.values).all()
+    assert sampler.sample(at=[[-5.0]], rng=1)["secret"] == 0
+    with pytest.raises(md.errors.InputError, match="without a comma"):
+        sampler.sample(at=[[85.0, 0.0]])
+
+
 def test_places_without_cells_are_named_exactly() -> None:
     domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
     assert place_at(domain, (0.5, 0.1)) == 1
@@ -77,7 +88,7 @@ def test_places_without_cells_are_named_exactly() -> None:
         place_at(domain, (0.5, 0.100001))
 
 
-@pytest.mark.parametrize(("cell", "origin"), [(12.5, 0.0), (250.0, 485_000.0), (0.003, 1 / 3), (1.0, 0.0), (1e-7, 0.0)])
+@each_row(("cell", "origin"), [(12.5, 0.0), (250.0, 485_000.0), (0.003, 1 / 3), (1.0, 0.0), (1e-7, 0.0)])
 def test_digits_tell_cells_apart_and_no_more(cell: float, origin: float) -> None:
     points = md.Domain.grid(7, cell=cell, unit="1", origin=origin).points
     (digits,) = identifying_digits(points)
@@ -111,13 +122,13 @@ def test_seeds_are_named_and_one_report_needs_none(run) -> None:
     first, again = (json.loads(run("--secret", 3, "-n", 20, "--seed", 7, "--json")[1]) for _ in range(2))
     assert first == again
     assert first["bits"] == "simulation, seed 7 (predictable)"
-    assert first["reports"] == md.sample(mechanism(), 3, 20, seed=7)[0].values.tolist()
+    assert first["reports"] == md.sample(mechanism(), 3, 20, rng=7)[0].values.tolist()
     code, out, err = run("--secret", 3)
     assert (code, "bits: operating system" in err, "report_x [km]" in out) == (0, True, True)
     assert sum(line[:3].strip().isdigit() for line in out.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
+@each_row("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
 def test_ways_to_write_a_location(run, words) -> None:
     drawn, known = (json.loads(run(*at, "-n", 40, "--seed", 7, "--json")[1]) for at in (words, ("--secret", 0)))
     assert drawn["reports"] == known["reports"]
@@ -137,7 +148,7 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
     assert not any("secret 4" in line or line.startswith("secret") for line in (out + err).splitlines())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         ([], "at"),
@@ -177,7 +188,7 @@ def test_altered_files_are_refused(run, tmp_path) -> None:
 def test_factored_mechanisms() -> None:
     given = made("eikonal, 16 neighbours")
     document = sample_document(given, secret=2, count=3, seed=1)
-    assert document["reports"] == md.sample(given, 2, 3, seed=1)[0].values.tolist()
+    assert document["reports"] == md.sample(given, 2, 3, rng=1)[0].values.tolist()
     assert document["unit"] == given["secret_x"].attrs["units"]
 
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy.optimize import minimize
 
 from mechdesign.closed_forms import build, planar_laplace, radial_laplace, retrieval
@@ -33,8 +34,8 @@ def on_grid(shape, *, epsilon=0.8, cell=1.0, loss=None, seed=0):
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss or Distance())
 
 
-@pytest.mark.parametrize("dimension", [2, 3])
-@pytest.mark.parametrize(("interest", "confidence", "epsilon"), [(0.3, 0.95, 4.0), (2.0, 0.5, 1.0), (0.0, 0.99, 0.1)])
+@each_row("dimension", [2, 3])
+@each_row(("interest", "confidence", "epsilon"), [(0.3, 0.95, 4.0), (2.0, 0.5, 1.0), (0.0, 0.99, 0.1)])
 def test_the_retrieved_disc_holds_the_area_as_often_as_asked(interest, confidence, epsilon, dimension):
     radius = float(retrieval.retrieval_radius(interest, confidence, epsilon, dimension))
     place, rng = np.arange(1.0, dimension + 1), np.random.default_rng(2)
@@ -102,8 +103,8 @@ def naive_errors(mechanism, prior, power):
     return total
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("loss", [Distance(), SquaredDistance()])
+@each_row("shape", SHAPES)
+@each_row("loss", [Distance(), SquaredDistance()])
 def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
     mechanism = planar_laplace.mechanism(on_grid(shape, loss=loss))
     other = priors.uniform(on_grid(shape).domain)
@@ -122,8 +123,8 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
         assert found.value == pytest.approx(attained, rel=FLOAT)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("loss", [Distance(), SquaredDistance()])
+@each_row("shape", SHAPES)
+@each_row("loss", [Distance(), SquaredDistance()])
 def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(shape, loss):
     mechanism = planar_laplace.mechanism(on_grid(shape, loss=loss))
     error = adversary_error(mechanism, loss.name)
@@ -156,7 +157,7 @@ def on_nodes():
     return build.randomized_response_mechanism(problem)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ask", "field"),
     [
         (lambda m: retrieval.retrieval_radius(-1.0, 0.5, 1.0), "interest_radius"),

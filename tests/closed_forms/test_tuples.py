@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
+from rows import each_row
 from taken import needs
 
 from mechdesign.closed_forms import build, planar_laplace, tuples
@@ -42,7 +43,7 @@ def all_tuples(problem, count):
     return list(itertools.product(range(problem.domain.size), repeat=count))
 
 
-@pytest.mark.parametrize(("shape", "count"), CASES)
+@each_row(("shape", "count"), CASES)
 def test_distances_between_tuples_by_definition(shape, count):
     problem = on_grid(shape)
     listed = all_tuples(problem, count)
@@ -52,7 +53,7 @@ def test_distances_between_tuples_by_definition(shape, count):
     assert tuples.tuple_problem(problem, count).distances == pytest.approx(np.array(expected), rel=FLOAT)
 
 
-@pytest.mark.parametrize(("shape", "count"), CASES)
+@each_row(("shape", "count"), CASES)
 def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     problem = on_grid(shape)
     single = build.mechanism(problem)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.closed_forms import build
 from mechdesign.closed_forms.loss import (
@@ -51,7 +52,7 @@ def square(a, b):
     return ((a - b) ** 2).sum()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "function"),
     [
         ("squared", square),
@@ -59,7 +60,7 @@ def square(a, b):
         ("zero-one", lambda a, b: float((a != b).any())),
     ],
 )
-@pytest.mark.parametrize("apart", [False, True])
+@each_row("apart", [False, True])
 def test_expected_loss_by_its_definition(name, function, apart):
     problem = scattered(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
     mechanism = build.exponential_mechanism(problem)
@@ -96,8 +97,8 @@ def test_nodes_of_a_graph_have_no_distance(metric):
     assert expected_distance(build.exponential_mechanism(problem)) is None
 
 
-@pytest.mark.parametrize("name", makers(grid_problem()))
-@pytest.mark.parametrize("seed", [None, 0, 1])
+@each_row("name", makers(grid_problem()))
+@each_row("seed", [None, 0, 1])
 def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
     skewed = None if seed is None else priors.proportional(np.random.default_rng(seed).exponential(size=12) ** 2)
     mechanism = makers(grid_problem(skewed))[name]()
@@ -111,8 +112,8 @@ def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
     assert bayes_remap(remapped)["mass"].equals(remapped["mass"])
 
 
-@pytest.mark.parametrize("name", ["squared", "distance", "zero-one", "table"])
-@pytest.mark.parametrize("epsilon", [0.1, 0.4, 1.5])
+@each_row("name", ["squared", "distance", "zero-one", "table"])
+@each_row("epsilon", [0.1, 0.4, 1.5])
 def test_remapping_is_the_best_relabelling(name, epsilon):
     random = np.random.default_rng(3)
     domain = Domain.points_at(PLACES[:4], unit="km")

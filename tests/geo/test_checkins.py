@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from pyproj import Geod
+from rows import each_row
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.people import read_checkins
@@ -36,8 +37,8 @@ def positions(centre, points):
         yield latitude, longitude
 
 
-@pytest.mark.parametrize("centre", [CENTRE, SOUTH])
-@pytest.mark.parametrize(("unit", "metres"), [("m", 1.0), ("km", 1000.0), ("mi", 1609.344)])
+@each_row("centre", [CENTRE, SOUTH])
+@each_row(("unit", "metres"), [("m", 1.0), ("km", 1000.0), ("mi", 1609.344)])
 def test_geodesics_from_the_centre_end_in_their_cell(tmp_path, centre, unit, metres):
     """Second route: the direct geodesic problem instead of the projection."""
     domain = paris(cell=150.0 / metres, unit=unit, origin=(-2250.0 / metres, -1500.0 / metres))
@@ -72,7 +73,7 @@ def test_compressed_files_are_read(tmp_path):
     assert read_checkins(path, paris(), **CENTRE).counts.sum() == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "1,2,3\n4,5,6\n", "1\t2\t3\n", LINE + "1\tt\tnorth\t2.3\t9\n", LINE + LINE.strip() + "\t7\n"],
     ids=["empty", "commas", "three fields", "words", "six fields"],
@@ -90,7 +91,7 @@ def test_a_damaged_archive_is_refused(tmp_path):
         read_checkins(path, paris(), **CENTRE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "centre", "field"),
     [
         (Domain.grid(30, cell=150.0, unit="m"), CENTRE, "domain"),

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.closed_forms import planar_laplace, privacy_radius
 from mechdesign.errors import InputError
@@ -107,7 +108,7 @@ def test_the_command_prints_what_the_document_says(run):
     assert "sharing" not in run("--within", 1, "--factor", 2)[1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         ((), "factor"),

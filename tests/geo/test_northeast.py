@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -69,7 +70,7 @@ def test_a_level_on_the_plane_is_taken_down_by_its_stretch_and_cut_to_the_domain
         area_problem(far, epsilon=level, levels=level.raster, slope=1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "field"),
     [
         ({"cells": 1}, "cells"),

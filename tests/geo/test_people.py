@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
+from rows import each_row
 
 from mechdesign.errors import FileFormatError, InputError, SizeError
 from mechdesign.geo.areas import read_area
@@ -129,7 +130,7 @@ def test_the_shipped_points_are_all_there():
         read_people(NORTHEAST, domain)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "words"),
     [
         ("1,-5,46.2,7.4", ("negative", "line 3")),
@@ -151,7 +152,7 @@ def test_lines_that_say_nothing_of_people(tmp_path, line, words):
     assert [word for word in words if word not in told] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error"),
     [
         ("latitude,longitude\n46,7\n", FileFormatError),
@@ -200,7 +201,7 @@ def test_cells_too_fine_for_the_memory_are_refused_before_the_file_is_read(tmp_p
     assert (caught.value.field, caught.value.value) == ("cell", "500 m")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "given", "field"),
     [
         (Domain.grid((4, 4), cell=500.0, unit="m"), {}, "domain"),

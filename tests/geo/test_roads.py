@@ -15,6 +15,7 @@ from conftest import ROOT
 from designs import designed as optimal_design
 from matplotlib.collections import PathCollection
 from pyproj import Geod
+from rows import each_row
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
 import mechdesign as md
@@ -136,7 +137,7 @@ def test_parts_are_refused_by_name_or_left_out(tmp_path):
     assert np.array_equal(swapped.distances(), kept.distances()[np.ix_(first, first)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "kind", "field", "message"),
     [
         ("osmid,", "name,", FileFormatError, "nodes", "no column named osmid or id"),
@@ -162,7 +163,7 @@ def test_bad_tables_are_refused(tmp_path, old, new, kind, field, message):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nodes", "edges", "unit"),
     [
         (DEGREES.replace("lat,lon", "y,x"), EDGES, None),
@@ -230,8 +231,8 @@ def test_synthetic_networks(nodes):
         synthetic_roads(2, 5)
 
 
-@pytest.mark.parametrize("shape", ["star", "path"])
-@pytest.mark.parametrize("epsilon", [0.002, 0.02])
+@each_row("shape", ["star", "path"])
+@each_row("epsilon", [0.002, 0.02])
 def test_trees_by_two_routes(shape, epsilon):
     """Blocks and columns against the whole program by HiGHS."""
     problem = along(tree(shape), epsilon)
@@ -373,7 +374,7 @@ def test_nodes_in_degrees_are_exported_in_degrees(tmp_path):
     md.export(mechanism, tmp_path / "streets.csv", degrees=True)
     words = [sys.executable, "-m", "mechdesign.verification.verify_table", str(tmp_path / "streets.csv")]
     assert subprocess.run(words, check=False, capture_output=True).returncode == 0
-    lines = [line for line in (tmp_path / "streets.csv").read_text().splitlines() if not line.startswith("#")]
+    lines = (tmp_path / "streets.csv").read_text().splitlines()
     first = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
     found = [float(first[name]) for name in ("secret_longitude", "secret_latitude")]
     assert found == pytest.approx(roads.degrees[0].tolist(), abs=1e-9)
@@ -445,7 +446,7 @@ def test_the_picture_shows_nodes_and_streets():
         plot_mechanism(mechanism, [25])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field"),
     [
         ({"prior": "people"}, "prior"),

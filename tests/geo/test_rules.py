@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from conftest import ROOT
+from rows import each_row
 from scipy.special import ive, log_ndtr, ndtr
 
 from mechdesign.errors import InputError
@@ -161,7 +162,7 @@ def test_the_command_says_it(run, run_json):
     assert "infinitely many across a border" in " ".join(run("audit", "webkit-grid")[1].split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (["magic"], "rule"),

@@ -114,7 +114,7 @@ def test_samples_follow_the_exact_row() -> None:
     mechanism = rows_of(CASE)
     for secret in (0, 6):
         row = mechanism.row(secret).values
-        drawn_reports = np.bincount(mechanism.sample(secret, DRAWS, seed=7)[0], minlength=16)
+        drawn_reports = np.bincount(mechanism.sample(secret, DRAWS, rng=7)[0], minlength=16)
         common = row * DRAWS >= 5
         group = np.where(common, np.arange(16), common.argmax())
         seen, expected = np.bincount(group, drawn_reports, 16), np.bincount(group, row, 16) * DRAWS
@@ -144,7 +144,7 @@ def test_sampler_and_table_have_the_same_face() -> None:
     sampler = md.Sampler(mechanism=made(CASE))
     assert (sampler.rows.secrets, sampler.rows.reports) == (16, 16)
     assert sampler.sample([3, 5], 4).sizes == {"secret": 2, "draw": 4}
-    assert md.sample(made(CASE), 0, 5, seed=3).values.tolist() == sampler.sample(0, 5, seed=3).values.tolist()
+    assert md.sample(made(CASE), 0, 5, rng=3).values.tolist() == sampler.sample(0, 5, rng=3).values.tolist()
     assert int(sampler.report(2)) in range(16)
     table = rows_of(CASE).table()
     assert md.verify(table).certified

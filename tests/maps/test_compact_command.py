@@ -31,7 +31,7 @@ def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json
     assert "levels of the map" in words
     code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
     assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)
-    drawn = md.maps.MapSampler(made()).sample(at=(0.2, 5.0), size=7, seed=2)
+    drawn = md.maps.MapSampler(made()).sample(at=(0.2, 5.0), size=7, rng=2)
     assert told["reports"] == drawn.values[0].tolist()
     assert told["report_x"] == drawn["report_x"].values[0].tolist()
 

@@ -103,10 +103,10 @@ def test_reports_come_from_certified_maps_alone() -> None:
     with pytest.raises(VerificationError):
         md.maps.MapSampler(changed("weight", within(), 64))
     sampler = md.maps.MapSampler(made())
-    drawn = sampler.sample([3, 22], 400, seed=1)
+    drawn = sampler.sample([3, 22], 400, rng=1)
     assert drawn.dims == ("secret", "draw")
     assert drawn.attrs["claim"] == made().claim
-    np.testing.assert_array_equal(drawn, sampler.sample([3, 22], 400, seed=1))
+    np.testing.assert_array_equal(drawn, sampler.sample([3, 22], 400, rng=1))
     points = made().domain.points
     np.testing.assert_array_equal(drawn["report_y"], points[drawn.values, 1])
     one = sampler.sample(at=points[22], size=5)
@@ -119,8 +119,8 @@ def test_reports_come_from_certified_maps_alone() -> None:
 def test_rows_are_those_of_the_design_but_for_rounding() -> None:
     """The mean distance of 20,000 simulated reports, to four standard errors, about 2 %, beside that of the design."""
     points, size = made().domain.points, 20_000
-    ours = md.maps.MapSampler(made()).sample([17], size, seed=3).values[0]
-    theirs = Sampler(design()).sample([17], size, seed=4).values[0]
+    ours = md.maps.MapSampler(made()).sample([17], size, rng=3).values[0]
+    theirs = Sampler(design()).sample([17], size, rng=4).values[0]
     apart = [np.linalg.norm(points[drawn] - points[17], axis=1) for drawn in (ours, theirs)]
     error = np.sqrt(sum(each.var() / size for each in apart))
     assert abs(apart[0].mean() - apart[1].mean()) < 4 * error + 0.02 * apart[1].mean()

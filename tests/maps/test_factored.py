@@ -256,7 +256,7 @@ def test_samples_follow_the_exact_row() -> None:
     mechanism = FactoredMechanism(dataset=md.solve(md.EikonalWeights(problem=constant((9, 9), 0.6)), method="factored"))
     for secret in (0, 40):
         row = mechanism.row(secret).values
-        drawn = np.bincount(mechanism.sample(secret, DRAWS, seed=7)[0], minlength=81)
+        drawn = np.bincount(mechanism.sample(secret, DRAWS, rng=7)[0], minlength=81)
         rare = row * DRAWS < 5
         group = np.where(rare, rare.argmin(), np.arange(81))  # rare reports are counted with the first common one
         group = np.unique(group, return_inverse=True)[1]
@@ -289,7 +289,7 @@ def test_draws_beyond_the_last_mass_are_drawn_again() -> None:
 
 def test_unseeded_samples_differ_and_seeded_ones_repeat() -> None:
     mechanism = rows_of("eikonal, 8 neighbours")
-    assert np.array_equal(mechanism.sample([0, 5], 50, seed=1), mechanism.sample([0, 5], 50, seed=1))
+    assert np.array_equal(mechanism.sample([0, 5], 50, rng=1), mechanism.sample([0, 5], 50, rng=1))
     assert not np.array_equal(mechanism.sample(0, 500), mechanism.sample(0, 500))
 
 

@@ -258,7 +258,8 @@ def test_a_run_that_can_go_on_is_kept_by_the_command_line(command, tmp_path):
     assert (code, json.loads(text)["stopped"], work.exists()) == (0, "rounds", False)
 
 
-def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
+def interrupted_command(tmp_path, moment):
+    """Exit code, JSON, stderr and file of a command that a Ctrl-C comes to, `moment` seconds after its first round."""
     out = tmp_path / "m.nc"
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
     rest = ["--rounds", "1000", "--work", tmp_path / "work", "-o", out, "--json"]
@@ -270,13 +271,32 @@ def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
     ) as process:
         while process.poll() is None and not any((tmp_path / "work").glob("state*")):
             time.sleep(0.05)  # until a round is over
+        time.sleep(moment)
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate()
-    summary = json.loads(printed)
-    assert (process.returncode, summary["stopped"], summary["certified"]) == (0, "interrupt", True)
+        printed, errors = process.communicate()
+    return process.returncode, json.loads(printed), errors, out
+
+
+def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
+    """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
+    code, summary, errors, out = interrupted_command(tmp_path, 0.0)
+    assert (code, summary["certified"]) == (0, True)
+    assert summary["stopped"] in ("interrupt", "kappa")
     assert verify(out).certified
-    assert "Traceback" not in told
-    assert any(name.endswith(".block") for name in names(tmp_path / "work"))
+    assert "Traceback" not in errors
+    kept = (tmp_path / "work").is_dir() and any(name.endswith(".block") for name in names(tmp_path / "work"))
+    assert kept == (summary["stopped"] == "interrupt")
+
+
+@pytest.mark.slow
+def test_ctrl_c_loses_no_run_whenever_it_comes(tmp_path):
+    """In rounds, certificate, or while the file is written."""
+    moments = random.Random(5)
+    for number in range(12):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        code, summary, _, out = interrupted_command(folder, moments.uniform(0, 1.5))
+        assert (code, summary["certified"], verify(out).certified) == (0, True, True)
 
 
 def test_progress_names_the_round_and_fits_a_line(program):

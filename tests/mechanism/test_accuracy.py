@@ -11,7 +11,7 @@ from taken import needs
 import mechdesign as md
 from mechdesign.mechanism.accuracy import SHARE, accuracy
 
-POSITIONS = 400_000
+POSITIONS = 100_000
 DEVIATIONS = 5  # of a share over the draws: one test in a million fails by chance
 DISTANCE_TO_CENTRE = 1e-9
 
@@ -36,10 +36,12 @@ def test_the_radius_holds_the_share_and_little_more(anywhere):
     asked = problem(sides=120.0) if anywhere else problem()
     made = md.solve(md.positions.Positions(asked) if anywhere else md.Optimal(asked), gap=0.05)
     at = positions(asked.domain, asked.prior, np.random.default_rng(5))
-    drawn = md.sample(made, at=at, seed=4)
+    drawn = md.sample(made, at=at, rng=4)
     reports, radii = drawn.values[:, 0], drawn["accuracy"].values[:, 0]
     assert np.array_equal(radii, accuracy(made)[reports])
     away = np.hypot(*(at - np.column_stack([drawn["report_x"][:, 0], drawn["report_y"][:, 0]])).T)
+    held = (away <= radii).mean()
+    assert held > SHARE - DEVIATIONS * np.sqrt(SHARE * (1 - SHARE) / POSITIONS)
     shares = []
     for y in range(asked.domain.size):
         count = (reports == y).sum()

@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from oracles import reference_violations
+from rows import each_row
 
 from mechdesign.mechanism.certificate import ROW_SUM, edge_ratios, exp_lower, max_log_ratio, row_sums_exact, violations
 from mechdesign.problem.lattice import Edges
@@ -61,12 +62,12 @@ def test_the_bound_is_below_the_exponential_and_tight() -> None:
         assert exact - found <= TIGHT * exact, length
 
 
-@pytest.mark.parametrize("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
+@each_row("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
 def test_longer_edges_keep_a_bound_that_exceeds_every_ratio_of_masses(length: float) -> None:
     assert 2**62 < bound(length) <= exponential(VACUOUS)
 
 
-@pytest.mark.parametrize("length", [-1e-300, -1.0, math.nan, math.inf, -math.inf])
+@each_row("length", [-1e-300, -1.0, math.nan, math.inf, -math.inf])
 def test_lengths_that_are_none_are_refused(length: float) -> None:
     with pytest.raises(ValueError, match="not a non-negative number"):
         exp_lower(length)
@@ -79,7 +80,7 @@ def test_edge_ratios_are_those_of_every_length() -> None:
     assert list(zip(factor.tolist(), shift.tolist(), strict=True)) == [exp_lower(float(x)) for x in lengths]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_row("seed", range(40))
 def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = (int(x) for x in rng.integers((2, 1, 1), (9, 12, 20)))
@@ -113,7 +114,7 @@ def test_a_tight_pair_is_accepted_and_one_unit_more_is_counted() -> None:
                 assert violations(mass, edge) == reference_violations(mass, edge) == extra, (trial, length, low)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mass", "length", "count"),
     [
         ([[ROW_SUM], [1]], 42.9, 1),  # ln 2^62 = 42.975
@@ -133,7 +134,7 @@ def test_pairs_whose_count_is_known(mass: list[list[int]], length: float, count:
     assert violations(table, edge) == reference_violations(table, edge) == count
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_row("seed", range(20))
 def test_steepest_is_the_largest_slope(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = 6, 5, 9
@@ -171,7 +172,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_row("name", ROWS)
 def test_row_sums(name: str) -> None:
     row, exact = ROWS[name]
     assert row_sums_exact(np.array([row], np.uint64)) is exact

@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rows import each_row
 from test_storage import MARK, check_identical, square
 
 from mechdesign.errors import SizeError, VerificationError
@@ -153,7 +154,7 @@ def hostile_file(case: str, folder: Path) -> Path:
     return changed(folder / "hostile.nc", HOSTILE[case][0])
 
 
-@pytest.mark.parametrize("case", HOSTILE)
+@each_row("case", HOSTILE)
 def test_hostile_structures_are_refused_by_name(case: str, tmp_path: Path) -> None:
     path, (_, field, message) = hostile_file(case, tmp_path), HOSTILE[case]
     tracemalloc.start()
@@ -250,7 +251,10 @@ def test_a_chunk_that_inflates_to_more_than_its_size_is_read_no_further(tmp_path
     def change(file: h5py.File) -> None:
         del file["prior"]
         made = chunked(file, "prior", (4,), (4,), compression="gzip", shuffle=True)
-        made.id.write_direct_chunk((0,), zlib.compress(bytes(128 * MB), 9))
+        try:
+            made.id.write_direct_chunk((0,), zlib.compress(bytes(128 * MB), 9))
+        except OSError:  # HDF5 before version 2
+            pytest.skip("this HDF5 library writes no such chunk")
 
     path = changed(tmp_path / "m.nc", change)
     tracemalloc.start()
@@ -275,8 +279,8 @@ NOTED = replace(
 )
 
 
-@pytest.mark.parametrize("chunk", [None, 1, 3, 5])
-@pytest.mark.parametrize("incompressible", [False, True])
+@each_row("chunk", [None, 1, 3, 5])
+@each_row("incompressible", [False, True])
 def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incompressible: bool, tmp_path: Path) -> None:
     """HDF5 leaves a filter out of the chunks that it does not make smaller."""
     values = np.random.default_rng(0).random((7, 9)) if incompressible else np.ones((7, 9))

@@ -18,6 +18,7 @@ import pytest
 import xarray as xr
 from cases import CASES
 from placed import domain_of, masses_at, placed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.closed_forms import planar_laplace
@@ -110,7 +111,7 @@ def odds_bound(mechanism: xr.Dataset, u: int, v: int) -> float:
     return float(max((rows[0] / rows[1]).max(), (rows[1] / rows[0]).max())) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked[0]}-{asked[1]:g}-{asked[2]:g}-{asked[3]:g}")
+@each_row("asked", ASKED)
 def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
     mechanism, radius = city(*asked), asked[2]
     found, true = protection(read(mechanism)), largest_on_the_ground(mechanism, radius)
@@ -154,7 +155,7 @@ def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cell", "within"),
     [
         (0.25, None),
@@ -185,9 +186,7 @@ def test_more_distance_is_never_more_protection():
     assert len(set(factors)) > 5
 
 
-@pytest.mark.parametrize(
-    "case", ["euclidean lattice", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"]
-)
+@each_row("case", ["euclidean lattice", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"])
 def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     """Never below what the rows have; the claimed distance of cells that touch, or the way along the lattice."""
     make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
@@ -223,7 +222,7 @@ def exact_factor(nats: Fraction) -> Fraction:
         return Fraction((Decimal(nats.numerator) / Decimal(nats.denominator)).exp())
 
 
-@pytest.mark.parametrize("nats", [0.0, 1e-300, 1e-9, math.log(2), 0.69314718055994529, 1.0, 30.0, 79.999, 80.5, 708.0])
+@each_row("nats", [0.0, 1e-300, 1e-9, math.log(2), 0.69314718055994529, 1.0, 30.0, 79.999, 80.5, 708.0])
 def test_a_factor_is_rounded_up(nats):
     true = exact_factor(Fraction(nats))
     assert true <= Fraction(factor_of(nats)) <= true * (1 + Fraction(1, 10**11))
@@ -286,7 +285,7 @@ def river() -> xr.Dataset:
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
 
 
-@pytest.mark.parametrize("within", [None, 0.3, 1.7])
+@each_row("within", [None, 0.3, 1.7])
 @pytest.mark.parametrize("name", ["square", "plane", "levels", pytest.param("quarters", marks=pytest.mark.slow)])
 def test_any_two_positions_by_the_formula_and_by_search(name, within):
     """exp of the claimed level times the radius on the ground, and of the rounding; no position found exceeds it."""
@@ -314,7 +313,7 @@ def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
     return float(corners.min()), float(corners.max()) * (1 + 2.0**-50) / (1 - 2.0**-50)
 
 
-@pytest.mark.parametrize("within", [20.0, 110.0, 150.0, 200.0])
+@each_row("within", [20.0, 110.0, 150.0, 200.0])
 def test_positions_on_both_banks_of_a_river(within):
     """The factor is that of the straight line: above what any positions of a search have, by a few percent of the nats,
     and far above the factor along paths where the radius reaches across.
@@ -371,7 +370,7 @@ def test_why_no_more_is_protected_stands_in_the_first_line():
     assert "by no bounded factor" in protects(unbounded)
 
 
-@pytest.mark.parametrize("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])
+@each_row("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])
 def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     """What parameters say of a radius chooses the pair of people that the sentence is about, and nothing else."""
     mechanism = flat((4, 4), 0.25, None)

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 from factored import made as made_factored
 from factored import rows_of
+from rows import each_row
 from scipy.stats import chisquare
 
 import mechdesign as md
@@ -39,8 +40,8 @@ def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
     assert UNLIKELY <= chisquare(observed, expected / expected.sum() * seen.sum()).pvalue <= 1 - UNLIKELY
 
 
-@pytest.mark.parametrize("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
-@pytest.mark.parametrize("kind", ["even", "one", "geometric", "random"])
+@each_row("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
+@each_row("kind", ["even", "one", "geometric", "random"])
 def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) -> None:
     """Both sides of every border, with every value of the two bits that are left over."""
     given = {
@@ -62,22 +63,22 @@ def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) 
 def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks of one row too: bits are then taken by the order of secrets."""
     secrets, bits = [5, 2, 5, 8], np.random.default_rng(3).bytes
-    whole = plane(3).sample(secrets, 7, seed=3)
+    whole = plane(3).sample(secrets, 7, rng=3)
     words = [int.from_bytes(bits(8), "little") >> 2 for _ in range(28)]
     for i, secret in enumerate(secrets):
         ends = list(accumulate(plane(3).rows.mass[secret].tolist()))
         assert whole[i].values.tolist() == [bisect_right(ends, word) for word in words[7 * i : 7 * i + 7]]
     monkeypatch.setattr(table_rows, "_TABLE_BYTES", 1)
-    blocks = plane(3).sample(secrets, 7, seed=3)
+    blocks = plane(3).sample(secrets, 7, rng=3)
     assert blocks[1].values.tolist() != whole[1].values.tolist()
-    many = plane(3).sample(np.arange(9), 20_000, seed=1)
+    many = plane(3).sample(np.arange(9), 20_000, rng=1)
     for secret in range(9):
         check_chi_square(np.bincount(many[secret].values, minlength=9), plane(3).rows.mass[secret])
 
 
 @pytest.mark.parametrize("secret", [0, 465])
 def test_a_million_draws_follow_the_row(secret: int) -> None:
-    drawn = plane().sample(secret, 1_000_000, seed=11)
+    drawn = plane().sample(secret, 1_000_000, rng=11)
     check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().rows.mass[secret])
 
 
@@ -85,7 +86,7 @@ def test_a_million_draws_follow_the_row(secret: int) -> None:
 def test_a_hundred_million_draws_follow_the_row() -> None:
     seen = np.zeros(900, np.int64)
     for seed in range(20):
-        seen += np.bincount(plane().sample(465, 5_000_000, seed=seed)[0].values, minlength=900)
+        seen += np.bincount(plane().sample(465, 5_000_000, rng=seed)[0].values, minlength=900)
     assert seen.sum() == 100_000_000
     check_chi_square(seen, plane().rows.mass[465])
 
@@ -103,7 +104,7 @@ def test_live_reports_follow_the_row_on_given_bits(monkeypatch: pytest.MonkeyPat
 
 def test_reports_are_cells_and_say_what_they_are() -> None:
     mechanism = plane(3).mechanism
-    batch = md.sample(mechanism, [2, 7], 5, seed=7)
+    batch = md.sample(mechanism, [2, 7], 5, rng=7)
     assert (batch.dims, batch.shape, batch.name) == (("secret", "draw"), (2, 5), "report")
     assert batch.attrs["bits"] == "simulation, seed 7 (predictable)"
     assert (batch["secret"].values.tolist(), batch["secret_y"].values.tolist()) == ([2, 7], [2.5, 1.5])
@@ -119,22 +120,27 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
 
 
 def test_unseeded_draws_differ_and_seeded_ones_repeat() -> None:
-    assert plane().sample([0, 5], 50, seed=1).identical(plane().sample([0, 5], 50, seed=1))
+    assert plane().sample([0, 5], 50, rng=1).identical(plane().sample([0, 5], 50, rng=1))
+    generator = np.random.default_rng(1)
+    first, second = (plane().sample([0, 5], 50, rng=generator) for _ in range(2))
+    assert np.array_equal(first, plane().sample([0, 5], 50, rng=1))
+    assert not np.array_equal(first, second)
+    assert "predictable" in first.attrs["bits"]
     assert not np.array_equal(plane().sample(0, 500), plane().sample(0, 500))
     assert len({int(plane().report(465)) for _ in range(50)}) > 10
 
 
 def test_factored_mechanisms_have_the_same_face() -> None:
     sampler = md.Sampler(mechanism=made_factored("eikonal, 16 neighbours"))
-    drawn = sampler.sample([3, 0], 4, seed=2)
-    assert np.array_equal(drawn, rows_of("eikonal, 16 neighbours").sample([3, 0], 4, seed=2))
+    drawn = sampler.sample([3, 0], 4, rng=2)
+    assert np.array_equal(drawn, rows_of("eikonal, 16 neighbours").sample([3, 0], 4, rng=2))
     assert np.array_equal(drawn["report_x"], sampler.mechanism["secret_x"].values[drawn.values])
     one = sampler.report(3)
     assert (one.dims, set(one.coords), one.attrs["addresses"]) == ((), {"report_x", "report_y"}, "depend on the secret")
     assert set(one.attrs) == set(plane(3).report(3).attrs)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "ask"),
     [
         ("secret", lambda s: s.sample(9, 1)),
@@ -148,9 +154,9 @@ def test_factored_mechanisms_have_the_same_face() -> None:
         ("size", lambda s: s.sample(0, 1.0)),
         ("size", lambda s: s.sample(0, True)),
         ("size", lambda s: s.sample(0, 10**13)),
-        ("seed", lambda s: s.sample(0, 1, seed=-1)),
-        ("seed", lambda s: s.sample(0, 1, seed=0.5)),
-        ("seed", lambda s: s.sample(0, 1, seed=True)),
+        ("rng", lambda s: s.sample(0, 1, rng=-1)),
+        ("rng", lambda s: s.sample(0, 1, rng=0.5)),
+        ("rng", lambda s: s.sample(0, 1, rng=True)),
         ("scan", lambda s: s.report(0, scan="fast")),
     ],
 )
@@ -194,7 +200,7 @@ ALTERED = {
 }
 
 
-@pytest.mark.parametrize("name", ALTERED)
+@each_row("name", ALTERED)
 def test_altered_tables_are_refused(name: str) -> None:
     alter, field = ALTERED[name]
     mechanism = alter(exponential.exponential_mechanism(md.load_problem("flat", cells=3)).copy(deep=True))
@@ -229,6 +235,6 @@ def test_graphs_are_sampled_by_their_listed_edges() -> None:
 def test_later_changes_do_not_reach_the_draws() -> None:
     mechanism = with_mass(np.ascontiguousarray)(exponential.exponential_mechanism(md.load_problem("flat", cells=3)))
     sampler = md.Sampler(mechanism=mechanism)
-    before = sampler.sample(0, 100, seed=1)
+    before = sampler.sample(0, 100, rng=1)
     mechanism["mass"].values[0] = mechanism["mass"].values[8]
-    assert sampler.sample(0, 100, seed=1).identical(before)
+    assert sampler.sample(0, 100, rng=1).identical(before)

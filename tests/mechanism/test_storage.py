@@ -15,10 +15,12 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rows import each_row
 
 import mechdesign
 from mechdesign.closed_forms import build as exponential
 from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.mechanism import storage
 from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism, seal
 from mechdesign.mechanism.storage import (
     append_mark,
@@ -55,7 +57,7 @@ def graph() -> xr.Dataset:
     return exponential.exponential_mechanism(problem)
 
 
-MAKERS = pytest.mark.parametrize("make", [square, graph])
+MAKERS = each_row("make", [square, graph])
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ STANDING = {
 }
 
 
-@pytest.mark.parametrize("standing", STANDING)
+@each_row("standing", STANDING)
 def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target, (make, message) = tmp_path / "m.nc", STANDING[standing]
@@ -177,8 +179,8 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("overwrite", [True, False])
+@each_row("name", NAMES)
+@each_row("overwrite", [True, False])
 def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     save(graph(), tmp_path / "other.nc")
@@ -203,11 +205,11 @@ def test_a_folder_that_one_may_not_write_to_is_refused_before_any_work(
 
 
 def half_written(error: BaseException):
-    def to_netcdf(self: xr.Dataset, path: Path, **options: object) -> None:
-        Path(path).write_bytes(b"\x89HDF\r\n\x1a\n and then")
+    def write(dataset: xr.Dataset, path: Path) -> None:
+        path.write_bytes(b"\x89HDF\r\n\x1a\n and then")
         raise error
 
-    return to_netcdf
+    return write
 
 
 def refusing(*args: object, **options: object) -> None:
@@ -215,17 +217,17 @@ def refusing(*args: object, **options: object) -> None:
 
 
 FAILURES = {
-    "the disk is full": (xr.Dataset, "to_netcdf", half_written(OSError(28, "No space left")), FileFormatError),
-    "the library fails": (xr.Dataset, "to_netcdf", half_written(RuntimeError("HDF error")), RuntimeError),
-    "interrupted": (xr.Dataset, "to_netcdf", half_written(KeyboardInterrupt()), KeyboardInterrupt),
+    "the disk is full": (storage, "write_netcdf", half_written(OSError(28, "No space left")), FileFormatError),
+    "the library fails": (storage, "write_netcdf", half_written(RuntimeError("HDF error")), RuntimeError),
+    "interrupted": (storage, "write_netcdf", half_written(KeyboardInterrupt()), KeyboardInterrupt),
     "no renaming": (os, "replace", refusing, FileFormatError),
     "no flushing": (os, "fsync", refusing, FileFormatError),
     "a folder one may only read": (tempfile, "mkstemp", refusing, InputError),
 }
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("present", [True, False])
+@each_row("failure", FAILURES)
+@each_row("present", [True, False])
 def test_a_failure_leaves_the_old_file_and_no_other(
     failure: str, present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +245,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(
         assert str(target) in str(caught.value)
 
 
-@pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
+@each_row("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
 def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
     content = stored.read_bytes()
     stored.write_bytes(content[: int(fraction * len(content))])
@@ -251,7 +253,7 @@ def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
         load(stored)
 
 
-@pytest.mark.parametrize("lost", [1, MARK - 1, MARK, MARK + 1])
+@each_row("lost", [1, MARK - 1, MARK, MARK + 1])
 def test_the_mark_may_not_be_lost(lost: int, stored: Path) -> None:
     stored.write_bytes(stored.read_bytes()[:-lost])
     with pytest.raises(VerificationError, match="damaged"):
@@ -298,7 +300,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@each_row("change", CHANGES)
 def test_another_content_has_another_name(change: str) -> None:
     changed = CHANGES[change](square())
     assert checksum(changed) != square().attrs["sha256"]
@@ -312,7 +314,7 @@ def test_files_do_not_name_their_contents(tmp_path: Path) -> None:
     check_identical(load(path), square())
 
 
-@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
+@each_row("attribute", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
 def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
     packed = square()
     packed["mass"].attrs[attribute] = 1
@@ -321,9 +323,7 @@ def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
         load(tmp_path / "m.nc")
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"x", b"secret,report\n1,2\n" * 99, b"\x89HDF\r\n\x1a\n" + bytes(999), b"CDF\x01"]
-)
+@each_row("content", [b"", b"x", b"secret,report\n1,2\n" * 99, b"\x89HDF\r\n\x1a\n" + bytes(999), b"CDF\x01"])
 def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.nc").write_bytes(content)
     with pytest.raises(VerificationError, match="damaged"):

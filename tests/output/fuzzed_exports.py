@@ -8,8 +8,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from exported import resealed
-
 VALUES = (
     *(None, True, False, 0, 1, -1, 2, 7, 10**40, -(10**40), 2**62, 0.5, -0.0, 1e308, 1e-320, "", "0", "-1", "nan"),
     *("inf", "1e999", "0x1p-1074", "0x1p1023", "-0x1p0", "0x0p+0", "km", "1", "x, y", "9" * 30, "\u202e", [], {}),
@@ -24,11 +22,11 @@ WORDS = ("km", "m", "cell", "unit", "1", "N", "E", "cells", "x", "exp", "plane",
 
 
 def export_of(text: str, kind: str, number: int) -> bytes:
-    """Change number `number` of an export, CSV or JSON, always the same."""
+    """Change number `number` of the text of an export (`exported.joined`), CSV or JSON, always the same."""
     random = Random(f"{kind} {number}")
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         text = random.choice((_in_words, _in_json if kind == "json" else _in_lines, _in_text))(text, random)
-    return resealed(text.encode("utf-8", "surrogatepass"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _in_words(text: str, random: Random) -> str:
@@ -58,7 +56,7 @@ def _in_text(text: str, random: Random) -> str:
 
 
 def _in_lines(text: str, random: Random) -> str:
-    """A comment or a cell of a CSV replaced."""
+    """A comment beside a CSV, or a cell of it, replaced."""
     lines = text.split("\n")
     at = random.randrange(len(lines))
     if random.random() < 0.6:

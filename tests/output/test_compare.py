@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import CASES
+from rows import each_row
 from taken import needs
 
 import mechdesign as md
@@ -102,8 +103,8 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", [compare, sweep])
-@pytest.mark.parametrize("case", BAD)
+@each_row("command", [compare, sweep])
+@each_row("case", BAD)
 def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem, monkeypatch):
     monkeypatch.setattr("mechdesign.output.sweep._solve", None)
     made, field = BAD[case]

@@ -7,8 +7,11 @@ import hashlib
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
+from rows import each_row
 
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import FileFormatError, InputError
@@ -48,12 +51,10 @@ MECHANISMS = {
 
 
 def read(path):
-    """Comments, header and rows of an exported table."""
+    """What is said beside an exported table, its header and its rows."""
     with path.open(newline="") as stream:
-        lines = list(stream)
-    comments = [line[2:].rstrip("\n") for line in lines if line.startswith("#")]
-    header, *rows = csv.reader(line for line in lines if not line.startswith("#"))
-    return comments, header, rows
+        header, *rows = csv.reader(stream)
+    return json.loads(metadata_of(path).read_text("ascii")), header, rows
 
 
 def listed(mechanism, rows):
@@ -62,15 +63,18 @@ def listed(mechanism, rows):
     return [[u, v, length.hex()] for u, v, length in zip(*named, strict=True) if u in rows and v in rows]
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@each_row("name", MECHANISMS)
 def test_the_table_reads_back_exactly(tmp_path, name):
     mechanism = MECHANISMS[name]()
     assert export(mechanism, tmp_path / "t.csv") == tmp_path / "t.csv"
     _, header, rows = read(tmp_path / "t.csv")
     axes = [axis for axis in "xyz" if f"secret_{axis}" in mechanism.coords]
     assert header == [
-        "secret", *(f"secret_{a}" for a in axes), "report", *(f"report_{a}" for a in axes), "mass",
+        "secret", *(f"secret_{a}" for a in axes), "report", *(f"report_{a}" for a in axes), "probability", "mass",
     ]  # fmt: skip
+    frame = pd.read_csv(tmp_path / "t.csv")
+    assert (frame["mass"] == mechanism["mass"].values.ravel()).all()
+    assert [float(row[-2]) for row in rows] == (frame["mass"] / ROW_SUM).tolist()
     n, m = mechanism.sizes["secret"], mechanism.sizes["report"]
     assert [(int(row[0]), int(row[1 + len(axes)])) for row in rows] == list(np.ndindex(n, m))
     masses = [int(row[-1]) for row in rows]
@@ -83,33 +87,29 @@ def test_the_table_reads_back_exactly(tmp_path, name):
             assert float(row[2 + len(axes) + k]) == mechanism[f"report_{axis}"].values[y]
 
 
-def test_comments_carry_the_claim_and_its_figures(tmp_path):
+def test_what_is_said_beside_a_table_is_the_claim_and_its_figures(tmp_path):
     mechanism = MECHANISMS["line"]()
-    assert "sha256: null" in read(export(mechanism, tmp_path / "unsaved.csv"))[0]
+    assert read(export(mechanism, tmp_path / "unsaved.csv"))[0]["sha256"] is None
     file = save(mechanism, tmp_path / "file.nc").read_bytes()
-    comments, _, _ = read(export(mechanism, tmp_path / "t.csv"))
-    assert "probability = mass / 2^62" in comments[0]
-    pairs = [line.split(": ", 1) for line in comments[1:]]
-    told = {key: value for key, value in pairs if key != "edge"}
-    assert told.pop("unit") == "km"
-    assert len(told.pop("content_sha256")) == 66
-    assert json.loads(told.pop("accuracy")) == pytest.approx(accuracy(mechanism), rel=0.01)
+    told, _, _ = read(export(mechanism, tmp_path / "t.csv"))
+    assert (told.pop("format"), told.pop("unit"), told.pop("table")) == ("mechdesign/table/1", "km", "t.csv")
+    assert told.pop("table_sha256") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
+    assert len(told.pop("content_sha256")) == 64
+    assert told.pop("accuracy") == pytest.approx(accuracy(mechanism), rel=0.01)
+    assert told.pop("edge") == listed(mechanism, range(5))
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
     claim = described | {"positions": None, "denominator": "2^62"}
     said = {"claim": claim, "sha256": hashlib.sha256(file).hexdigest()}
-    kept = {key: mechanism.attrs[key] for key in COMMENTS}
-    assert {key: json.loads(value) for key, value in told.items()} == kept | said | sizes
-    assert [json.loads(value) for key, value in pairs if key == "edge"] == listed(mechanism, range(5))
+    assert told == {key: mechanism.attrs[key] for key in COMMENTS} | said | sizes
     assert b"\r" not in (tmp_path / "t.csv").read_bytes()
 
 
-def test_comments_leave_out_what_a_closed_form_has_not(tmp_path):
-    comments, _, _ = read(export(MECHANISMS["plane"](), tmp_path / "T.CSV"))
-    assert not any(line.startswith("lower_bound") for line in comments)
+def test_what_is_said_leaves_out_what_a_closed_form_has_not(tmp_path):
+    assert "lower_bound" not in read(export(MECHANISMS["plane"](), tmp_path / "T.CSV"))[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "field"), [("t.foo", "output"), ("t", "output"), ("nowhere/t.csv", "output"), ("taken.csv", "output")]
 )
 def test_refusals_leave_nothing_behind(tmp_path, name, field):
@@ -162,9 +162,9 @@ def factored():
 
 def test_factored_rows_read_back_exactly(tmp_path):
     mechanism = factored()
-    comments, header, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(3, 6)))
-    assert "probability = mass / row_sum" in comments[0]
-    assert header[-2:] == ["mass", "row_sum"]
+    told, header, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(3, 6)))
+    assert told["claim"]["denominator"] == "row_sum"
+    assert header[-3:] == ["probability", "mass", "row_sum"]
     assert [(int(row[0]), int(row[3])) for row in rows] == [(u, y) for u in range(3, 6) for y in range(16)]
     exact = FactoredMechanism(dataset=mechanism)
     for u in range(3, 6):
@@ -172,18 +172,18 @@ def test_factored_rows_read_back_exactly(tmp_path):
         mine = [row for row in rows if int(row[0]) == u]
         assert [int(row[-2]) for row in mine] == masses
         assert {int(row[-1]) for row in mine} == {total} == {sum(masses)}
+        assert [float(row[-3]) for row in mine] == [mass / total for mass in masses]
 
 
 def test_rows_of_a_table(tmp_path):
     mechanism = MECHANISMS["line"]()
-    comments, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
-    edges = [json.loads(line.split(": ", 1)[1]) for line in comments if line.startswith("edge: ")]
-    assert edges == listed(mechanism, range(1, 3))
-    assert [edge[:2] for edge in edges] == [[1, 2]]
+    told, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
+    assert told["edge"] == listed(mechanism, range(1, 3))
+    assert [edge[:2] for edge in told["edge"]] == [[1, 2]]
     assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
 
 
-@pytest.mark.parametrize("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)], ids=str)
+@each_row("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)])
 def test_rows_that_are_not_there(tmp_path, rows):
     with pytest.raises(InputError) as caught:
         export(MECHANISMS["line"](), tmp_path / "t.csv", rows=rows)
@@ -200,7 +200,7 @@ def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_p
     export(mechanism, tmp_path / "t.csv", rows=range(15))
 
 
-@pytest.mark.parametrize(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
+@each_row(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
 def test_rows_on_the_command_line(tmp_path, run, words, code):
     save(MECHANISMS["line"](), tmp_path / "m.nc")
     assert run("export", tmp_path / "m.nc", "-o", tmp_path / "t.csv", "--rows", words, "--json")[0] == code

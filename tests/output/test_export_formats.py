@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from exported import MAKERS, factored, made
 from pyarrow import parquet
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -18,7 +19,7 @@ from mechdesign.mechanism.storage import load, save
 from mechdesign.output.export import VERIFIER, handed_over
 
 SUFFIXES = ("csv", "json", "parquet")
-EVERY = pytest.mark.parametrize("name", MAKERS)
+EVERY = each_row("name", MAKERS)
 
 
 def edges_of(mechanism):
@@ -63,12 +64,11 @@ def test_json_reads_back_exactly(tmp_path, name):
     assert (found["secrets"], found["reports"], found["edges"]) == (*mechanism["mass"].shape, len(found["edge"]))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "last"), [("csv", '# content_sha256: "{}"\n'), ("json", '"content_sha256": "{}"}}\n')]
-)
-def test_the_last_line_is_the_checksum_of_the_others(tmp_path, suffix, last):
-    lines = md.export(made("plane"), tmp_path / f"t.{suffix}").read_bytes().splitlines(keepends=True)
-    assert lines[-1].decode() == last.format(hashlib.sha256(b"".join(lines[:-1])).hexdigest())
+@pytest.mark.parametrize(("suffix", "sealed"), [("csv", "t.csv-metadata.json"), ("json", "t.json")])
+def test_the_last_line_is_the_checksum_of_the_others(tmp_path, suffix, sealed):
+    md.export(made("plane"), tmp_path / f"t.{suffix}")
+    lines = (tmp_path / sealed).read_bytes().splitlines(keepends=True)
+    assert lines[-1].decode() == f'"content_sha256": "{hashlib.sha256(b"".join(lines[:-1])).hexdigest()}"}}\n'
 
 
 @EVERY
@@ -81,6 +81,7 @@ def test_parquet_reads_back_exactly(tmp_path, name):
     assert {field.name: field.type for field in table.schema if field.name in types} == types
     columns = table.to_pydict()
     assert columns["mass"] == mechanism["mass"].values.ravel().tolist()
+    assert columns["probability"] == [mass / ROW_SUM for mass in columns["mass"]]
     assert [sum(columns["mass"][u * m : (u + 1) * m]) for u in range(n)] == [ROW_SUM] * n
     assert columns["secret"] == [u for u in range(n) for _ in range(m)]
     assert columns["report"] == [*range(m)] * n
@@ -112,7 +113,7 @@ def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
     md.export(made("line"), tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "name", "given", "field"),
     [
         (factored, "t.json", {}, "output"),

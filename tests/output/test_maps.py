@@ -15,6 +15,7 @@ import xarray as xr
 from cases import CASES, grid, varying_level
 from columns import made as columned
 from matplotlib.axes import Axes
+from rows import each_row
 from test_sweep import command
 
 from mechdesign.closed_forms.loss import position_loss
@@ -113,7 +114,8 @@ def test_rows_of_high_median_and_low_prior() -> None:
         row = probabilities(mechanism).values[u]
         assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
         title = axes.get_title(loc="left").splitlines()
-        assert title[0] == f"P(y|u) at u = secret {u}, {word} prior {problem.prior_array[u]:.2g}"
+        x, y = problem.domain.points[u]
+        assert title[0] == f"reports of somebody where the prior is {word}, at {x:g}, {y:g} cell"
         assert title[1].startswith(f"true place {probability(row[u])}, 95 % within ")
         assert {tuple(line.get_xydata()[0]) for line in axes.lines} == {tuple(problem.domain.points[u])}
 
@@ -149,7 +151,7 @@ def test_the_picture_of_a_factored_mechanism() -> None:
     for axes, u in zip(rows, (3, 20), strict=True):
         row = FactoredMechanism(dataset=mechanism).probabilities([u])[0]
         assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
-        assert axes.get_title(loc="left").startswith(f"P(y|u) at u = secret {u}, prior ")
+        assert axes.get_title(loc="left").startswith(f"reports of somebody in cell {u}, at ")
         assert axes.images[0].get_extent() == pytest.approx([0.1, 4.1, 0.2, 4.7])
 
 
@@ -191,7 +193,8 @@ def test_a_line_is_drawn_as_lines() -> None:
     assert below.get_yscale() == "log"
     drawn = [line for line in below.lines if not str(line.get_label()).startswith("_")]
     for line, u in zip(drawn, (1, 6), strict=True):
-        assert line.get_label().startswith(f"P(y|u) at u = secret {u}, prior {problem.prior_array[u]:.2g}; true place ")
+        at = f"{problem.domain.points[u, 0]:g} cell"
+        assert line.get_label().startswith(f"reports of somebody in cell {u}, at {at}; true place ")
     for line, u in zip(drawn, (1, 6), strict=True):
         assert line.get_xdata().tolist() == problem.domain.points[:, 0].tolist()
         assert line.get_ydata().tolist() == probabilities(mechanism).values[u].tolist()
@@ -211,7 +214,8 @@ def test_what_does_not_vary_has_no_panel() -> None:
     figure = plot_mechanism(solve(Optimal(problem=replace(lattice, prior=np.full(16, 1 / 16)))))
     titles = [axes.get_title(loc="left").splitlines()[0] for axes in figure.axes]
     assert titles[0] == "expected squared distance by cell"
-    assert [title.split(", ")[1] for title in titles[1:]] == ["in the middle", "half-way out", "farthest out"]
+    where = [title.removeprefix("reports of somebody ").split(", at ")[0] for title in titles[1:]]
+    assert where == ["in the middle", "half-way out", "farthest out"]
     assert figure.get_suptitle().splitlines()[0].endswith(", uniform prior")
 
 
@@ -227,7 +231,7 @@ def test_the_heading_says_how_likely_the_true_place_is_and_how_far_reports_lie()
     assert joint[away <= radius * 1.001].sum() >= 0.95 > joint[away < radius * 0.99].sum()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "words"),
     [(0.0, "0 %"), (1.0, "100 %"), (0.986, "98.6 %"), (0.99999, "99.9 %"), (1e-5, "0.001 %"), (0.07, "7 %")],
 )
@@ -240,7 +244,7 @@ def test_what_is_not_certified_is_not_drawn() -> None:
         plot_mechanism(table(LINE).assign_attrs(expected_loss=0.5))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "field"),
     [
         ("discrete", "domain"),
@@ -262,7 +266,7 @@ def test_a_diagnosis_without_the_rule_has_no_map() -> None:
             plot_diagnosis(diagnosis(CASES[case]()))
 
 
-@pytest.mark.parametrize("secrets", [[], [14], [-1], list(range(10))])
+@each_row("secrets", [[], [14], [-1], list(range(10))])
 def test_secrets_that_cannot_be_drawn(secrets: list[int]) -> None:
     with pytest.raises(InputError) as caught:
         plot_mechanism(table(MASKED), secrets)

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from cases import CASES, SMALL
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError
@@ -60,7 +61,7 @@ def test_lines_of_a_file_lie_where_they_are_on_earth(area, tmp_path):
         assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("{", "cannot be read"),
@@ -90,7 +91,7 @@ def test_lines_need_a_place_on_earth(tmp_path):
         assert caught.value.field == "over"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "length"),
     [(3.0, 1.0), (2999.0, 500.0), (3000.0, 1000.0), (5800.0, 1000.0), (6000.0, 2000.0), (17.0, 5.0)],
 )
@@ -118,7 +119,7 @@ def test_a_query_is_drawn_answer_by_answer():
     assert len(answers) == min(4, table.shape[1])
     for axes, y in zip(answers, np.argsort(-reported, kind="stable"), strict=False):
         assert np.allclose(axes.images[0].get_array().T, table[:, y].reshape(shape))
-        assert axes.get_title(loc="left").startswith(f"P(answer {y} | u)")
+        assert axes.get_title(loc="left").startswith(f"probability of answer {y} by place")
     bars = md.plot.mechanism(mechanism, [1, 2]).axes[2:]
     for axes, u in zip(bars, (1, 2), strict=True):
         assert [patch.get_height() for patch in axes.patches] == pytest.approx(table[u].tolist())
@@ -131,7 +132,7 @@ def test_a_release_is_drawn_as_an_image_and_rows():
     above, below = md.plot.mechanism(mechanism, [2, 7]).axes[:2]
     assert np.allclose(above.collections[0].get_array(), table.T)
     assert [line.get_ydata().tolist() for line in below.lines] == [table[2].tolist(), table[7].tolist()]
-    assert above.get_xlabel() == "secret u (USD)"
+    assert above.get_xlabel() == "true number (USD)"
     usual = md.plot.mechanism(mechanism).axes[1].lines
     assert "where the loss is largest" in " ".join(line.get_label() for line in usual)
     with pytest.raises(InputError) as caught:

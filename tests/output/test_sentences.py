@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cases import CASES
 from placed import placed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
@@ -35,7 +36,7 @@ FIGURES = [  # value, up, down
 ]
 
 
-@pytest.mark.parametrize(("value", "up", "down"), FIGURES)
+@each_row(("value", "up", "down"), FIGURES)
 def test_figures_are_rounded_to_the_safe_side_in_plain_digits(value, up, down):
     assert (number(value, up=True), number(value, up=False)) == (up, down)
 

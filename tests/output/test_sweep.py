@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
+from rows import each_row
 from tolerances import DESIGN_MARGIN, SOLVED
 
 from mechdesign.cli import main as cli
@@ -149,7 +150,7 @@ def test_an_interrupt_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyP
     assert json.loads(curve.attrs["stopped"]) == ["interrupt", "gap"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scales", "given", "field"),
     [
         ([], {}, "scales"),
@@ -205,9 +206,7 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     assert ("breaks its claim" in drawn) == any(any(baselines_of(row).values()) for row in sweep_rows(curve))
 
 
-@pytest.mark.parametrize(
-    ("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0.0001 %")]
-)
+@each_row(("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0.0001 %")])
 def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> None:
     curve = curve_of("discrete")
     widened = curve.assign(gap=("scale", np.full(len(SCALES), gap)))
@@ -257,7 +256,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert command(monkeypatch, *words, "-o", files[0]) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (("--scales", "0:2:3"), "scales"),

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from exported import Forgery, made, resealed
+from rows import each_row
 
 import mechdesign as md
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.verification import verify_table
 
@@ -30,18 +32,16 @@ def command(arguments, **given):
 def with_lengths(folder, *lengths):
     """A JSON export with three secrets in a row, all masses alike, whose claim is its list of two edges."""
     forged = Forgery(
-        said=Forgery.of(md.export(made("graph"), folder / "g.csv").read_text()).said,
+        said=Forgery.of(md.export(made("graph"), folder / "g.csv")).said,
         secrets=[["0.0"], ["1.0"], ["2.0"]],
         reports=[["0.0"]],
         edges=[f'[{u}, {u + 1}, "{length.hex()}"]' for u, length in enumerate(lengths)],
         masses=[[str(ROW_SUM)]] * 3,
     )
-    path = folder / "t.json"
-    path.write_bytes(forged.agree().written("json"))
-    return str(path)
+    return str(forged.agree().written(folder / "t.json"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lengths", "said", "warned"),
     [
         (
@@ -73,22 +73,20 @@ def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
     wild = "".join(map(chr, [*range(32), *range(127, 160), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]))
     wild += "\u2066\u2069\ufeff\ud800\U000e0041"
     for suffix in ("csv", "json"):
-        forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv", overwrite=True).read_text())
+        forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv", overwrite=True))
         forged.said["program"] = json.dumps(wild + "\nproved:   all of it")
-        (tmp_path / f"t.{suffix}").write_bytes(forged.written(suffix))
-        assert verify_table.main([str(tmp_path / f"t.{suffix}")]) == 0
+        assert verify_table.main([str(forged.written(tmp_path / f"t.{suffix}"))]) == 0
         lines = capsys.readouterr().out.split("\n")
         assert all(line.isprintable() for line in lines)
         assert [line[:7] for line in lines].count("proved:") == 1
         assert "program:  \\x00\\x01" in lines[3]
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
+@each_row("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
 def test_any_terminal_will_do(tmp_path, encoding):
-    forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv").read_text())
+    forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv"))
     forged.said["program"] = json.dumps("caf\u00e9 \u4e2d \ud800")
-    path = tmp_path / "t\u00e9\u4e2d.json"
-    path.write_bytes(forged.written("json"))
+    path = forged.written(tmp_path / "t\u00e9\u4e2d.json")
     done = command([str(path)], env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert "\nproved:" in done.stdout.decode(encoding).replace("\r", "")
@@ -129,11 +127,13 @@ def test_only_regular_files_are_read(tmp_path):
         assert done.stdout.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
-@pytest.mark.parametrize("suffix", ["csv", "json"])
+@each_row("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
+@each_row("suffix", ["csv", "json"])
 def test_files_of_anything_end_in_a_line(tmp_path, capsys, data, suffix):
-    for content in (data, resealed(data + b"\n#" if suffix == "csv" else data + b'\n"')):
-        path = tmp_path / f"t.{suffix}"
-        path.write_bytes(content)
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(data)
+    beside = metadata_of(path) if suffix == "csv" else path
+    for content in (data, resealed(data + b'\n"')):
+        beside.write_bytes(content)
         assert verify_table.main([str(path)]) in (1, 2)
         assert capsys.readouterr().out.count("\n") == 1

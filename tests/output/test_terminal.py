@@ -8,6 +8,7 @@ import time
 import pytest
 from cases import CASES
 from placed import placed
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base import progress as progress_of_base
@@ -54,7 +55,7 @@ def test_a_table_fits_and_loses_nothing(columns, monkeypatch, capsys):
     assert {word for name in HEAD for word in name.split()} <= set(words)
 
 
-@pytest.mark.parametrize(("columns", "blocks"), [(80, 2), (100, 2), (120, 1), (140, 1)])
+@each_row(("columns", "blocks"), [(80, 2), (100, 2), (120, 1), (140, 1)])
 def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     table = [row("optimal", 0.769355), row("geometric_normalised", 20.0574, None), row("exponential", 12.7559)]
@@ -104,7 +105,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert "position loss: of the same mechanism" in " ".join(out.split())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("price", "said"),
     [
         (-0.001, "that costs nothing."),
@@ -112,7 +113,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
         (0.04, "that costs at most 4 %, and about 1 % with cells of {cell:.3g} km. "),
     ],
 )
-@pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
+@each_row(("name", "order"), [("square", 2), ("quarters", 1)])
 def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = placed(name)
@@ -170,7 +171,7 @@ SUMMARY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("case", "changed", "sentence"),
     [
         ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in integers."),
@@ -182,7 +183,7 @@ SUMMARY = {
          "The largest loss over the secrets is 2.501 km. Proved in integers."),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("verbose", [False, True])
+@each_row("verbose", [False, True])
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     mechanism = exponential.exponential_mechanism(CASES[case]())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from exported import joined, parted
 from fuzzed_exports import export_of
 from placed import placed
 
@@ -18,10 +19,10 @@ NAMES = ("square", "levels", "quarters", "holes", "plane")
 
 def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> set[int]:
     """The exit codes over so many changes; every outcome is said in a line that fits it."""
-    text = md.export(placed(name), folder / f"{name}.{kind}").read_text()
+    text = joined(md.export(placed(name), folder / f"{name}.{kind}"))
     path, codes = folder / f"changed.{kind}", set()
     for number in numbers:
-        path.write_bytes(export_of(text, kind, number))
+        parted(export_of(text, kind, number), path)
         code = verify_table.main([str(path)])
         last = capsys.readouterr().out.splitlines()[-1]
         codes.add(code)

@@ -9,12 +9,14 @@ import sys
 
 import numpy as np
 import pytest
-from cases import CASES
+from cases import CASES, grid
 from columns import made as columned
-from exported import MAKERS, factored, flipped, made, resealed, with_mass, written
+from exported import MAKERS, factored, flipped, joined, made, parted, with_mass, written
 from oracles import reference_violations
+from rows import each_row
 
 import mechdesign as md
+from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.closed_forms import build as exponential
 from mechdesign.mechanism.certificate import ROW_SUM, exp_lower, violations
 from mechdesign.mechanism.dataset import stored_edges
@@ -38,14 +40,14 @@ def test_its_bound_of_the_exponential_is_that_of_the_certificate_on_another_way(
         assert verify_table.lower_bound(length) == exp_lower(length), length
 
 
-@pytest.mark.parametrize("length", [81.0, 128.0, 1e3, 1e300])
+@each_row("length", [81.0, 128.0, 1e3, 1e300])
 def test_long_edges_keep_a_bound_beyond_every_ratio(length):
     factor, shift = verify_table.lower_bound(length)
     value = math.log(factor) - shift * math.log(2)
     assert 43.0 < value <= min(length, 128.0) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mass", "length", "count"),
     [
         ([[7], [7]], 0.0, 0),
@@ -64,7 +66,7 @@ def test_pairs_whose_count_is_known(mass, length, count):
     assert all(mass[u][y] > mass[v][y] for u, v, y in found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("n", "ends", "expected"),
     [
         (1, [], True),
@@ -138,8 +140,8 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
     assert broken > 100
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("name", MAKERS)
+@each_row("suffix", ["csv", "json"])
+@each_row("name", MAKERS)
 def test_every_exported_table_is_proved(tmp_path, name, suffix):
     mechanism = made(name)
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
@@ -180,8 +182,8 @@ def zero(mass):
     mass[:, 1] = 0
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize(
+@each_row("suffix", ["csv", "json"])
+@each_row(
     ("alter", "said"),
     [
         (broken_edge, "inequalities are broken, first P(0|0) <= e^d P(0|1)"),
@@ -206,17 +208,19 @@ IN_CSV = [
     ("# reports: 5", "# reports: 4", "not every report"),
     ("# secrets: 5", "# secrets: 1000000000000000", "not every report"),
     ("# secrets: 5", "# secrets: -5", "not every report"),
-    ("# problem", "#problem", "not a mechanism table"),
-    ("# problem: ", "# problem=", "not a mechanism table"),
+    ('"2^62"', '"2^62', "not a mechanism table"),
+    ("# problem: ", "# problems: ", "problem is not said"),
     ('"denominator": "2^62"', '"denominator": "row_sum"', "what masses are divided by"),
     ("secret,", "place,", "columns"),
     ("secret,secret_x,", "secret,secret_y,", "columns"),
     (",mass", ",mass,row_sum", "not a mechanism table"),
+    (",mass", ",row_sum,mass", "columns"),
     ("\n0,0.5,1,", "\n0,0.5,01,", "not in turn"),
     ("\n1,1.5,1,", "\n1,1.5,2,", "not in turn"),
     ("\n1,1.5,1,1.5", "\n1,1.5,1,1.25", "not at the same places"),
     ("\n1,1.5,1,", "\n1,1.25,1,", "not at the same places"),
-    ("\n1,1.5,1,1.5,", "\n1,1.5,1,1.5,0", "plain integer"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,1.", "another probability"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,0.,0", "plain integer"),
     ("\n", "\r\n", "control characters"),
 ]
 IN_JSON = [
@@ -241,12 +245,12 @@ IN_JSON = [
 ALTERED = [("csv", *row) for row in IN_CSV] + [("json", *row) for row in IN_JSON]
 
 
-@pytest.mark.parametrize(("suffix", "old", "new", "said"), ALTERED)
+@each_row(("suffix", "old", "new", "said"), ALTERED)
 def test_files_that_contradict_themselves_are_refused(tmp_path, capsys, suffix, old, new, said):
     path = md.export(made("line"), tmp_path / f"t.{suffix}")
-    text = path.read_text()
+    text = joined(path)
     assert old in text
-    path.write_bytes(resealed(text.replace(old, new, 1).encode()))
+    parted(text.replace(old, new, 1), path)
     assert verify_table.main([str(path)]) == 2
     assert said in capsys.readouterr().out
 
@@ -260,15 +264,19 @@ def test_some_rows_prove_nothing(tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_every_flipped_bit_is_refused(tmp_path, suffix):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
-    other = tmp_path / f"other.{suffix}"
+    files = [path] if suffix == "json" else [path, metadata_of(path)]
     for seed in range(300):
-        other.write_bytes(flipped(path, seed))
+        changed = files[seed % len(files)]
+        before = changed.read_bytes()
+        changed.write_bytes(flipped(changed, seed))
         with pytest.raises(verify_table.Refused):
-            verify_table.read(str(other))
+            verify_table.read(str(path))
+        changed.write_bytes(before)
+    assert verify_table.faults_of(verify_table.read(path)) == []
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@each_row("suffix", ["csv", "json"])
+@each_row("share", [0.0, 0.5, 0.99])
 def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
     data = path.read_bytes()
@@ -277,7 +285,7 @@ def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
         verify_table.read(str(path))
 
 
-@pytest.mark.parametrize("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"]])
+@each_row("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"]])
 def test_what_is_no_table_has_its_own_exit_code(arguments, capsys):
     assert verify_table.main(arguments) == 2
     assert capsys.readouterr().out
@@ -297,14 +305,14 @@ def test_the_file_alone_proves_a_table(tmp_path, suffix):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json"])
-@pytest.mark.parametrize("case", CASES)
+@each_row("suffix", ["csv", "json"])
+@each_row("case", CASES)
 def test_every_kind_of_claim_is_proved(tmp_path, case, suffix):
     path = md.export(exponential.exponential_mechanism(CASES[case]()), tmp_path / f"t.{suffix}")
     assert verify_table.faults_of(verify_table.read(path)) == []
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
     """Lengths are held to the exact product of level, multiplier and distance."""
     problem, rng = CASES[case](), np.random.default_rng(7)
@@ -323,3 +331,14 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
         bounded = problem.metric.kind != "graph" and metric.smallest_level != 0
         varying = problem.metric.kind == "eikonal" and problem.metric.level.largest > problem.metric.level.smallest
         assert varying or len(faults) == bounded, factor
+
+
+@each_row("stencil", [4, 8, 16, 32, 64, 6, 18, 26])
+def test_every_stencil_is_known(tmp_path, stencil):
+    shapes = [(7, 7), (12,)] if stencil in (4, 8, 16, 32, 64) else [(3, 3, 2)]
+    for shape in shapes:
+        metric = md.Eikonal(level=md.PrivacyLevel.constant(0.3, "cell"), stencil=stencil)
+        domain = grid(shape)
+        problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.SquaredDistance())
+        table = md.export(md.baselines.exponential(problem), tmp_path / f"{len(shape)}.csv")
+        assert verify_table.faults_of(verify_table.read(table)) == []

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from false_bounds import flat_program, in_doubles, noise
+from rows import each_row
 
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal, total_cost
 from mechdesign.positions.program import Positions
@@ -196,7 +197,7 @@ def test_edges_that_are_alike_only_to_the_tolerance_are_raised() -> None:
     assert len(edge_orbits(cost, problem, short)[0].ways) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hostile",
     [np.inf, -np.inf, np.nan, 1e300, -1e300, 1.7e308, 5e-324],
 )

@@ -11,6 +11,7 @@ from drafts import plain
 from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
 from reference.positions import position_untruths
 from reference.reading import File, Unreadable
+from rows import each_row
 from scipy.stats import chi2
 
 import mechdesign as md
@@ -30,7 +31,7 @@ from mechdesign.positions.patches import (
     step_weights,
 )
 
-NAMES = pytest.mark.parametrize("name", SIDES)
+NAMES = each_row("name", SIDES)
 PAIRS, MANY = 200, 200_000  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
@@ -187,8 +188,8 @@ def half_of_it(file):
 ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, one_mass, rule, sentence, half_of_it]
 
 
-@pytest.mark.parametrize("alter", ALTERED)
-@pytest.mark.parametrize("name", ["levels", "quarters", "holes"])
+@each_row("alter", ALTERED)
+@each_row("name", ["levels", "quarters", "holes"])
 def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
@@ -242,7 +243,7 @@ def test_corner_levels_bound_the_raster_from_below_and_hardly_more():
     assert level_faults(domain, flat, np.full((25, 4), math.nextafter(0.3, 1))) != []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "metric"),
     [
         (md.Domain.grid((3, 3), cell=(1.0, 2.0), unit="km"), md.Euclidean(epsilon=1.0, unit="km")),
@@ -308,9 +309,9 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
     mechanism, size = placed("holes"), 8_000
     found, mass = read(mechanism).positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
-    drawn = md.sample(mechanism, at=at, size=size, seed=5)
+    drawn = md.sample(mechanism, at=at, size=size, rng=5)
     assert drawn.secret_x.values.tolist() == at[:, 0].tolist()
-    again = md.sample(mechanism, [3, 9], size, seed=5)
+    again = md.sample(mechanism, [3, 9], size, rng=5)
     assert (again.values[1] == drawn.values[1]).all()  # a secret is drawn at its centre
     cells, points = Patches.snapped(domain_of("holes"), at)
     for k in range(2):
@@ -323,9 +324,7 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
     assert md.Sampler(mechanism).report(3).attrs["claim"] == mechanism.attrs["position_claim"]
 
 
-@pytest.mark.parametrize(
-    "at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []]
-)
+@each_row("at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []])
 def test_positions_that_are_none_are_refused(at):
     with pytest.raises(InputError, match="at"):
         md.sample(placed("holes"), at=at)
@@ -338,7 +337,7 @@ def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path):
     for point in ([-399.0, 250.0], [399.0, -1.0]):
         (east,), (north,) = PLANE.backward(np.array([point]))
         document = sample_document(mechanism, degrees=(float(east), float(north)), count=3, seed=1)
-        same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, seed=1)
+        same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, rng=1)
         assert document["reports"] == same.values[0].tolist()
         assert document["claim"] == mechanism.attrs["position_claim"]
     with pytest.raises(InputError, match="lon, lat"):

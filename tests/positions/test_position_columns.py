@@ -11,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 import psutil
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
@@ -124,7 +125,7 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
     assert breaches(other, program.patches) > 0
 
 
-@pytest.mark.parametrize(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
+@each_row(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
 def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
     program = Positions(problem(shape, epsilon))
     mass, stopped = column_table(program, gap=1e-3)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from rows import each_row
 from tolerances import ORACLE
 
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -163,7 +164,7 @@ def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: py
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
+@each_row(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
 def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
     program = Positions(square(20, epsilon))

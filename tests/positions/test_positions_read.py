@@ -34,7 +34,7 @@ def test_rows_that_are_drawn_are_those_of_the_sampler():
     assert drawn == pytest.approx(centred(mechanism), rel=LINEAR_ALGEBRA)
     assert drawn_rows(mechanism, [3, 1]).tolist() == drawn[[3, 1]].tolist()
     assert drawn_rows(cells) == pytest.approx(md.probabilities(cells).values, rel=LINEAR_ALGEBRA)
-    counts = np.bincount(md.sample(mechanism, 7, 20_000, seed=1).values.ravel(), minlength=drawn.shape[1])
+    counts = np.bincount(md.sample(mechanism, 7, 20_000, rng=1).values.ravel(), minlength=drawn.shape[1])
     off = 6 * np.sqrt(20_000 * drawn[7]) + 1
     assert (np.abs(counts - 20_000 * drawn[7]) <= off).all()
     assert np.abs(drawn - md.probabilities(mechanism).values).max() > 1e-3

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.base.descriptions import (
     LARGEST,
@@ -38,7 +39,7 @@ def test_what_is_described_well_comes_back_as_it_is():
     assert finites([[], []], "map", 2).shape == (2, 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         *(
@@ -83,7 +84,7 @@ def test_json_comes_back_as_it_says(as_given):
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ('{"a": 1, "a": 1}', "^a stands twice"),

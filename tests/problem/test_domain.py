@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.base.units import KNOWN_UNITS, canonical_unit, require_unit
 from mechdesign.errors import InputError, SizeError, UnitError
@@ -38,7 +39,7 @@ def test_points_and_nodes():
     assert caught.value.field == "domain"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "domain",
     [
         Domain.grid(4, cell=0.3, unit="m", origin=0.1),
@@ -63,7 +64,7 @@ def test_a_described_domain_comes_back(domain):
         assert np.array_equal(again.lookup, domain.lookup)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         (lambda p: p + 1e-9, "not the cell centres"),
@@ -176,7 +177,7 @@ def test_points_keep_their_plane_and_nodes_have_none():
         Domain.points_at([[0.0, 0.0], [500e3, 0.0]], unit="m", plane=plane)
 
 
-@pytest.mark.parametrize("case", HOSTILE)
+@each_row("case", HOSTILE)
 def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(case, monkeypatch):
     """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""
     change, field = HOSTILE[case]
@@ -190,15 +191,15 @@ def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(c
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("description", [None, [], "grid", 3, {}])
+@each_row("description", [None, [], "grid", 3, {}])
 def test_a_description_is_a_table(description):
     with pytest.raises(InputError) as caught:
         Domain.from_description(description, PLACED.points)
     assert caught.value.field == "domain"
 
 
-@pytest.mark.parametrize("kind", ["grid", "points", "nodes"])
-@pytest.mark.parametrize(
+@each_row("kind", ["grid", "points", "nodes"])
+@each_row(
     "change",
     [
         lambda p: np.where(p > 0, np.nan, p),
@@ -241,7 +242,7 @@ def test_a_lattice_has_four_million_cells_or_4096_for_every_place():
         assert caught.value.field == "mask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda: Domain.grid((10**6, 10**6), cell=1.0, unit="m"),
@@ -276,7 +277,7 @@ def test_reports_in_another_space_are_refused(other):
 SHAPELESS = (0, (), (2, 0), (2, -1), (2.5, 2), (2, 2**31), (2, 10**400), (2, np.nan), (2, np.inf), (None, 2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         *((lambda s=s: Domain.grid(s, cell=1.0, unit="m"), "cells") for s in SHAPELESS),
@@ -309,7 +310,7 @@ def test_bad_domains_are_refused(make, field):
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "canonical"),
     [
         ("Metres", "m"),

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.problem.problem import shipped_paths
@@ -14,7 +15,7 @@ CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cell
 SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}}
 
 
-@pytest.mark.parametrize("name", shipped_paths())
+@each_row("name", shipped_paths())
 def test_a_problem_equals_its_copy_and_no_other(name):
     problem = md.load_problem(name, **SMALL.get(name, {}))
     copy = pickle.loads(pickle.dumps(problem))

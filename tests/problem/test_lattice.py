@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy.ndimage import label
 
 from mechdesign.base import memory as size
@@ -41,7 +42,7 @@ def cells_between(domain, tail, head):
     return [k for k in range(1, parts) if domain.lookup[tuple(domain.index[tail] + k * step // parts)] >= 0]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("shape", SHAPES)
 def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
     domain = Domain.grid(shape, cell=1.0, unit="m")
     coprime = {
@@ -52,8 +53,8 @@ def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
     assert pair_set(irreducible_pairs(domain)) == coprime
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("shape", [(12,), (7, 8), (4, 3, 4)])
+@each_row("seed", range(5))
+@each_row("shape", [(12,), (7, 8), (4, 3, 4)])
 def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed):
     domain = random_grid(shape, seed)
     tail, head = irreducible_pairs(domain)
@@ -64,7 +65,7 @@ def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed)
     np.testing.assert_allclose(closure, exact, rtol=CLOSURE)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_row("seed", range(12))
 def test_the_two_ways_to_find_irreducible_pairs_list_the_same(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     shape = [int(k) for k in rng.integers(1, (12, 6)[seed % 2], 2 + seed % 2)]
@@ -121,8 +122,8 @@ PLACED = {
 }
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("case", PLACED)
+@each_row("seed", range(4))
+@each_row("case", PLACED)
 def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
     shape, cell, origin = PLACED[case]
     rng = np.random.default_rng(seed)
@@ -213,20 +214,20 @@ def clear(domain, tail, head):
     return True
 
 
-@pytest.mark.parametrize(("shape", "stencil"), FITTING)
+@each_row(("shape", "stencil"), FITTING)
 def test_stencils_join_exactly_their_displacements(shape, stencil):
     domain = Domain.grid(shape, cell=1.0, unit="m")
     assert pair_set(stencil_pairs(domain, stencil)) == apart(domain, stencil)
 
 
-@pytest.mark.parametrize("stencil", STEPS)
+@each_row("stencil", STEPS)
 def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(stencil):
     domain = Domain.grid((11, 11) if stencil in PLANE else (3, 3, 3), cell=1.0, unit="m")
     assert sum(domain.size // 2 in pair for pair in pair_set(stencil_pairs(domain, stencil))) == stencil
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("shape", "stencil"), [((8, 9), s) for s in PLANE] + [((4, 3, 4), s) for s in SPACE])
+@each_row("seed", range(6))
+@each_row(("shape", "stencil"), [((8, 9), s) for s in PLANE] + [((4, 3, 4), s) for s in SPACE])
 def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
     wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
@@ -241,7 +242,7 @@ def turned(block):
             yield np.flip(block.transpose(order), [k for k, flip in enumerate(axes) if flip])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("end", "present", "joined"),
     [
         ((1, 1), [], False),
@@ -298,7 +299,7 @@ def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
             assert np.array_equal(some, more[: len(some)])
 
 
-@pytest.mark.parametrize("stencil", PLANE)
+@each_row("stencil", PLANE)
 def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     mask = np.array([True, True, False, True, True, True])
     assert pair_set(stencil_pairs(Domain.grid(6, cell=1.0, unit="m"), stencil)) == {(k, k + 1) for k in range(5)}
@@ -306,7 +307,7 @@ def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     assert pair_set(stencil_pairs(masked, stencil)) == {(0, 1), (2, 3), (3, 4)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("domain", "stencil", "field", "message"),
     [
         (Domain.grid(3, cell=1.0, unit="m"), 2, "stencil", "must be 4, 8, 16, 32 or 64 on one axis"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.figures import amount
@@ -68,7 +69,7 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "unit", "words"),
     [
         ("squared", "1", ("squared distance", "squared units")),

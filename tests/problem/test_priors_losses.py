@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SizeError
@@ -32,7 +33,7 @@ def test_a_prior_that_sums_to_one_is_kept(total):
     assert priors.check_prior([total / 4, 0, total * 3 / 4], 3).tolist() == [total / 4, 0, total * 3 / 4]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prior", "message"),
     [
         ([0.5, 0.5], "shape"),
@@ -94,7 +95,7 @@ def test_distance_loss_within_a_cell(cell):
     assert Distance().within_cell(domain) == pytest.approx(snapped(cell, np.abs), rel=QUADRATURE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("loss", "domain"),
     [
         (SquaredDistance(), ELSEWHERE),
@@ -116,7 +117,7 @@ def test_a_table_is_its_own_loss():
     assert caught.value.field == "loss"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "message"),
     [([[0, np.nan]], "finite"), ([[0, np.inf]], "finite"), ([[1, -1e-9]], "negative"), ([[0, 0]], "zero everywhere")],
 )

@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from rows import each_row
 
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem import problem as shipped
@@ -86,7 +87,7 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
     assert read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "parameter", "value"),
     [
         ({"secrets": "5"}, "secrets", 5),
@@ -104,7 +105,7 @@ def test_parameters_take_the_type_of_their_default(mine, given, parameter, value
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field", "message"),
     [
         ({"secrets": "5.0"}, "secrets", "type int"),
@@ -136,7 +137,7 @@ def test_parameters_of_another_type_are_refused(mine, given, field, message):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "field", "message"),
     [
         ("def problem(:", "problem", "does not import .SyntaxError"),
@@ -189,7 +190,7 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
     assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error", "message"),
     [
         ("def problem(): return 3", InputError, "must return a DesignProblem"),
@@ -263,7 +264,7 @@ def test_shipped_problems():
         assert file.summary.endswith(".") or "(" in file.summary
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folders", "expected"),
     [
         ({"_problems": ["wheel"], "problems": ["tree"]}, ["wheel"]),
@@ -288,7 +289,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
             assert all(known in caught.value.remedy for known in expected)
 
 
-@pytest.mark.parametrize("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
+@each_row("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
 def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
@@ -303,8 +304,8 @@ def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
     assert not isinstance(load_problem("line").metric, Discrete)
 
 
-@pytest.mark.parametrize("program", [Optimal, EikonalWeights])
-@pytest.mark.parametrize("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
+@each_row("program", [Optimal, EikonalWeights])
+@each_row("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
 def test_line_is_the_truncated_geometric_mechanism(program, parameters):
     published = read_problem_file("line").module.published(**parameters)["optimal"]
     figures = solve(program(problem=load_problem("line", **parameters)), gap=CERTIFIED).attrs
@@ -321,7 +322,11 @@ def test_discrete_is_randomized_response(parameters):
 
 @pytest.mark.parametrize(
     ("loss", "cells"),
-    [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
+    [
+        ("squared", 5),
+        ("distance", 5),
+        *(pytest.param(loss, 8, marks=pytest.mark.slow) for loss in ("squared", "distance")),
+    ],
 )
 def test_euclidean_lattices(loss, cells):
     published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]

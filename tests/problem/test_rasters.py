@@ -5,7 +5,10 @@ import struct
 
 import numpy as np
 import pytest
+import xarray as xr
+from rows import each_row
 
+import mechdesign as md
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.levels import Raster
 
@@ -62,7 +65,7 @@ def test_a_raster_is_stretched_along_all_of_its_axes():
         assert caught.value.field == "raster"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "message"),
     [
         ({"values": VALUES[:, :, 0]}, r"shape \(3, 2, 4\)"),
@@ -85,3 +88,24 @@ def test_bad_rasters_are_refused(fields, message):
     with pytest.raises((InputError, UnitError), match=message) as caught:
         Raster(**({"x": X, "y": Y, "z": Z, "values": VALUES, "name": "map"} | fields))
     assert caught.value.field.startswith("map")
+
+
+def test_arrays_of_xarray_and_csv_are_the_same_raster(tmp_path):
+    """Against the constructor, values transposed by hand."""
+    x, y, values = np.array([5.0, 15.0, 25.0]), np.array([0.0, 10.0]), np.arange(6.0).reshape(3, 2)
+    expected = Raster(x=x, y=y, values=values, unit="m")
+    turned = xr.DataArray(values.T[::-1], coords={"y": y[::-1], "x": x}, dims=("y", "x"), name="people")
+    nodes = [(a, b, values[i, j]) for j, b in enumerate(y) for i, a in enumerate(x)]
+    (tmp_path / "people.csv").write_text("X,Y,people\n" + "".join(f"{a},{b},{v}\n" for a, b, v in nodes[::-1]))
+    for source in (turned, tmp_path / "people.csv"):
+        found = md.read.raster(source, unit="m")
+        assert all(np.array_equal(getattr(found, part), getattr(expected, part)) for part in ("x", "y", "values"))
+    degrees = turned.rename(x="lon", y="lat")
+    with pytest.raises(UnitError):
+        md.read.raster(degrees, unit="m")
+    with pytest.raises(InputError, match="x comes first"):
+        Raster(x=x, y=y, values=values.T)
+    for text in ("x,people\n1,2\n", "x,y,people\n1,2,3\n1,2,4\n", "x,y,a,b\n1,2,3,4\n"):
+        (tmp_path / "people.csv").write_text(text)
+        with pytest.raises(InputError):
+            md.read.raster(tmp_path / "people.csv", unit="m")

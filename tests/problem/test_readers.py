@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from conftest import ROOT
+from rows import each_row
 
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.problem.levels import PrivacyLevel
@@ -45,7 +46,7 @@ def assert_is_the_map(raster):
     assert raster.unit == "m"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "header",
     [
         CORNER,
@@ -59,7 +60,7 @@ def test_esri_ascii(tmp_path, header):
     assert_is_the_map(read_raster(asc(tmp_path, header + ROWS), unit="metres"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         (CORNER + "1 2 3\n4 5", "announces 2 x 3"),
@@ -110,8 +111,8 @@ def test_files_that_are_not_rasters(tmp_path, name, message):
         read_raster(tmp_path / name, unit="parsec")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+@each_row("engine", ENGINES)
+@each_row("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
 def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, flips):
     along, across = flips
     axes = {"x": ("x", X[::across], METRES), "y": ("y", Y[::along], METRES)}
@@ -121,10 +122,8 @@ def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, flips):
     assert_is_the_map(read_raster(turned, unit="m"))
 
 
-@pytest.mark.parametrize(
-    ("across", "along"), [("lon", "lat"), ("easting", "northing"), ("col", "row"), ("longitude", "latitude")]
-)
-@pytest.mark.parametrize("turned", [False, True])
+@each_row(("across", "along"), [("lon", "lat"), ("easting", "northing"), ("col", "row"), ("longitude", "latitude")])
+@each_row("turned", [False, True])
 def test_netcdf_axes_under_other_names(tmp_path, across, along, turned):
     axes = {across: (across, X, METRES), along: (along, Y, METRES)}
     dims, values = ((across, along), VALUES) if turned else ((along, across), VALUES.T)
@@ -143,8 +142,8 @@ def plain_axes(x=None, y=None):
     return {"x": ("x", X, x or {}), "y": ("y", Y, y or {})}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
+@each_row("engine", ENGINES)
+@each_row(
     "build",
     [
         {"axes": plain_axes({"units": "degrees_east"}, {"units": "degrees_north"})},
@@ -171,8 +170,8 @@ def test_one_variable_of_several_has_to_be_named_and_undeclared_axes_are_taken_a
     assert read_raster(path, unit="m", variable="density").value_unit == "persons"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kept", [0.0, 0.3, 0.8, 0.97])
+@each_row("engine", ENGINES)
+@each_row("kept", [0.0, 0.3, 0.8, 0.97])
 def test_netcdf_cut_short_is_refused(tmp_path, engine, kept):
     path = netcdf(tmp_path, engine=engine)
     whole = path.read_bytes()

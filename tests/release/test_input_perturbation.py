@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.release import input_perturbation
@@ -14,7 +15,7 @@ SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
 FORMULA = 1e-11  # the same moment by integrals that cancel, at widths of the order of the noise
 SECRETS = np.array([-3.0, 0.2, 0.9, 1.0, 1.3, 1.6, 2.0, 2.4, 4.0, 9.0])
 THRESHOLD = 1.5
-SETTINGS = pytest.mark.parametrize(("epsilon", "width"), [(0.7, 0.0), (0.7, 1.2), (3.0, 0.8), (0.2, 5.0)])
+SETTINGS = each_row(("epsilon", "width"), [(0.7, 0.0), (0.7, 1.2), (3.0, 0.8), (0.2, 5.0)])
 
 
 def ramp(a, x, epsilon):
@@ -73,7 +74,7 @@ def test_the_bias_stays_as_users_grow(epsilon, width):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: input_perturbation.bias([], 1.0, 1.0), "x"),

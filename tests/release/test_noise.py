@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
@@ -25,8 +26,8 @@ LOGARITHMS = 1e-9  # relative; logarithms of densities, subtracted, at distances
 LAWS = [GeneralizedCauchy(p) for p in (1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0)]
 LAWS += [StudentT(nu) for nu in (0.4, 1.0, 1.7, 2.0, 3.0, 5.0, 12.0)]
 SYMMETRIC = [*LAWS, Laplace()]
-EACH = pytest.mark.parametrize("law", LAWS, ids=repr)
-EVERY = pytest.mark.parametrize("law", SYMMETRIC, ids=repr)
+EACH = each_row("law", LAWS)
+EVERY = each_row("law", SYMMETRIC)
 PLACES = np.array([1e-9, 1e-4, 0.03, 0.4, 0.999, 1.0, 1.7, 4.0, 29.0])
 
 
@@ -73,7 +74,7 @@ def test_cauchy_cdf_is_the_elementary_one(p):
     assert law.cdf(-PLACES) == pytest.approx(1 - atan_form(p, PLACES), abs=IDENTITY)
 
 
-@pytest.mark.parametrize("p", [1.2, 2.5, 4.0, 8.0])
+@each_row("p", [1.2, 2.5, 4.0, 8.0])
 def test_cauchy_tails_are_their_series(p):
     """1 / (1 + z^p) = z^-p - z^-2p + ..., integrated term by term: all digits of small probabilities."""
     law, a = GeneralizedCauchy(p), np.array([10.0, 1e3, 1e7])
@@ -83,7 +84,7 @@ def test_cauchy_tails_are_their_series(p):
     assert law.mass(a, np.inf) == pytest.approx(series, rel=IDENTITY, abs=0)
 
 
-@pytest.mark.parametrize("nu", [0.4, 1.0, 3.0, 12.0])
+@each_row("nu", [0.4, 1.0, 3.0, 12.0])
 def test_student_is_that_of_scipy(nu):
     law, other = StudentT(nu), stats.t(nu)
     z = np.concatenate([-np.array([1e4, 300.0]), -PLACES[1:], PLACES[1:]])  # SciPy rounds 1e-9 to the centre
@@ -101,7 +102,7 @@ def test_the_cdf_is_the_integral_of_the_density(law):
         )
 
 
-@pytest.mark.parametrize("law", [*SYMMETRIC, GeneralizedCauchy(40.0)], ids=repr)
+@each_row("law", [*SYMMETRIC, GeneralizedCauchy(40.0)])
 def test_masses_of_cells_keep_their_digits(law):
     """Narrow cells are the density times the width (Simpson), split ones their sum, mirrored ones the same."""
     a = np.array([1e-3, 0.2, 0.9, 3.0, 1e3, 1e5] if not isinstance(law, Laplace) else [1e-3, 0.2, 0.9, 3.0, 30.0])
@@ -145,7 +146,7 @@ def test_the_separate_level_adds_two_suprema(law):
 
 
 @EACH
-@pytest.mark.parametrize("tight", [True, False])
+@each_row("tight", [True, False])
 def test_eta_inverts_epsilon(law, tight):
     for gamma, eta in [(0.0, 0.4), (0.1, 0.3), (2.0, 0.5)]:
         level = law.epsilon(gamma, eta, tight)
@@ -259,7 +260,7 @@ def test_laplace_breaks_its_delta_with_exponential_growth():
             asked(5.0, gamma, delta, growth="exponential")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: GeneralizedCauchy(1.0), "p"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.typing import NDArray
+from rows import each_row
 from scipy import stats
 
 import mechdesign as md
@@ -21,7 +22,7 @@ CELLS, INVERSE, THRESHOLD, WIDTH = 60, 20_000.0, 500_000.0, 40_000.0
 
 @cache
 def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
-    problem = md.load_problem("income", threshold=THRESHOLD, epsilon_inverse=INVERSE, cells=CELLS, outputs=21)
+    problem = md.load_problem("income", threshold=THRESHOLD, epsilon=1 / INVERSE, cells=CELLS, outputs=21)
     x, gamma = problem.domain.points[:, 0], 1 / INVERSE / 9
     values = query_functions.threshold(x, THRESHOLD, WIDTH)
     bound = smooth_sensitivity.threshold(x, THRESHOLD, WIDTH, gamma)
@@ -56,12 +57,12 @@ def test_errors_of_means_are_those_of_drawn_users() -> None:
     assert error_of_mean(mechanism, values, 10**15, population=there) == pytest.approx(bias[7] ** 2, rel=1e-6)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "error", "field"),
     [
         (lambda: md.load_problem("income", threshold=0.0), InputError, "threshold"),
         (lambda: md.load_problem("income", threshold=2e6), InputError, "threshold"),
-        (lambda: md.load_problem("income", epsilon_inverse=0.0), InputError, "epsilon_inverse"),
+        (lambda: md.load_problem("income", epsilon=0.0), InputError, "epsilon"),
         (lambda: md.load_problem("income", cells=1), InputError, "cells"),
         (lambda: error_of_mean(released()[2], [1.0], 5), InputError, "values"),
         (lambda: error_of_mean(released()[2], np.zeros(CELLS), 0), InputError, "users"),

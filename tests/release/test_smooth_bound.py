@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import slopes
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -55,8 +56,8 @@ def random_field(rng, domain):
     return 1e-3 / (0.1 + near)
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize("name", PLANES)
+@each_row("growth", GROWTHS)
+@each_row("name", PLANES)
 def test_exact_routes_are_the_transform_of_all_pairs(name, growth):
     domain, rng = PLANES[name], np.random.default_rng(3)
     distance = domain.euclidean_to(domain)
@@ -70,8 +71,8 @@ def test_exact_routes_are_the_transform_of_all_pairs(name, growth):
             assert (found.safe, found.gap) == ("least", 1.0)
 
 
-@pytest.mark.parametrize("linear", [False, True])
-@pytest.mark.parametrize("radius", [0.0, 1.3])
+@each_row("linear", [False, True])
+@each_row("radius", [0.0, 1.3])
 def test_blocks_have_the_bits_of_one_block(linear, radius):
     rng = np.random.default_rng(4)
     for count in (1, 7, 300):
@@ -86,7 +87,7 @@ def test_blocks_have_the_bits_of_one_block(linear, radius):
             assert (cut == whole).all()
 
 
-@pytest.mark.parametrize("horizon", [math.inf, 4.0, 1.0, 0.05])
+@each_row("horizon", [math.inf, 4.0, 1.0, 0.05])
 def test_steepest_chords_by_blocks_and_by_definition(horizon):
     rng = np.random.default_rng(5)
     points = rng.integers(0, 30, (300, 2)) * 0.5
@@ -100,8 +101,8 @@ def test_steepest_chords_by_blocks_and_by_definition(horizon):
             assert steepest_chords(points, f, horizon, leaf) == pytest.approx(expected, rel=ROUNDED, abs=0)
 
 
-@pytest.mark.parametrize("growth", [*GROWTHS, "given"])
-@pytest.mark.parametrize("name", ["line", "small plane"])
+@each_row("growth", [*GROWTHS, "given"])
+@each_row("name", ["line", "small plane"])
 def test_the_statement_is_the_transform(name, growth):
     domain = Domain.grid(9, cell=0.5, unit="km") if name == "line" else Domain.grid((3, 4), cell=1.0, unit="km")
     lipschitz = np.where(np.arange(domain.size) == 1, 0.0, np.random.default_rng(6).random(domain.size) ** 2)
@@ -197,8 +198,8 @@ def test_horizon_of_a_gridded_query():
     assert (free > 1.01 * found).any()
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize("cell", [0.4, 0.1])
+@each_row("growth", GROWTHS)
+@each_row("cell", [0.4, 0.1])
 def test_cell_bound_holds_anywhere_in_the_cells(cell, growth):
     rng = np.random.default_rng(10)
     line = Domain.grid(round(8 / cell), cell=cell, unit="km", origin=-4.0)
@@ -261,7 +262,7 @@ PLANE = PLANES["plane"]
 FLAT = np.ones(PLANE.size)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "arguments"),
     [
         ("growth", {"lipschitz": FLAT, "gamma": 1.0, "growth": "quadratic"}),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import slopes
+from rows import each_row
 from scipy.special import lambertw
 
 from mechdesign.errors import InputError
@@ -229,8 +230,8 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize("name", FORMS)
+@each_row("growth", GROWTHS)
+@each_row("name", FORMS)
 def test_laws_of_smooth_bounds(name, growth):
     places, bound, constant, largest = FORMS[name]
     own = constant(places)
@@ -248,7 +249,7 @@ def test_laws_of_smooth_bounds(name, growth):
     assert last == pytest.approx(own, abs=1e-5)  # a steeper place at distance r adds at most sup K / (1 + 10^6 r)
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if name != "threshold, short horizon"])
+@each_row("name", [name for name in FORMS if name != "threshold, short horizon"])
 def test_logarithmic_slopes_do_not_exceed_gamma(name):
     _, bound, _, _ = FORMS[name]
     rng = np.random.default_rng(4)
@@ -269,8 +270,8 @@ def plane_brute(f, nodes, gamma, growth):
     return (chords * GROWTHS[growth](gamma * distance)).max(axis=1)
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize("gamma", [0.1, 0.6, 3.0])
+@each_row("growth", GROWTHS)
+@each_row("gamma", [0.1, 0.6, 3.0])
 def test_two_way_in_the_plane(gamma, growth):
     width, corner = 0.8, [0.0, 0.0]
     axis = np.arange(-3.2, 4.01, 0.2)  # both ends of both bands lie on nodes
@@ -321,8 +322,8 @@ def test_region_of_a_half_line_is_the_threshold_and_of_an_interval_the_range():
     )
 
 
-@pytest.mark.parametrize("growth", GROWTHS)
-@pytest.mark.parametrize("radius", [1.4, 0.3])
+@each_row("growth", GROWTHS)
+@each_row("radius", [1.4, 0.3])
 def test_region_of_a_disc_is_a_bound_and_close_in_the_plane(radius, growth):
     axis = np.arange(-3, 3.01, 0.2)
     nodes = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -351,7 +352,7 @@ def test_ridge_and_radial_reduce_to_one_axis(growth):
     assert (found <= radial * (1 + ROUNDED)).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "field"),
     [
         (lambda: closed.threshold(X, 0.0, 0.0, 1.0), "width"),

@@ -13,6 +13,7 @@ import numpy as np
 import paris
 import pytest
 from conftest import ROOT
+from rows import each_row
 from taken import needs
 
 from mechdesign.base.figures import cell
@@ -122,7 +123,7 @@ def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
     assert caught.value.field == "metric"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "field"),
     [
         ({"prior": "tourists"}, "prior"),

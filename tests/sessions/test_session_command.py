@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
@@ -56,7 +57,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "field", "code"), BAD)
+@each_row(("words", "field", "code"), BAD)
 def test_bad_input_is_refused_by_name_and_costs_nothing(session: Path, run_json, words, field, code) -> None:
     before = session.read_bytes()
     ended, told = run_json("session", words[0], session, *words[1:])
@@ -71,7 +72,7 @@ def test_ticks_out_of_order_are_refused(session: Path, run_json) -> None:
     assert "set back" in told["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (("--limit", "0.1"), "limit"),

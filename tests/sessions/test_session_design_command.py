@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.output.printing import show
@@ -36,7 +37,7 @@ def test_a_design_is_written_verified_and_used(tmp_path: Path, run, run_json) ->
     assert (code, told["error"]["field"]) == (2, "output")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         ((), "area"),

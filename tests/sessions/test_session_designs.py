@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 from sessions import RULES, design, ruled, table
 
 import mechdesign as md
@@ -114,7 +115,7 @@ ALTERED = {
 }
 
 
-@pytest.mark.parametrize("how", ALTERED)
+@each_row("how", ALTERED)
 @pytest.mark.usefixtures("unwalked")
 def test_altered_designs_are_refused(files: Path, how: str) -> None:
     """Sealed again or not, for rules that the change can be made of."""
@@ -267,7 +268,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/1"}', '{"a": NaN}'])
+@each_row("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/1"}', '{"a": NaN}'])
 def test_other_documents_are_no_designs(tmp_path: Path, text: str) -> None:
     file = tmp_path / "day.json"
     file.write_text(text)

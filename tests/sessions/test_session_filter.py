@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from rows import each_row
 from sessions import RULES, design
 
 import mechdesign as md
@@ -58,8 +59,8 @@ MOVEMENTS = {
 }
 
 
-@pytest.mark.parametrize("movement", MOVEMENTS)
-@pytest.mark.parametrize("name", RULES)
+@each_row("movement", MOVEMENTS)
+@each_row("name", RULES)
 def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str) -> None:
     made = design(RULES[name](), movement=MOVEMENTS[movement])
     for seed in range(2):
@@ -126,7 +127,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("matrix", BAD.values(), ids=BAD)
+@each_row("matrix", BAD.values(), ids=BAD)
 def test_matrices_that_are_refused(matrix: object) -> None:
     with pytest.raises(InputError) as caught:
         md.sessions.Transitions(matrix)

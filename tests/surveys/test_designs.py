@@ -18,6 +18,7 @@ from designs import (
     several_priors,
     solved,
 )
+from rows import each_row
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
@@ -37,7 +38,7 @@ def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: st
     assert result.lower_bound_checked is True
 
 
-@pytest.mark.parametrize("case", OWN_REPORTS)
+@each_row("case", OWN_REPORTS)
 def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
     eikonal = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs
     found = dictionary(case).attrs["expected_loss"]

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from estimates import NAMES_OF_ALL, estimate_of, mechanisms_of
+from rows import each_row
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.dataset import seal
@@ -14,7 +15,7 @@ from mechdesign.surveys.evidence import check_estimate
 from mechdesign.web.page import page_text
 
 
-@pytest.mark.parametrize("name", NAMES_OF_ALL)
+@each_row("name", NAMES_OF_ALL)
 def test_every_honest_estimate_follows(name: str) -> None:
     mechanisms = mechanisms_of(name)
     check_estimate(estimate_of(name), mechanisms)
@@ -47,7 +48,7 @@ ATTRIBUTES = {  # estimate, what is altered, the field that is named
 }
 
 
-@pytest.mark.parametrize("case", ATTRIBUTES)
+@each_row("case", ATTRIBUTES)
 def test_an_altered_figure_is_refused_by_its_name(case: str) -> None:
     name, changes, field = ATTRIBUTES[case]
     altered = seal(estimate_of(name).assign_attrs(changes))
@@ -64,7 +65,7 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("case", ARRAYS)
+@each_row("case", ARRAYS)
 def test_an_altered_array_is_refused_by_its_name(case: str) -> None:
     name, variable, factor = ARRAYS[case]
     honest = estimate_of(name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
 from estimates import counts_of, estimate_of, mechanisms_of, shown
+from rows import each_row
 
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.dataset import seal
@@ -84,7 +85,7 @@ def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
     assert "From the counts and the mechanisms." in shown("linear")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("percent", "wide", "ends"),
     [(21.3, 6.0, ("21", "22")), (21.0, 6.0, ("21", "21")), (21.37, 0.7, ("21.3", "21.4")), (0.0, 40, ("0", "0"))],
 )
@@ -107,7 +108,7 @@ def test_names_of_areas_cannot_become_markup():
     assert "&lt;/script&gt;&lt;img" in shown("hostile")
 
 
-@pytest.mark.parametrize("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
+@each_row("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
 def test_an_estimate_that_contradicts_itself_is_refused(words):
     evil = seal(estimate_of("linear").assign_attrs(mechanisms=words))
     for mechanisms in ((), mechanisms_of("linear")):

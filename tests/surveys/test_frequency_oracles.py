@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cases import SMALL, grid
+from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
@@ -55,16 +56,16 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("epsilon", LEVELS)
-@pytest.mark.parametrize("name", TABLES)
+@each_row("epsilon", LEVELS)
+@each_row("name", TABLES)
 def test_local_privacy_is_exactly_epsilon(name, epsilon):
     table = TABLES[name](epsilon)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=LINEAR_ALGEBRA)
     assert worst_ratio(table) == pytest.approx(epsilon, rel=LINEAR_ALGEBRA)
 
 
-@pytest.mark.parametrize("epsilon", LEVELS)
-@pytest.mark.parametrize("subset", [1, 2, 3])
+@each_row("epsilon", LEVELS)
+@each_row("subset", [1, 2, 3])
 def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
     distances = problem_on((2, 3), epsilon).distances
     table = forms.subset_exponential_table(distances, subset)
@@ -86,8 +87,8 @@ def test_a_smaller_divisor_breaks_the_subset_exponential_law():
     assert empty.min() <= 0 or rise.max() > 0
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("subset", [1, 2, 3])
+@each_row("epsilon", [0.3, 1.0, 2.5])
+@each_row("subset", [1, 2, 3])
 def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     """Ye and Barg's formula, against the Fisher information of the table: the inclusions lose nothing."""
     n, k, e = 7, subset, math.exp(epsilon)
@@ -96,7 +97,7 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     assert found == pytest.approx(printed, rel=1e-10)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+@each_row("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
     """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
     bits are independent.
@@ -109,8 +110,8 @@ def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
     assert forms.unary_encoding_inclusions(problem).mse(difference) == pytest.approx(2 * printed, rel=1e-7)
 
 
-@pytest.mark.parametrize("epsilon", LEVELS)
-@pytest.mark.parametrize("size", [3, 7, 12])
+@each_row("epsilon", LEVELS)
+@each_row("size", [3, 7, 12])
 def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     e = math.exp(epsilon)
     found = criterion(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
@@ -118,7 +119,7 @@ def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     assert forms.hadamard_response_table(size, epsilon).shape[1] < 2 * (size + 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.9e-3, 1.1e-3, 0.5, 1.0, 5.0])
+@each_row("epsilon", [0.9e-3, 1.1e-3, 0.5, 1.0, 5.0])
 def test_the_width_of_the_square_wave_in_exact_arithmetic(epsilon):
     from fractions import Fraction
 
@@ -162,7 +163,7 @@ INCLUDED = {
 }
 
 
-@pytest.mark.parametrize("name", INCLUDED)
+@each_row("name", INCLUDED)
 def test_inclusions_are_those_of_the_table(name):
     """Counted over all reports; and their error is at least the asymptotic one of the table."""
     problem = problem_on((2, 3), 0.8, seed=3)
@@ -204,7 +205,7 @@ def test_places_as_far_but_for_rounding_have_no_report_that_none_is_given():
         assert table == pytest.approx(np.exp(-apart) / (1 + 5 * math.exp(-1)), rel=LINEAR_ALGEBRA)
 
 
-@pytest.mark.parametrize("name", FREQUENCY_ORACLES)
+@each_row("name", FREQUENCY_ORACLES)
 def test_a_larger_level_is_a_larger_effective_epsilon(name):
     """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
     problem = problem_on((9,) if name == "square_wave" else (3, 3), 0.7)
@@ -225,7 +226,7 @@ def test_compare_sets_frequency_oracles_beside_the_others_where_it_is_asked_to()
     assert table.loc["disk_area", "asymptotic_mse"] == pytest.approx(asymptotic_mse(made), rel=REORDERED)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: forms.square_wave(problem_on((2, 2), 0.6)), "domain"),
@@ -241,7 +242,7 @@ def test_refusals_name_the_field(make, field):
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("n", [2, 3, 7, 20, 41])
+@each_row("n", [2, 3, 7, 20, 41])
 def test_the_size_of_subsets_is_the_best_of_all(n: int) -> None:
     """Against the error of every size, in fractions of e^eps; at n = 7 and 1.3 nats it gains 2.4 % on the nearest."""
     for epsilon in (0.01, 0.3, 0.8, 1.3, 2.0, 4.0, 50.0, 900.0):

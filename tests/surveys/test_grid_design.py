@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cases import excess, grid
 from oracles import reference_violations
+from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
@@ -88,7 +89,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@each_row("name", GROUPS)
 def test_orbits_stand_for_all_their_rays(name):
     """The weights of orbits, block by block, against those of every ray on its own."""
     make, members, blocks, turns = GROUPS[name]
@@ -122,7 +123,7 @@ def test_without_symmetry_every_secret_is_its_own_orbit():
 SHAPES = [((5, 5), (0.6, 0.6)), ((4, 7), (0.5, 0.5)), ((5, 5), (0.6, 0.9)), ((9,), (0.7,))]
 
 
-@pytest.mark.parametrize(("shape", "step"), SHAPES)
+@each_row(("shape", "step"), SHAPES)
 def test_on_a_torus_the_criterion_is_a_sum_over_waves(shape, step):
     """By the Fisher information of the table of all moves of all images, for squared error."""
     torus = Torus(shape=shape, step=step)
@@ -280,9 +281,7 @@ def test_other_errors_on_few_secrets_are_stated_solved_and_proved(given):
     assert 0 < mechanism.attrs["lower_bound"] <= mechanism.attrs["objective"] <= value * (1 + 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("loss_weight", 31.0), ("error", "square"), ("areas", [0] * 80 + [1]), ("error", 3)]
-)
+@each_row(("name", "value"), [("loss_weight", 31.0), ("error", "square"), ("areas", [0] * 80 + [1]), ("error", 3)])
 def test_a_file_that_claims_another_objective_is_refused(name, value):
     mechanism = solved("priced")
     told = json.loads(mechanism.attrs["parameters"]) | {name: value}
@@ -303,7 +302,7 @@ def flat_eikonal():
     return replace(problem_on((9, 9)), metric=Eikonal(level=PrivacyLevel.constant(0.6, "cell")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "error", "field"),
     [
         (lambda: StatisticalDesign(problem_on((41, 40))), SizeError, "cells"),

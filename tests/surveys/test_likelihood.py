@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
+from rows import each_row
 from tolerances import ORACLE
 
 from mechdesign.closed_forms import build as geometric
@@ -39,7 +40,7 @@ def worst_ratio(table, counts, p):
     return math.log(max(sums))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each_row("name", TABLES)
 def test_the_certificate_by_its_definition(name):
     program = program_of(name, 60)
     p = 0.9 * skewed(program.size, 5) + 0.1 / program.size
@@ -50,7 +51,7 @@ def test_the_certificate_by_its_definition(name):
     assert judged.distribution @ judged.ratio == pytest.approx(1, rel=FLOAT)
 
 
-@pytest.mark.parametrize(("name", "reports"), ROWS)
+@each_row(("name", "reports"), ROWS)
 def test_newton_proves_its_gap(name, reports):
     program = program_of(name, reports)
     point, iterations = newton(program, gap=GAP)
@@ -61,7 +62,7 @@ def test_newton_proves_its_gap(name, reports):
     assert worst_ratio(program.table, program.counts, point.distribution) <= GAP + FLOAT
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each_row("name", TABLES)
 def test_newton_against_the_statement(name):
     program = program_of(name, 60)
     stated = program.statement()
@@ -73,8 +74,8 @@ def test_newton_against_the_statement(name):
     assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
 
 
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@each_row("name", TABLES)
+@each_row("seed", [1, 2, 3])
 def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
     """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
     program = program_of(name, 60, seed)
@@ -85,8 +86,8 @@ def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, see
         assert judged.gap <= best.gap - math.log1p(-share) + FLOAT
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
+@each_row("seed", range(4))
+@each_row("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
 def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
     table = make(seed)
     program = Likelihood(table=table, counts=drawn(table, 25, seed))
@@ -98,7 +99,7 @@ def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
         assert best.log_likelihood - found.log_likelihood <= found.gap + FLOAT
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each_row("name", TABLES)
 def test_expectation_maximization_reaches_what_newton_finds(name):
     program = program_of(name, 60)
     best, _ = newton(program, gap=GAP)
@@ -107,8 +108,8 @@ def test_expectation_maximization_reaches_what_newton_finds(name):
     assert point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
 
 
-@pytest.mark.parametrize("accelerate", [False, True])
-@pytest.mark.parametrize("name", TABLES)
+@each_row("accelerate", [False, True])
+@each_row("name", TABLES)
 def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
     program = program_of(name, 60)
     best, _ = newton(program, gap=GAP)
@@ -159,7 +160,7 @@ def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weigh
         assert point.distribution == pytest.approx(truth, abs=NEAR)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each_row("name", TABLES)
 def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
     table = TABLES[name]()
     y = table.shape[1] // 2

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
 from conftest import ROOT
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.geo.areas import Areas
@@ -95,7 +96,7 @@ def test_a_plan_is_stored_whole(tmp_path):
     assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field"),
     [
         ({"people": 0}, "people"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from functools import cache
 
@@ -11,6 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
+from rows import each_row
+from taken import needs
+from tolerances import ON_THE_GROUND
 
 import mechdesign as md
 from mechdesign.closed_forms import build as geometric
@@ -18,6 +22,7 @@ from mechdesign.closed_forms import build as randomized_response
 from mechdesign.mechanism.dataset import probabilities
 from mechdesign.mechanism.storage import load, save
 from mechdesign.problem.problem import load_problem
+from mechdesign.surveys.plan_command import ODDS
 from mechdesign.surveys.shares import load_estimate
 
 SIDE = 6
@@ -64,6 +69,39 @@ def test_a_plan_of_a_problem_names_levels_people_and_the_epsilon(run_json, tmp_p
         rows = list(csv.DictReader(stream))
     assert [row["area"] for row in rows[:4]] == ["1-1", "1-2", "2-1", "2-2"]
     assert float(rows[0]["standard_error"]) == told["areas"][0]["standard_error"]
+
+
+@needs("geo")
+def test_a_plan_of_an_area_has_the_odds_of_every_level_and_what_comes_next(run, run_json, tmp_path, monkeypatch):
+    """The odds by a second route: those of a file designed at a level of the plan."""
+    words = ["plan", PARK, "--areas", "2x2", "--respondents", 20_000, "--cell", 300]
+    code, told = run_json(*words, "--within", 100)
+    assert (code, told["within"]) == (0, 100)
+    assert [design["odds_within"] for design in told["designs"]] == pytest.approx(ODDS)
+    assert (np.diff([design["worst_error"] for design in told["designs"]]) < 0).all()
+    given = ["--levels", "0.004,0.02"]
+    planned = run_json(*words, *given)[1]["designs"]
+    assert [design["odds_within"] for design in planned] == pytest.approx([math.exp(0.8), math.exp(4)])
+    made = ["area", PARK, "--cell", 300, "--epsilon", 0.02, "--program", "planar-laplace", "--positions", "cells"]
+    assert run_json(*made, "-o", tmp_path / "made.nc")[0] == 0
+    file = run_json("plan", tmp_path / "made.nc", "--areas", "2x2", "--respondents", 20_000, "--within", 200)[1]
+    nats = math.log(file["designs"][0]["odds_within"])
+    assert 3.9 < nats <= 4 * (1 + ON_THE_GROUND)  # noise moved to the border has a little less than it claims
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run(*words[:-2])
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    assert "cells of 74 m" in err
+    after = " ".join(out.splitlines()).split("Next: mechdesign ")[1].split(" makes the mechanism")[0]
+    assert run(*after.replace("survey.nc", str(tmp_path / "survey.nc")).split())[0] == 0
+
+
+def test_shares_are_said_as_sentences_and_places_without_areas(run, files):
+    out = run("estimate", files[1], files[0], "--areas", "2x2")[1]
+    assert re.search(r"^1-1: [0-9.]+ %, between [0-9.]+ and [0-9.]+ %$", out, re.MULTILINE)
+    out = run("estimate", files[1], files[0])[1]
+    assert "most likely %" in out
+    assert "--areas 2x2" in out
 
 
 def test_a_plan_of_files_is_that_of_their_tables(run_json, run, files, tmp_path, monkeypatch):
@@ -147,12 +185,9 @@ def test_on_earth_polygons_cut_and_degrees_come_back(run_json, tmp_path):
     ]
     (tmp_path / "r.csv").write_text("longitude,latitude\n" + "\n".join(lines) + "\n")
     words = ["estimate", tmp_path / "r.csv", area, "--areas", tmp_path / "west.geojson"]
-    code, refused = run_json(*words)
-    assert (code, refused["error"]["field"]) == (2, "areas")
-    assert refused["error"]["message"].startswith("places lie in no area")
-    code, told = run_json(*words, "--rest", "east", "-o", tmp_path / "e.geojson")
+    code, told = run_json(*words, "-o", tmp_path / "e.geojson")
     assert code == 0
-    assert [row["area"] for row in told["areas"]] == ["west", "east"]
+    assert [row["area"] for row in told["areas"]] == ["west", "elsewhere"]
     assert all(row["low"] <= 0.5 <= row["high"] for row in told["areas"])
     features = json.loads((tmp_path / "e.geojson").read_text(encoding="utf-8"))["features"]
     assert len(features) == len(told["cells"])
@@ -162,7 +197,7 @@ def test_on_earth_polygons_cut_and_degrees_come_back(run_json, tmp_path):
         assert _turn(ring) > 0
         assert ring[:, 0].min() < cell["longitude"] < ring[:, 0].max()
         assert ring[:, 1].min() < cell["latitude"] < ring[:, 1].max()
-        assert feature["properties"]["area"] == ("west" if cell["longitude"] < 2.348 else "east")
+        assert feature["properties"]["area"] == ("west" if cell["longitude"] < 2.348 else "elsewhere")
         assert feature["properties"]["low"] is not None
 
 
@@ -171,7 +206,7 @@ def _turn(ring):
     return one[0] * two[1] - one[1] * two[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         (["plan", "G", "--respondents", "100"], "areas"),
@@ -187,7 +222,10 @@ def _turn(ring):
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "--cells", "3"], "--cells"),
         (["plan", "G", "--areas", "7x2", "--respondents", "9"], "areas"),
         (["plan", "G", "--areas", "nowhere.csv", "--respondents", "9"], "areas"),
-        (["plan", "G", "--areas", "2x2", "--respondents", "9", "--rest", "x"], "rest"),
+        (["plan", "G", "--areas", "2x2", "--respondents", "9", "--box", "2,48,3,49"], "box"),
+        (["plan", "--box", "2,48,2.1,48.1", "--areas", "2x2", "--respondents", "9", "--cell", "x"], "cell"),
+        (["plan", "--box", "2,48,2.1,48.1", "--areas", "2x2", "--respondents", "9", "--cells", "3"], "--cells"),
+        (["plan", "--areas", "2x2", "--respondents", "9"], "area"),
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "--confidence", "95"], "confidence"),
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "-o", "NEW.geojson"], "output"),
         (["plan", "G", "--areas", "2x2", "--respondents", "9", "-o", "NEW.txt"], "output"),
@@ -365,7 +403,7 @@ def test_an_unknown_column_of_numbers_is_asked_about_and_words_are_left_aside(ru
     code, out, err = run("estimate", tmp_path / "r.csv", files[0])
     assert code == 0
     assert "3,000 reports" in out
-    assert "--areas FILE" in out
+    assert "--areas 2x2" in out
     assert "left aside the column when" in err
 
 

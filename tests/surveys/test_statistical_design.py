@@ -14,6 +14,7 @@ import scipy.optimize
 import scipy.sparse as sp
 from cases import excess, grid, varying_level
 from oracles import reference_violations
+from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
@@ -229,8 +230,8 @@ def test_reports_are_judged_by_their_best_place(kind):
         assert moved[np.array(estimates) == place].mean() == pytest.approx(0, abs=LINEAR_ALGEBRA)
 
 
-@pytest.mark.parametrize("metric", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("seed", [None, 0, 1])
+@each_row("metric", [0.3, 1.0, 2.5])
+@each_row("seed", [None, 0, 1])
 def test_three_secrets_against_all_extreme_rays(metric, seed):
     problem = _problem(grid(3), Euclidean(epsilon=metric, unit="cell"), seed)
     program = StatisticalDesign(problem=problem)
@@ -249,8 +250,8 @@ def test_four_secrets_against_all_extreme_rays(kind):
     assert solved(kind).attrs["lower_bound"] <= optimum
 
 
-@pytest.mark.parametrize("nats", [0.01, 0.5, 1.0, 4.0])
-@pytest.mark.parametrize("share", [0.5, 0.8])
+@each_row("nats", [0.01, 0.5, 1.0, 4.0])
+@each_row("share", [0.5, 0.8])
 def test_two_secrets_take_randomized_response(nats, share):
     """All that two reports can do: the variance q (1 - q) / (1 - 2 p)^2 with p = 1 / (1 + e^d), by hand."""
     domain = grid(2)
@@ -261,7 +262,7 @@ def test_two_secrets_take_randomized_response(nats, share):
     assert found["objective"] == pytest.approx(q * (1 - q) / (1 - 2 * wrong) ** 2, rel=CONVERGED)
 
 
-@pytest.mark.parametrize("kind", ["line", "masked, levels that vary", "graph", "points"])
+@each_row("kind", ["line", "masked, levels that vary", "graph", "points"])
 def test_any_multipliers_prove_a_bound(kind):
     """Perturbed and random multipliers: never above the criterion of the design, which is attained."""
     program, value = program_of(kind), solved(kind).attrs["objective"]
@@ -300,7 +301,7 @@ def test_less_privacy_never_costs(kind):
     assert values[-1]["lower_bound"] > multinomial
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "count"),
     [
         (lambda: square(3, 0.6), 8),
@@ -442,7 +443,7 @@ def test_files_of_a_design_are_read_proved_exported_audited_and_sampled(tmp_path
     assert "proved:" in _run(tmp_path / "verify_table.py", exported)
     assert md.audit(exported, problem).verdict == "holds"
     md.export(stored, tmp_path / "design.json")
-    reports = md.Sampler(mechanism=stored).sample([0, 3], 500, seed=1)
+    reports = md.Sampler(mechanism=stored).sample([0, 3], 500, rng=1)
     assert reports.shape == (2, 500)
     assert set(np.unique(reports)) <= set(range(mechanism.sizes["report"]))
     assert md.Sampler(mechanism=stored).report(2).attrs["claim"] == mechanism.attrs["claim"]
@@ -458,7 +459,7 @@ def _run(script, file):
     return subprocess.run([sys.executable, script, file], check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: StatisticalDesign(problem=square(41, 0.6)), "cells"),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from rows import each_row
 from scipy.stats import t as student
 
 from mechdesign.closed_forms import build as exponential
@@ -130,7 +131,7 @@ def test_reports_of_progress_count_the_repetitions():
 OTHER = Domain.points_at([[0.0, 0.0], [1.0, 1.0]], unit="km")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "field"),
     [
         ({"counts": -COUNTS}, "counts"),

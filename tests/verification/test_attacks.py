@@ -160,8 +160,8 @@ def test_a_seeded_sampler_is_predicted(monkeypatch):
     monkeypatch.setattr(os, "urandom", bits)
     reports, size = mechanism.sample(0, 60), 60
     assert asked
-    assert not any(np.array_equal(mechanism.sample(0, size, seed=seed), reports) for seed in range(100))
-    assert np.array_equal(mechanism.sample(0, size, seed=5), mechanism.sample(0, size, seed=5))  # simulations only
+    assert not any(np.array_equal(mechanism.sample(0, size, rng=seed), reports) for seed in range(100))
+    assert np.array_equal(mechanism.sample(0, size, rng=5), mechanism.sample(0, size, rng=5))  # simulations only
 
 
 def test_the_mean_of_many_reports_is_the_place():

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
+from rows import each_row
 
 from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms import build as geometric
@@ -74,7 +75,7 @@ def test_one_bit_of_a_double_is_a_breach():
         assert breaches(table, edge) == expected
 
 
-@pytest.mark.parametrize("name", ["line", "euclidean", "discrete", "philadelphia"])
+@each_row("name", ["line", "euclidean", "discrete", "philadelphia"])
 def test_the_true_multiple_holds_and_no_less_does(name):
     problem = load_problem(name, cells=5) if name != "discrete" else load_problem(name)
     table = np.random.default_rng(1).dirichlet(np.ones(7), problem.domain.size)
@@ -161,7 +162,7 @@ def test_counts_are_divided_and_rounding_is_not_refused():
     assert off.divided is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "message"),
     [
         (lambda t: t * (1 + 2e-6), r"row \d does not sum to 1 \(got 1\.000002\)"),
@@ -211,7 +212,7 @@ TEXTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_row("name", TEXTS)
 def test_texts(name, tmp_path):
     path = tmp_path / name
     path.write_text(TEXTS[name], encoding="utf-8")
@@ -277,7 +278,7 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_FILES)
+@each_row("case", BAD_FILES)
 def test_bad_files(case, tmp_path):
     name, content, message = BAD_FILES[case]
     path = tmp_path / (name or "absent.csv")
@@ -288,7 +289,7 @@ def test_bad_files(case, tmp_path):
     assert caught.value.value is not None
 
 
-@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
+@each_row("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
 def test_arrays_that_are_no_matrix_of_numbers(array, tmp_path):
     np.save(tmp_path / "t.npy", array)
     with pytest.raises(FileFormatError, match="matrix of real numbers"):
@@ -356,7 +357,7 @@ def test_lengths_are_metres_beside_a_distance_and_a_factor(run_json, table):
     assert run_json(*words, "--epsilon", 1)[1]["error"]["field"] == "unit"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "field"),
     [
         ("euclidean --factor 3 --unit km --places places.csv", "within"),

@@ -23,30 +23,18 @@ from hypothesis import strategies as some
 from kinds import FACTORED, KINDS, made
 from mutations import mutant
 from reference import untruths
+from rows import each_row
 
 from mechdesign.errors import MechdesignError
 from mechdesign.maps.certificate import Factors
 from mechdesign.mechanism.storage import load, save, write_dataset
 from mechdesign.verification.verify import verify
 
-EVERY = pytest.mark.parametrize("kind", KINDS)
-FEW, MANY = 100, 20_000  # mutants of every kind
-FEWER = 50  # of a kind that varies one of these
-LEADING = {
-    *(
-        "eikonal",
-        "factored, framed",
-        "factored, columns",
-        "query",
-        "release",
-        "streets",
-        "area",
-        "tuples",
-        "statistical",
-        "remapped",
-    ),
-    *("constrained", "graph, doubled, minimax"),
-}
+FEW, MANY = 100, 20_000  # mutants of a kind
+LEADING = (  # kinds that the others vary
+    *("eikonal", "factored, framed", "factored, columns", "query", "release", "streets", "area", "tuples"),
+    *("statistical", "remapped", "constrained", "graph, doubled, minimax"),
+)
 SELDOM, OFTEN = 20, 10  # every so many of them go through a file, which takes longer than all else
 LIMIT = 30  # seconds, a thousand times what a mutant takes: a loop without an end, or one over what a file only names
 TRUE, FALSE, REFUSED, UNSTORED = "certified true", "certified false", "refused", "not stored"
@@ -121,7 +109,7 @@ class Counts:
         assert self.ends[REFUSED] > 0
 
 
-@EVERY
+@each_row("kind", KINDS)
 def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     file = save(made(kind), tmp_path / "honest.nc")
     found = verify(file)
@@ -129,12 +117,11 @@ def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     assert untruths(plain(load(file)), found.as_dict()) == []
 
 
-@EVERY
+@pytest.mark.parametrize("kind", LEADING)
 def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path)
-    few = FEW if kind in LEADING else FEWER
 
-    @settings(max_examples=few, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=FEW, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(number=some.integers(0, 2**64 - 1))
     def every(number: int) -> None:
         counts.count(number)
@@ -144,7 +131,7 @@ def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_p
 
 
 @pytest.mark.slow
-@EVERY
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_more_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path, stored=OFTEN)
     for number in range(MANY):
@@ -164,7 +151,7 @@ def no_violations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_violations")
-@pytest.mark.parametrize("kind", ["eikonal", "graph, table loss", "streets", *FACTORED])
+@each_row("kind", ["eikonal", "graph, table loss", "streets", *FACTORED])
 def test_a_verifier_that_counts_no_violations_is_caught(kind: str, tmp_path: Path) -> None:
     counts = Counts(kind, tmp_path)
     for number in range(200):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from rows import each_row
 
 from mechdesign.closed_forms import (
     build as constant,
@@ -79,7 +80,7 @@ def made(problem: str, maker: str = "optimal") -> xr.Dataset:
     return MAKERS[maker](PROBLEMS[problem])
 
 
-@pytest.mark.parametrize(("problem", "maker"), ON_ANY + ELSEWHERE)
+@each_row(("problem", "maker"), ON_ANY + ELSEWHERE)
 def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) -> None:
     mechanism = made(problem, maker)
     found = verify(save(mechanism, tmp_path / "m.nc"))
@@ -92,7 +93,7 @@ def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) 
     assert json.loads(json.dumps(found.as_dict()))["certified"] is True
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@each_row("problem", PROBLEMS)
 def test_a_reader_of_nothing_but_whole_numbers_finds_no_violation(problem: str, tmp_path: Path) -> None:
     with xr.open_dataset(save(made(problem), tmp_path / "m.nc"), engine="h5netcdf", mask_and_scale=False) as file:
         masses = file["mass"].values.tolist()
@@ -244,7 +245,7 @@ def check_refused(mechanism: xr.Dataset, field: str, path: Path) -> None:
     assert any(reason.startswith(f"{field}:") for reason in reasons)
 
 
-@pytest.mark.parametrize("change", TAMPERED)
+@each_row("change", TAMPERED)
 def test_tampering_is_refused_with_a_reason_that_names_the_field(change: str, tmp_path: Path) -> None:
     field, tamper = TAMPERED[change]
     check_refused(tamper(made("eikonal")), field, tmp_path / "m.nc")

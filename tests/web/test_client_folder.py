@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from clients import TOWN, mechanism, taken_apart
 from exported import exponentially, with_mass
+from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
@@ -45,7 +46,7 @@ def test_the_same_mechanism_gives_the_same_bytes(tmp_path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["town", "holes", "network", "apart"])
+@each_row("name", ["town", "holes", "network", "apart"])
 def test_a_table_is_smaller_than_its_masses_and_holds_them(tmp_path, name) -> None:
     given = mechanism(name)
     table = (write_client(given, tmp_path / "web") / "report.bin").read_bytes()

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exported import MAKERS, made
+from exported import MAKERS, joined, made
 from pages import Texts, honest, mechanism_of
+from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
@@ -36,7 +37,7 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize("name", SENTENCES)
+@each_row("name", SENTENCES)
 def test_sentences(name):
     checked = verify(made(name))
     assert headline(read(made(name)), checked).startswith(SENTENCES[name])
@@ -90,10 +91,10 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
     assert run_json("verify", tmp_path / "m.nc")[1]["sha256"] == digest
     assert digest in run("verify", tmp_path / "m.nc")[1]
     for name in ("t.csv", "t.json"):
-        assert digest in md.export(held, tmp_path / name).read_text()
+        assert digest in joined(md.export(held, tmp_path / name))
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@each_row("name", MAKERS)
 def test_arrays_are_those_of_the_file(name):
     texts, mechanism = honest(name), mechanism_of(name)
     contents, data = json.loads(texts.contents), texts.arrays
@@ -121,7 +122,7 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
     assert re.findall(r'\s(?:src|href)="([^"]*)"', html) == ["data:,"]
 
 
-@pytest.mark.parametrize("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
+@each_row("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
     mechanism = made("line").assign_attrs(problem=name)
     html = page_text(seal(mechanism))

@@ -28,6 +28,7 @@ from pages import (
     texts_of,
 )
 from placed import placed
+from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
@@ -60,7 +61,7 @@ def outcomes(tmp_path_factory):
     return dict(zip(NAMES, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, NAMES))), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_kind_is_proved(outcomes, name):
     outcome = outcomes[name]
     assert outcome["faults"] == []
@@ -69,7 +70,7 @@ def test_every_kind_is_proved(outcomes, name):
     assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_figures_are_those_of_verify(outcomes, name):
     verified = json.loads(honest(name).contents)["verification"]
     found = outcomes[name]["found"]
@@ -230,7 +231,7 @@ def refused_sentences(tmp_path_factory):
     return dict(zip(SAID, found, strict=True))
 
 
-@pytest.mark.parametrize("name", SAID)
+@each_row("name", SAID)
 def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
     said = [fault["text"] for fault in refused_sentences[name]["faults"]]
     assert any(SAID[name][1] in text for text in said), said
@@ -335,7 +336,7 @@ def refused_positions(tmp_path_factory):
     return dict(zip(PLACED, found, strict=True))
 
 
-@pytest.mark.parametrize("name", PLACED)
+@each_row("name", PLACED)
 def test_forged_positions_are_found(refused_positions, name):
     said = [fault["text"] for fault in refused_positions[name]["faults"]]
     assert any(PLACED[name][1] in text for text in said), said
@@ -393,13 +394,13 @@ def refused(tmp_path_factory):
     return dict(zip(made_up, found, strict=True))
 
 
-@pytest.mark.parametrize("name", FORGED)
+@each_row("name", FORGED)
 def test_forgeries_are_found(refused, name):
     said = [fault["text"] for fault in refused[name]["faults"]]
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
 
 
-@pytest.mark.parametrize("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])
+@each_row("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])
 def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     """Both are given every claim; they differ nowhere."""
     table = verify_table.read(md.export(made(name), tmp_path / "t.json"))

@@ -15,6 +15,7 @@ import pytest
 from compact_maps import with_digest
 from pages import NODE, RUN, Texts, in_node, proof_script
 from regions import MAPS, content, drawing, region
+from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.maps.compact import CompactMap, bounds, least_bound
@@ -54,7 +55,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", [*MAPS, "certified"])
+@each_row("name", [*MAPS, "certified"])
 def test_sums_bounds_and_breaches_are_those_of_the_package(sums, name) -> None:
     compact, found = region(name), sums[name]
     exact = [drawing(name).ball(secret).total for secret in range(compact.secrets)]

@@ -8,7 +8,7 @@ function showFacts(page) {
   const region = kind === "region";
   byId("sentence").textContent = region ? regionHeadline(page) : headline(page);
   const claims = region ? { claim: regionClaimWords(page) } : { claim: claimWords(page), position_claim: placedWords(page) };
-  document.title = `${facts.name}: ${facts.kind}`;
+  if (!byId("title")) document.title = `${facts.name}: ${facts.kind}`;
   for (const part of document.querySelectorAll("[data-fact]")) part.textContent = claims[part.dataset.fact] ?? facts[part.dataset.fact];
   for (const part of document.querySelectorAll("[data-provenance]"))
     part.textContent = facts.provenance[part.dataset.provenance];
@@ -80,7 +80,10 @@ let beforePrint = () => {
 
 async function start() {
   byId("saying").textContent = "reading the numbers";
-  addEventListener("beforeprint", () => beforePrint());
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details")) part.open = true;
+    beforePrint();
+  });
   const packed = byId("data").textContent;
   let [page, explore] = [null, null];
   try {

@@ -232,7 +232,8 @@ class PlaceMap {
     pen.fillStyle = this.ink("muted");
     pen.textAlign = "left";
     pen.fillRect(0, height - 16, length * this.scale, 3);
-    pen.fillText(`${length.toLocaleString("en")} ${this.shown.unit}`, 0, height - 2);
+    const far = this.shown.unit === "m" && length >= 1000;
+    pen.fillText(far ? `${(length / 1000).toLocaleString("en")} km` : `${length.toLocaleString("en")} ${this.shown.unit}`, 0, height - 2);
   }
 
   #clicked(event) {

@@ -49,7 +49,7 @@ function placeFacts(model, u, row, point) {
   if (!row) return facts;
   if (model.located) {
     const own = model.cellOf.indexOf(u);
-    facts["reported truly"] = own < 0 ? "never: no report lies here" : chance(row[own]);
+    facts["true place reported"] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.domain.kind !== "nodes" || model.secrets.length > 1) {
       facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
     }

@@ -120,7 +120,7 @@ class RegionView extends View {
     const level = this.#level(cell);
     describe(byId("place"), {
       "privacy level": `${short(level)} nats per ${facts.per}`,
-      "reported truly": chance(this.row[cell]),
+      "true place reported": chance(this.row[cell]),
       "expected error": measured(this.error, facts.unit),
       "95 % of reports within": measured(this.radius, facts.unit),
     });

@@ -24,7 +24,7 @@ print(problem)
 # The paper's mechanism
 # ---------------------
 # Algorithm 1 takes P(y|u) = w(y) e^{-f_y(u)}, f_y the eikonal distance to y, and weights for rows that sum to 1.
-# `EikonalWeights` is that algorithm. What comes back is a table of whole numbers in which every inequality was
+# `EikonalWeights` is that algorithm. What comes back is a table of integers in which every inequality was
 # checked.
 
 eikonal = md.solve(md.EikonalWeights(problem=problem))

@@ -1,0 +1,14 @@
+"""
+Privacy along streets
+=====================
+
+The distance may be that of a street network: two corners are hard to tell apart if the way between them is short.
+"""
+
+import mechdesign as md
+
+problem = md.load_problem("streets", nodes=60)
+mechanism = md.solve(problem)
+print(f"{problem.domain.size} corners, {mechanism.attrs['expected_loss']:.0f} m off along streets")
+print(md.verify(mechanism))
+md.plot.mechanism(mechanism)

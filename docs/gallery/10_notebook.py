@@ -1,0 +1,23 @@
+"""
+In a notebook: tables, frames, progress
+=======================================
+
+A mechanism is an `xarray.Dataset`. Problems, audits and figures show themselves; comparisons are data frames.
+"""
+
+import mechdesign as md
+
+problem = md.load_problem("line", cells=8)
+problem  # noqa: B018
+
+# %%
+# Probabilities have labels, and so go to pandas in one step.
+
+table = md.probabilities(md.solve(problem))
+frame = table.to_pandas()
+print(frame.round(3))
+
+# %%
+# `on_progress=print` says what long work does; `md.compare` is a data frame.
+
+print(md.compare(problem)[["mechanism", "loss", "lower_bound"]].to_string(index=False))

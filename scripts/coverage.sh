@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Branch coverage of what proves, stores and draws, by the tests that are about it; needs coverage, of no extra. What is
+# missing is listed by line; build/coverage.json has it all. Compiled functions are left out: they are compared with
+# plain integers, and scripts/mutants.py changes them. Arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p build
+export COVERAGE_FILE=build/.coverage
+python -m coverage run -m pytest -q -p no:xdist tests/mechanism tests/verification tests/output/test_verify_table.py \
+    tests/output/test_forged_tables.py tests/output/test_verifier_fuzz.py tests/positions/test_verify_positions.py \
+    tests/test_every_failure.py "$@"
+python -m coverage json --quiet -o build/coverage.json
+python -m coverage report --show-missing --precision 1

@@ -1,0 +1,126 @@
+"""Readers of bytes by anybody, fuzzed by coverage: python tests/fuzz/readers.py READER [-max_total_time=600].
+
+Needs atheris, of no extra. Marks and checksums are made right again after every change, so that what stands behind them
+is read. A reader refuses by an error of its own; any other exception is a finding. The seeds are honest files, made
+here; options are libFuzzer's, and a folder of seeds that grow may follow them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+
+import atheris
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+
+from exported import resealed
+from regions import region
+
+import mechdesign as md
+from mechdesign.base import descriptions, opening
+from mechdesign.errors import MechdesignError
+from mechdesign.maps import compact_file
+from mechdesign.mechanism import dataset, storage, stored
+from mechdesign.sessions import budget as budgets
+from mechdesign.sessions import ledger
+from mechdesign.verification import verify_table
+
+WATCHED = (descriptions, opening, compact_file, dataset, storage, stored, budgets, ledger, verify_table)
+FOLDER = Path(tempfile.mkdtemp())
+
+
+def mechanism(content: bytes) -> None:
+    """A NetCDF file: read, and verified where it can be."""
+    file = FOLDER / "m.nc"
+    file.write_bytes(content)
+    storage.append_mark(file)
+    md.verify(file)
+
+
+def table(content: bytes) -> None:
+    """An exported table, by the stand-alone verifier."""
+    file = FOLDER / ("t.json" if content[:1] == b"{" else "t.csv")
+    file.write_bytes(resealed(content))
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert verify_table.main([str(file)]) in (0, 1, 2)
+
+
+def compact(content: bytes) -> None:
+    """A compact map."""
+    compact_file.unpacked(content + hashlib.sha256(content).digest())
+
+
+def budget(content: bytes) -> None:
+    """The ledger of a budget."""
+    file = FOLDER / "b.json"
+    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+        document = descriptions.read_json(content)
+        document["sha256"] = descriptions.json_sha256(
+            {key: value for key, value in document.items() if key != "sha256"}
+        )
+        content = json.dumps(document).encode()
+    file.write_bytes(content)
+    _ = budgets.Budget(file).spent
+
+
+def seeds(name: str) -> list[bytes]:
+    """Honest bytes of a reader."""
+    made = md.baselines.exponential(md.load_problem("line", cells=3))
+    if name == "mechanism":
+        content = md.save(made, FOLDER / "seed.nc").read_bytes()
+        return [content[: -len(b"mechdesign sha256") - 32]]
+    if name == "table":
+        return [md.export(made, FOLDER / f"seed.{suffix}").read_bytes() for suffix in ("csv", "json")]
+    if name == "compact":
+        return [compact_file.packed(region(name))[:-32] for name in ("eight", "coarse")]
+    ledger = budgets.Budget.create(FOLDER / "seed.json", limit=2.0)
+    ledger.report(md.Sampler(made), 1)
+    return [ledger.path.read_bytes()]
+
+
+READERS: dict[str, tuple[Callable[[bytes], None], tuple[type[BaseException], ...]]] = {
+    "mechanism": (mechanism, (MechdesignError,)),
+    "table": (table, ()),
+    "compact": (compact, (MechdesignError,)),
+    "budget": (budget, (MechdesignError,)),
+}
+
+
+def watch() -> None:
+    """Watch the branches of the functions of `WATCHED`; compiled ones, of other modules, cannot be."""
+    for module in WATCHED:
+        owners = [module, *(value for value in vars(module).values() if isinstance(value, type))]
+        for owner in owners:
+            for value in list(vars(owner).values()):
+                if isinstance(value, FunctionType) and value.__module__ == module.__name__:
+                    atheris.instrument_func(value)
+
+
+def main() -> None:
+    """Fuzz one reader."""
+    name, *options = sys.argv[1:]
+    reader, refusals = READERS[name]
+    watch()
+    corpus = FOLDER / "seeds"
+    corpus.mkdir()
+    for number, seed in enumerate(seeds(name)):
+        (corpus / str(number)).write_bytes(seed)
+
+    def one(content: bytes) -> None:
+        with contextlib.suppress(refusals):
+            reader(content)
+
+    atheris.Setup([sys.argv[0], "-max_len=65536", *options, str(corpus)], one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
