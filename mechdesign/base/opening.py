@@ -56,14 +56,14 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
     return stream
 
 
-def read_bytes(stream: BinaryIO, source: Path, *, field: str, most: int, unfolds: int) -> bytes:
+def read_bytes(stream: BinaryIO, source: Path, *, field: str, most: int, expansion: int) -> bytes:
     """The content of an open file, of at most `most` bytes; `source` names it in errors.
 
-    unfolds: bytes of memory that one byte of the file takes once it is read and taken apart.
+    expansion: bytes of memory that one byte of the file takes once it is read and taken apart.
     """
     size = os.fstat(stream.fileno()).st_size
     if size <= most:
-        require_bytes(size * unfolds, what="reading the file", field=field, value=source)
+        require_bytes(size * expansion, what="reading the file", field=field, value=source)
         content = stream.read(size + 1)
     if size > most or len(content) > size:
         raise FileFormatError(f"is too large: more than {min(size, most)} bytes", field=field, value=source)

@@ -5,8 +5,8 @@ r"""The Laplace law in k dimensions: report = location + noise, density proporti
 
 The direction is uniform and independent of R. Reports with this noise satisfy the claim eps |u - u'| of `Euclidean`.
 Quantiles of eps R in the plane: 1.678347, 3.889720, 4.743865, 6.638352 at 0.5, 0.9, 0.95, 0.99.
-Paper 004 writes the quantile as -(W(-1, (p - 1) / e) + 1) / eps; as doubles (p - 1) / e has lost every digit of a p
-below 1e-16, and the inverse of the incomplete gamma function has not.
+Andrés et al. 2013 write the quantile as -(W(-1, (p - 1) / e) + 1) / eps; as doubles (p - 1) / e has lost every digit of
+a p below 1e-16, and the inverse of the incomplete gamma function has not.
 Source: Andrés et al. 2013, section 4.1; k dimensions by integrating the density over spheres.
 """
 

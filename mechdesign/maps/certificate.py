@@ -19,7 +19,7 @@ e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shorte
 
 Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down
 (mechanism/certificate.py). Nothing about the distances themselves has to be stored: they are the fixed point of the
-edges, found again in whole numbers, and nothing about places and offsets has to be right. The bound is attained: at a
+edges, found again in integers, and nothing about places and offsets has to be right. The bound is attained: at a
 column with one place v and offset 0 when e is a shortest path of the integer metric.
 
 Nothing wraps and no compiled loop leaves its arrays, whoever wrote the numbers: the schema of a file has every type,
@@ -41,7 +41,7 @@ from mechdesign.maps.integer_metric import Distances, IntegerMetric, Window, Win
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.problem.lattice import Edges
 
-STEP_BITS = 48  # a step is a whole number of 2^-48 nats
+STEP_BITS = 48  # a step is an integer number of 2^-48 nats
 KERNEL_BITS = 58  # E(0) = 2^58
 WEIGHT_BITS = 28  # weights lie in [1, 2^28]
 _HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
@@ -130,7 +130,7 @@ class Factors:
             raise InputError("an edge is longer than the cap: cut it there", field="edge_units", value=shown)
         if not 0 < int(self.step) * int(self.metric.cap) < _REACH:
             shown = f"{self.nats_per_unit:.3g} nats, cap {self.metric.cap}"
-            raise InputError("leaves no whole number for places at the cap: lower it", field="step", value=shown)
+            raise InputError("leaves no integer for places at the cap: lower it", field="step", value=shown)
 
     @property
     def size(self) -> int:

@@ -38,8 +38,8 @@ def workers(scheduler: str | None = None) -> Iterator[Workers]:
     Raises: InputError without the extra `distributed`, or where no scheduler with workers answers in about 10 s.
     """
     if scheduler is None:
-        with threads() as crew:
-            yield crew
+        with threads() as executor:
+            yield executor
         return
     distributed = import_optional("distributed", "distributed")
     with _quiet():
@@ -148,8 +148,8 @@ def _check_answer(scheduler: str) -> None:
 
     async def ask() -> Any:
         arguments = Security().get_connection_args("client")
-        async with rpc(scheduler, timeout=WAIT, connection_args=arguments) as asked:
-            return await asyncio.wait_for(asked.identity(), WAIT)
+        async with rpc(scheduler, timeout=WAIT, connection_args=arguments) as remote:
+            return await asyncio.wait_for(remote.identity(), WAIT)
 
     try:
         with ThreadPoolExecutor(1) as aside:  # this thread may run an event loop already

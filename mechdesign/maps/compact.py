@@ -1,4 +1,4 @@
-r"""CompactMap: the numbers of a compact map, checked, and what follows from them, in whole numbers from whole numbers.
+r"""CompactMap: the numbers of a compact map, checked, and what follows from them, in integers from integers.
 
 Places are the cells of a rectangle of R x C, the last axis fastest: place p = i C + j. The n1 x n2 secrets are those
 cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 + 2 frame. A place has

@@ -1,6 +1,6 @@
 r"""A factored mechanism of a grid as a compact map: lengths from a potential, levels and weights in few digits.
 
-The levels are rounded down to whole numbers, and lower still where an edge would be longer than in the design, so that
+The levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that
 the map's claim implies the design's: d_map <= d on every edge, hence on every path. Weights are rounded to 16 to an
 octave. Then the lengths of the kernel are found anew from a potential s (maps/compact.py),
 
@@ -75,7 +75,7 @@ def _settled(
     for number in range(ROUNDS):
         near = replace(compact, cap=cap, potential=_rounded(compact, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        sums = join_words(row_sums(near.factors, told=counter(report, stage, compact.secrets)))
+        sums = join_words(row_sums(near.factors, on_done=counter(report, stage, compact.secrets)))
         floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
         above = np.array([float(s - floor) for s in sums])
         kappa = float(near.factors.strain(claim, above, SLACK).max())
@@ -94,7 +94,7 @@ def _certified(compact: CompactMap, claim: Edges, kappa: float, report: Report) 
         if factor < _LEAST_FACTOR:
             raise DesignError("the rounded numbers break the claim: use smaller cells", field="potential", value=factor)
         compact = replace(compact, step=int(compact.grain * factor))
-        words = row_sums(compact.factors, told=counter(report, "certificate", compact.secrets))
+        words = row_sums(compact.factors, on_done=counter(report, "certificate", compact.secrets))
         sums = join_words(words)
         kappa = float(compact.factors.strain(claim, rounded_words(words), SLACK).max())
         report("certificate", done=compact.secrets, total=compact.secrets, kappa=kappa)
@@ -130,7 +130,7 @@ def _first(stored: Stored) -> CompactMap:
         raise _unsuitable("has no privacy level, or none of 8 or 16 neighbours", "metric", stored.metric.kind)
     unit, whole = _levels(float(stored.metric.scale) * level.reshape(shape))
     octaves = 16 * np.log2(factors.weight / factors.weight.max())
-    made = CompactMap(
+    stretched = CompactMap(
         cells=cells, frame=frame, cell=domain.cell, origin=domain.origin, unit=domain.unit, plane=domain.plane,
         stencil=stencil, level_unit=unit, level=whole, potential=np.zeros(shape, np.int16),
         weight=np.clip(np.rint(octaves) + len(WEIGHTS) - 1, 0, None).astype(np.uint8).reshape(shape), grain=1, step=1,
@@ -138,8 +138,8 @@ def _first(stored: Stored) -> CompactMap:
         problem=stored.mechanism.attrs["problem"], program=stored.mechanism.attrs["program"],
     )  # fmt: skip
     farthest = int(FARTHEST) * _ONE
-    grain = -(-(farthest + min(made.longest, farthest)) // (LARGEST - 1))
-    return _implied(replace(made, grain=grain, step=grain, cap=farthest // grain), stored)
+    grain = -(-(farthest + min(stretched.longest, farthest)) // (LARGEST - 1))
+    return _implied(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
 
 
 def _levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
@@ -186,8 +186,8 @@ def _frame(stored: Stored) -> int:
     domain, factors = stored.domain, stored.factors
     if domain.shape is None or len(domain.shape) != 2:
         raise _unsuitable("is no grid of two axes", "domain", domain.kind)
-    found = np.flatnonzero(factors.metric.points[:, 0] == factors.metric.points[0, 0])
-    frame = (len(found) - domain.shape[1]) // 2
+    first_line = np.flatnonzero(factors.metric.points[:, 0] == factors.metric.points[0, 0])
+    frame = (len(first_line) - domain.shape[1]) // 2
     inside = np.pad(np.ones(domain.shape, bool), max(frame, 0))
     if frame < 0 or inside.size != factors.metric.size or not np.array_equal(np.flatnonzero(inside), factors.inner):
         raise _unsuitable("is not a whole grid with a frame of whole cells", "inner", inside.shape)

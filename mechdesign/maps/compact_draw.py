@@ -9,15 +9,15 @@ unit, each bucket sorted by number, or a heap of (q, p), meets them in this orde
 
     a_i = (E(q(u, p_i)) - floor) W(p_i),       L = a_1 + ... + a_B,        S(u) = L + floor T
 
-The whole numbers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
+The integers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
 on, floor W(p) of them to every place p in the order of its number. So t belongs
 
     to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
     else, where t < S(u), to the first p with W(0) + ... + W(p) > (t - L) div floor.
 
-**The draw.** Let n be the number of binary digits of Sbar(u), a whole number under 2^121.
+**The draw.** Let n be the number of binary digits of Sbar(u), an integer under 2^121.
 
-    1. Take 16 random bytes, as a little-endian whole number z < 2^128; t = z div 2^(128 - n).
+    1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
     2. If t >= Sbar(u), go to 1.
     3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place is left
        and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
@@ -26,7 +26,7 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
 The report is the cell of that place (compact.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
 uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
-Proof. t is uniform on the 2^n > Sbar(u) whole numbers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
+Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
 as above, a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any
 other, since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones: the place,
 given that a round ends, is uniform over the t < S(u).
@@ -93,7 +93,7 @@ class Drawing:
         return list(self.compact.factors.kernel.tolist())
 
     def ball(self, secret: int) -> Ball:
-        """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the whole numbers."""
+        """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the integers."""
         compact = self.compact
         window = self._room.around(compact.inner[[secret]])
         near, distance = window.places.astype(np.int64), window.field[:, 0]
@@ -116,15 +116,15 @@ class Drawing:
             message, remedy = "is not from 1 to 4 times the sum of a row", "use a map that `verify` certifies"
             raise VerificationError(message, field="bound", value=f"{bound / ball.total:.6g}", remedy=remedy)
         spare = 8 * ROUND_BYTES - bound.bit_length()
-        found: list[int] = []
-        while len(found) < size:
+        places: list[int] = []
+        while len(places) < size:
             drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> spare
             if drawn < ball.total:
-                found.append(self._place(ball, drawn))
-        return found
+                places.append(self._place(ball, drawn))
+        return places
 
     def _place(self, ball: Ball, drawn: int) -> int:
-        """The place that a whole number below S belongs to."""
+        """The place that an integer below S belongs to."""
         if drawn < ball.sums[-1]:
             return int(ball.places[bisect_right(ball.sums, drawn)])
         rank = (drawn - ball.sums[-1]) // self._kernel[self.compact.cap]
@@ -192,17 +192,17 @@ class MapSampler(ReprMixin, Drawing):
         Cost: 10 to 50 ms a secret, 1 microsecond a draw.
         """
         check_whole(size, "size")
-        asked, (bits, name) = self._asked(secrets, at), source(rng)
-        found = [self.places(secret, size, bits) for secret in asked.tolist()]
-        drawn = self.compact.target[np.array(found)]
-        coords: dict[str, object] = {"secret": asked}
+        numbers, (bits, name) = self._chosen(secrets, at), source(rng)
+        places = [self.places(secret, size, bits) for secret in numbers.tolist()]
+        drawn = self.compact.target[np.array(places)]
+        coords: dict[str, object] = {"secret": numbers}
         for axis, values in zip(AXES, self.domain.points.T, strict=False):
-            coords[f"secret_{axis}"] = ("secret", values[asked], {"units": self.domain.unit})
+            coords[f"secret_{axis}"] = ("secret", values[numbers], {"units": self.domain.unit})
             coords[f"report_{axis}"] = (("secret", "draw"), values[drawn], {"units": self.domain.unit})
         attrs = {"claim": self.compact.claim, "mechanism": self.compact.mechanism, "bits": name, "cost": COST}
         return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
 
-    def _asked(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+    def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
         if (secrets is None) == (at is None):
             raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
         if at is not None:

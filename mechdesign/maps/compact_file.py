@@ -126,7 +126,7 @@ def load_compact(path: str | Path) -> CompactMap:
         within_memory("file", path),
     ):
         most = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
-        return unpacked(read_bytes(stream, Path(path), field="file", most=most, unfolds=2))
+        return unpacked(read_bytes(stream, Path(path), field="file", most=most, expansion=2))
 
 
 def _layout(header: dict[str, Any]) -> Layout:

@@ -15,7 +15,7 @@
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 
-Attributes: those of a table, with step (whole number of 2^-48 nats) and cap; lower_bound, of the loss of any
+Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; lower_bound, of the loss of any
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.
@@ -75,7 +75,7 @@ def unsuited(problem: DesignProblem) -> str | None:
     return None
 
 
-def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
+def loss_data(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
     """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
     return LossData(
         factors=factors,
@@ -88,7 +88,7 @@ def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -
 
 def make_factored(
     problem: DesignProblem,
-    judged: LossData,
+    data: LossData,
     rows: RowBlock,
     target: NDArray[np.int64],
     *,
@@ -104,11 +104,11 @@ def make_factored(
     names; bound, where one was computed.
     Raises: DesignError where the integer certificate does not hold.
     """
-    domain, factors = problem.domain, judged.factors
+    domain, factors = problem.domain, data.factors
     if factors.breaches(problem.edges, join_words(rows.row_sum)):
         raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
     metric, columns = factors.metric, factors.columns
-    figures = judgement(judged, rows, domain)
+    figures = judgement(data, rows, domain)
     places = {
         name.replace("secret", "place"): ("place", values, attrs)
         for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
@@ -187,22 +187,22 @@ class Judgement:
     remapped_loss: float | None = None
 
 
-def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
+def judgement(data: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     """The figures of all n rows."""
-    loss = math.fsum(judged.prior * rows.loss)
-    if judged.loss.code != SQUARE:
+    loss = math.fsum(data.prior * rows.loss)
+    if data.loss.code != SQUARE:
         return Judgement(loss=loss)
-    centre = judged.secrets.mean(axis=0)
+    centre = data.secrets.mean(axis=0)
     assert rows.moments is not None
-    share = judged.prior * judged.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
-    far = [math.fsum(share), *(math.fsum(share * axis) for axis in (judged.secrets - centre).T)]
+    share = data.prior * data.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
+    far = [math.fsum(share), *(math.fsum(share * axis) for axis in (data.secrets - centre).T)]
     # sums over u of prior(u) P(k|u) times 1 and the coordinates from the centre, (c, 1 + a)
-    moments = rows.moments + judged.factors.weight[:, None] * np.array(far)
+    moments = rows.moments + data.factors.weight[:, None] * np.array(far)
     mass, first = moments[:, 0], moments[:, 1:]
     seen = mass > 0
     mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
-    was, becomes = judged.reports - centre, domain.points[remap] - centre
+    was, becomes = data.reports - centre, domain.points[remap] - centre
     gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
     return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
@@ -324,7 +324,7 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to whole numbers and certified.
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
 
         Raises: SizeError where n x n tables do not fit.
         """
@@ -388,8 +388,8 @@ def _draw(
     while done < size:
         raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
         top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
-        kept = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
-        top, rest = top[kept], rest[kept]
+        mask = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
+        top, rest = top[mask], rest[mask]
         place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")
         for tie in np.flatnonzero(place < beyond):
             place[tie] += np.searchsorted(low[place[tie] : beyond[tie]], rest[tie], side="right")

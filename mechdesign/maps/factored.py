@@ -38,7 +38,7 @@ from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import DesignError, InputError, SolverError, UnsuitableError
 from mechdesign.maps.certificate import Factors
 from mechdesign.maps.cluster import workers
-from mechdesign.maps.dataset import ROWS, ProvedBound, judge, make_factored, unsuited
+from mechdesign.maps.dataset import ROWS, ProvedBound, loss_data, make_factored, unsuited
 from mechdesign.maps.integer_metric import tiled
 from mechdesign.maps.local_bound import in_time, local_bound
 from mechdesign.maps.rounds import (
@@ -59,7 +59,7 @@ from mechdesign.maps.rounds import (
     whole_weights,
 )
 from mechdesign.maps.row_sums import LossData, RowBlock, join_words, rounded_words, row_block, sum_block, sum_rows
-from mechdesign.maps.work_folder import Arrays, Folder, Told, Work, Workers, run_key, threads, whole_pass, work_folder
+from mechdesign.maps.work_folder import Arrays, Folder, OnDone, Work, Workers, run_key, threads, whole_pass, work_folder
 from mechdesign.mechanism.dataset import versions
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
@@ -111,14 +111,14 @@ def certified(
     while True:
         factor = _tried(factors, claim, sums, factor)
         scaled = _at(factors, factor)
-        judged = judge(problem, scaled, target)
-        rows = RowBlock(**exact(judged))
+        data = loss_data(problem, scaled, target)
+        rows = RowBlock(**exact(data))
         breaches = scaled.breaches(problem.edges, join_words(rows.row_sum))
         sums = rounded_words(rows.row_sum)
         kappa = float(scaled.strain(claim, sums, SLACK).max())
         report(f"certificate, {breaches} breaches", done=size, total=size, kappa=kappa)
         if breaches == 0:
-            return judged, rows, scaled.step / factors.step
+            return data, rows, scaled.step / factors.step
         if factor <= _LEAST_FACTOR:
             raise DesignError("half the distances break the claim", field="weight", value=scaled.step)
         factor = _shorter(factor, kappa)
@@ -218,18 +218,18 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
         if finished is not None and finished.attrs["stopped"] in FINISHED:
             folder.retain()
             return finished
-        with workers(run.scheduler) as crew:
-            search = _Search(problem, run, frame, crew, folder)
+        with workers(run.scheduler) as executor:
+            search = _Search(problem, run, frame, executor, folder)
             search.keep_time(state)
             state, expected, stopped = search.rounds(state)
-            judged, rows, factor = search.certify(state, expected)
+            data, rows, factor = search.certify(state, expected)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
         remedy = "edge budgets" + f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)
         run_parameters = {"remedy": remedy, "rounds": state.number + 1, "factor": factor}
         diagnosis, counts = _diagnosis(problem)
         dataset = make_factored(
             problem,
-            judged,
+            data,
             rows,
             frame.target,
             program=program.name,
@@ -246,8 +246,8 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
 class _Search:
     """A run under way."""
 
-    def __init__(self, problem: DesignProblem, run: Run, frame: Framed, crew: Workers, folder: Folder) -> None:
-        self.problem, self.run, self.frame, self.crew, self.folder = problem, run, frame, crew, folder
+    def __init__(self, problem: DesignProblem, run: Run, frame: Framed, executor: Workers, folder: Folder) -> None:
+        self.problem, self.run, self.frame, self.executor, self.folder = problem, run, frame, executor, folder
         self.claim, self.own = claim_of(frame)
         self.units = Units.for_lengths(frame.edges.length, FARTHEST)
         self.short = float(frame.edges.length.min()) < SHORT
@@ -263,13 +263,13 @@ class _Search:
         """
         if self.run.time_limit == math.inf:
             return
-        judged, few = judge(self.problem, self._factors(state), self.frame.target), min(_FEW, len(self.order))
+        data, few = loss_data(self.problem, self._factors(state), self.frame.target), min(_FEW, len(self.order))
         taken = []
         for _ in range(2):  # the first may have to load compiled code
             began = time.monotonic()
-            row_block(judged, 0, few)
+            row_block(data, 0, few)
             taken.append(time.monotonic() - began)
-        one = min(taken) * len(self.order) / few / max(1, self.crew.ahead() // 2)
+        one = min(taken) * len(self.order) / few / max(1, self.executor.ahead() // 2)
         now, ends = time.monotonic(), self.run.started + self.run.time_limit
         if now + one > max(ends, now + _SOON):
             need = now - self.run.started + _CERTIFICATES * one
@@ -333,8 +333,8 @@ class _Search:
         """Integers that satisfy the certificate, with the factor of the step."""
         factors = self._factors(state)
 
-        def exact(judged: LossData) -> Arrays:
-            return self._pass(f"certificate {state.number} {judged.factors.step}", row_block, judged)
+        def exact(data: LossData) -> Arrays:
+            return self._pass(f"certificate {state.number} {data.factors.step}", row_block, data)
 
         target, claim = self.frame.target, self.claim
         return certified(self.problem, factors, target, claim, expected, exact=exact, report=self.report)
@@ -357,7 +357,7 @@ class _Search:
         deadline = self.run.started + _BOUND * self.run.time_limit
 
         def proved() -> tuple[ProvedBound | None, str]:
-            return local_bound(self.problem, self.crew, deadline=deadline, report=self.report), stopped
+            return local_bound(self.problem, self.executor, deadline=deadline, report=self.report), stopped
 
         missed: tuple[ProvedBound | None, str] = None, "interrupt"
         bound, ended = interrupts.search(proved, missed)
@@ -369,10 +369,10 @@ class _Search:
     def _pass(self, name: str, work: Work, shared: Any, ends: float = math.inf) -> Arrays:
         """A pass over all rows. Raises: OutOfTime after a block that ends too late for another."""
         size = len(self.order)
-        told = counter(in_time(self.report, ends), name, size)
+        on_done = counter(in_time(self.report, ends), name, size)
         block, folder = self.run.block, self.folder
         return whole_pass(
-            self.crew, work, shared, size, block, over_rows=OVER_ROWS, name=name, folder=folder, told=told
+            self.executor, work, shared, size, block, over_rows=OVER_ROWS, name=name, folder=folder, on_done=on_done
         )
 
 
@@ -437,18 +437,22 @@ def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[st
     return {"excess": excess, "ring": rings(domain)}, counts
 
 
-def all_rows(judged: LossData, *, told: Told = lambda done: None) -> RowBlock:
-    """Sums and losses of all rows, on this machine's cores; told is called with the rows done. Cost: the windows around
-    the secrets, and 4 ns for each of their columns. Memory: that of a few blocks.
+def all_rows(data: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock:
+    """Sums and losses of all rows, on this machine's cores; on_done is called with the rows done. Cost: the windows
+    around the secrets, and 4 ns for each of their columns. Memory: that of a few blocks.
     """
-    size = len(judged.prior)
-    with threads() as crew:
-        return RowBlock(**whole_pass(crew, row_block, judged, size, ROWS, over_rows=OVER_ROWS, name="rows", told=told))
+    size = len(data.prior)
+    with threads() as executor:
+        return RowBlock(
+            **whole_pass(executor, row_block, data, size, ROWS, over_rows=OVER_ROWS, name="rows", on_done=on_done)
+        )
 
 
-def row_sums(factors: Factors, *, told: Told = lambda done: None) -> NDArray[np.uint64]:
+def row_sums(factors: Factors, *, on_done: OnDone = lambda done: None) -> NDArray[np.uint64]:
     """High and low 64 bits of S(u) (n, 2); the same for a quarter of the cost."""
     size = len(factors.inner)
-    with threads() as crew:
-        arrays = whole_pass(crew, sum_block, factors, size, ROWS, over_rows=("row_sum",), name="sums", told=told)
+    with threads() as executor:
+        arrays = whole_pass(
+            executor, sum_block, factors, size, ROWS, over_rows=("row_sum",), name="sums", on_done=on_done
+        )
     return arrays["row_sum"]

@@ -44,12 +44,12 @@ class Generators:
         empty = np.zeros(0, np.int64)
         return cls(place=empty, offset=empty, first=np.zeros(1, np.int64), report=empty)
 
-    def of(self, kept: NDArray[Any]) -> Generators:
-        """Some of the columns, in the order of their numbers kept (k,)."""
-        width = np.diff(self.first)[kept]
+    def of(self, numbers: NDArray[Any]) -> Generators:
+        """Some of the columns, in the order of these numbers (k,)."""
+        width = np.diff(self.first)[numbers]
         first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-        own = np.repeat(self.first[:-1][kept] - first[:-1], width) + np.arange(first[-1])
-        return Generators(place=self.place[own], offset=self.offset[own], first=first, report=self.report[kept])
+        own = np.repeat(self.first[:-1][numbers] - first[:-1], width) + np.arange(first[-1])
+        return Generators(place=self.place[own], offset=self.offset[own], first=first, report=self.report[numbers])
 
     def with_more(self, more: Generators) -> Generators:
         """These columns, then others."""
@@ -91,13 +91,13 @@ def generators_of(
     offsets in steps of `step` nats.
     """
     count, place, ray = rays["count"], rays["place"], rays["ray"]
-    found, offset = np.empty(len(place), np.int64), np.empty(len(place))
+    at_place, offset = np.empty(len(place), np.int64), np.empty(len(place))
     first = np.zeros(len(count) + 1, np.int64)
     depth = np.full(places.size, np.inf)
-    _generators(count, place, ray, places.graph, deepest, depth, found, offset, first)
-    kept = first[-1]
-    whole = np.rint(offset[:kept] / step).astype(np.int64)
-    return Generators(place=found[:kept].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
+    _generators(count, place, ray, places.graph, deepest, depth, at_place, offset, first)
+    total = first[-1]
+    whole = np.rint(offset[:total] / step).astype(np.int64)
+    return Generators(place=at_place[:total].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
 
 
 def field_block(spread: Spread, start: int, stop: int) -> Arrays:
@@ -118,7 +118,7 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
     reach, keep = int(spread.reach / spread.step), int(spread.keep / spread.step)
     kernel = np.exp(-spread.step * np.arange(reach + 1))
     count, cost = np.zeros(stop - start, np.int64), np.zeros(stop - start)
-    found, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    at_place, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
     own = np.empty(n, np.float32)
     for j in range(stop - start):
         k, cost[j] = _spread(
@@ -126,15 +126,15 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
             reach, keep, kernel, places.graph, spread.units, places.costs, heap, nodes, own,
         )  # fmt: skip
         count[j] = k
-        found.append(nodes[:k].copy())
+        at_place.append(nodes[:k].copy())
         values.append(own[:k].copy())
-    return {"count": count, "cost": cost, "place": np.concatenate(found), "value": np.concatenate(values)}
+    return {"count": count, "cost": cost, "place": np.concatenate(at_place), "value": np.concatenate(values)}
 
 
 @numba.njit(cache=True, nogil=True)
-def _generators(count, place, ray, graph, deepest, depth, found, offset, first):  # type: ignore[no-untyped-def]
-    """Write the generators of every ray to found and offset, in nats; first (b + 1,) counts them. depth (n,) is inf."""
-    at, kept = 0, 0
+def _generators(count, place, ray, graph, deepest, depth, at_place, offset, first):  # type: ignore[no-untyped-def]
+    """Write the generators of every ray to at_place and offset, in nats; first (b + 1,) counts them; depth is inf."""
+    at, filled = 0, 0
     for j in range(count.size):
         top = np.inf
         for i in range(at, at + count[j]):
@@ -149,12 +149,12 @@ def _generators(count, place, ray, graph, deepest, depth, found, offset, first):
             for e in range(graph.first[v], graph.first[v + 1]):
                 explained = min(explained, depth[graph.near[e]] + graph.length[e])
             if depth[v] < explained - _EXPLAINED:
-                found[kept], offset[kept] = v, depth[v] - top
-                kept += 1
+                at_place[filled], offset[filled] = v, depth[v] - top
+                filled += 1
         for i in range(at, at + count[j]):
             depth[place[i]] = np.inf
         at += count[j]
-        first[j + 1] = kept
+        first[j + 1] = filled
 
 
 @numba.njit(cache=True, nogil=True)
@@ -165,7 +165,7 @@ def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, hea
     """
     key, held, distance = heap.key, heap.held, heap.distance
     far = distance[0]
-    top, seen, kept, total = 0, 0, 0, 0.0
+    top, seen, filled, total = 0, 0, 0, 0.0
     for i in range(place.size):
         seen, top = _offer(heap, top, offset[i], place[i], far, seen)
     while top > 0:
@@ -189,14 +189,14 @@ def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, hea
             break
         distance[v] = d - 1  # later copies of it in the heap are passed over
         if d <= keep:
-            nodes[kept], values[kept] = v, kernel[d]
-            kept += 1
+            nodes[filled], values[filled] = v, kernel[d]
+            filled += 1
         total += costs.prior[v] * loss_between(v, report, costs) * kernel[d]
         for e in range(graph.first[v], graph.first[v + 1]):
             seen, top = _offer(heap, top, d + units[e], graph.near[e], far, seen)
     for i in range(seen):
         distance[heap.touched[i]] = far
-    return kept, total
+    return filled, total
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

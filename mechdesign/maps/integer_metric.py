@@ -1,6 +1,6 @@
 """IntegerMetric: shortest paths in whole units, from many sources at once.
 
-Lengths are whole numbers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
+Lengths are integers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
 change by at most an edge's length along that edge; nothing is rounded on the way. A cap keeps distances 1-Lipschitz.
 They are found in windows around the sources, beyond which they are the cap.
 
@@ -71,9 +71,9 @@ class Window:
 
     def whole(self, size: int, cap: int) -> Distances:
         """The distances (size, b) of all places, the cap outside."""
-        found = np.full((size, self.field.shape[1]), cap, np.uint16)
-        found[self.places] = self.field
-        return found
+        nearby = np.full((size, self.field.shape[1]), cap, np.uint16)
+        nearby[self.places] = self.field
+        return nearby
 
 
 class Windows:
@@ -87,7 +87,7 @@ class Windows:
         size, edges = len(rows.first) - 1, len(rows.near)
         self.rows, self.cap = rows, cap
         self.distance, self.rank = np.full(size, _UNSEEN, np.uint16), np.full(size, -1, np.int32)
-        self.following, self.before, self.found = (np.empty(size, np.int32) for _ in range(3))
+        self.following, self.before, self.nearby = (np.empty(size, np.int32) for _ in range(3))
         shortest, longest = rows.range
         self.shift = max(shortest, 1).bit_length() - 1
         self.head = np.full((longest >> self.shift) + 2, -1, np.int32)
@@ -106,9 +106,9 @@ class Windows:
         rows, b = self.rows, len(sources)
         count = _search(
             sources, self.cap, self.shift, rows.first, rows.near, rows.units, self.distance, self.head, self.following,
-            self.before, self.found, self.start, self.seen, self.lengths,
+            self.before, self.nearby, self.start, self.seen, self.lengths,
         )  # fmt: skip
-        places = self.found[:count]
+        places = self.nearby[:count]
         if len(self.room) < count * b:
             self.room = np.empty(count * b * 5 // 4, np.uint16)
         field = self.room[: count * b].reshape(count, b)
@@ -143,9 +143,9 @@ def tiled(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int64]:
 
 @numba.njit(cache=True, nogil=True)
 def _search(  # type: ignore[no-untyped-def]
-    sources, cap, shift, first, near, units, distance, head, following, before, found, start, seen, lengths
+    sources, cap, shift, first, near, units, distance, head, following, before, nearby, start, seen, lengths
 ):  # fmt: skip
-    """Write the places nearer than `cap` to a source to `found`, by buckets; how many they are. The neighbours of the
+    """Write the places nearer than `cap` to a source to `nearby`, by buckets; how many they are. The neighbours of the
     i-th are copied side by side, seen[start[i]:start[i + 1]], at `lengths`.
 
     head is -1 in every bucket, before and after; distance is 65,535 everywhere before, and that from the sources at the
@@ -169,7 +169,7 @@ def _search(  # type: ignore[no-untyped-def]
             if following[p] >= 0:
                 before[following[p]] = -1
             waiting -= 1
-            found[count], start[count] = p, at
+            nearby[count], start[count] = p, at
             count += 1
             d = np.int64(distance[p])
             for e in range(first[p], first[p + 1]):

@@ -44,8 +44,8 @@ from mechdesign.errors import MechdesignError
 from mechdesign.maps.dataset import ProvedBound
 from mechdesign.maps.local_pricing import (
     BLOCK,
-    Asked,
     Places,
+    PricingTask,
     Radii,
     State,
     Vector,
@@ -55,7 +55,7 @@ from mechdesign.maps.local_pricing import (
     ratio_block,
     value_block,
 )
-from mechdesign.maps.work_folder import Arrays, Told, Workers, all_blocks, whole_pass
+from mechdesign.maps.work_folder import Arrays, OnDone, Workers, all_blocks, whole_pass
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import APART, LENGTH, SQUARE
 from mechdesign.problem.problem import DesignProblem
@@ -88,61 +88,61 @@ _SPREAD = 0.5
 _FAINT = 1e-9  # of the largest
 
 
-def proved(crew: Workers, places: Places, proof: ProvedBound, told: Told = lambda done: None) -> float:
+def proved(executor: Workers, places: Places, proof: ProvedBound, on_done: OnDone = lambda done: None) -> float:
     """The lower bound that the multipliers of a proof give, its value aside. Cost: an exact pass."""
-    return _exact(crew, Asked.all(places, proof.dual, reach=proof.reach, core=proof.core), told)[0]
+    return _exact(executor, PricingTask.all(places, proof.dual, reach=proof.reach, core=proof.core), on_done)[0]
 
 
 def certify(
-    crew: Workers,
+    executor: Workers,
     places: Places,
     dual: Vector,
     *,
     reach: float = REACH,
     core: float = CORE,
-    told: Told = lambda _: None,
+    on_done: OnDone = lambda _: None,
 ) -> ProvedBound:
     """A proved bound from multipliers (n,) >= 0. Cost: two passes, and as much as one over fewer and fewer reports."""
-    asked = Asked.all(places, dual, reach=reach, core=core)
-    best = ProvedBound(value=-math.inf, dual=asked.dual, reach=reach, core=core)
-    every = asked.reports
+    task = PricingTask.all(places, dual, reach=reach, core=core)
+    best = ProvedBound(value=-math.inf, dual=task.dual, reach=reach, core=core)
+    every = task.reports
     for number in range(_ROUNDS):
-        value, blocks = _exact(crew, asked, told)
-        whole, enough = asked.reports is every, value >= (1 - _LOST) * float(asked.dual.sum())
+        value, blocks = _exact(executor, task, on_done)
+        whole, enough = task.reports is every, value >= (1 - _LOST) * float(task.dual.sum())
         if whole and value > best.value:
-            best = replace(best, value=value, dual=asked.dual)
+            best = replace(best, value=value, dual=task.dual)
         if whole and enough:
             break
         if enough or number == _ROUNDS - 2:
             reports = every
         else:
-            reports = asked.reports[np.concatenate([arrays["value"] for arrays in blocks]) < 0]
-            asked = replace(asked, dual=_mended(asked, blocks, _SPARE * _MORE**number))
-        asked = replace(asked, reports=reports, start=np.ones(len(reports)))
+            reports = task.reports[np.concatenate([arrays["value"] for arrays in blocks]) < 0]
+            task = replace(task, dual=_mended(task, blocks, _SPARE * _MORE**number))
+        task = replace(task, reports=reports, start=np.ones(len(reports)))
     return replace(best, value=best.value * (1 - MARGIN))
 
 
-def _mended(asked: Asked, blocks: list[Arrays], spare: float) -> Vector:
+def _mended(task: PricingTask, blocks: list[Arrays], spare: float) -> Vector:
     """Multipliers lowered by what exact blocks say of them, and by `spare` of themselves more."""
-    fall = np.zeros(asked.places.size)
+    fall = np.zeros(task.places.size)
     for arrays in blocks:
         np.maximum.at(fall, arrays["place"], np.minimum(1.0, arrays["share"] + spare))
-    return np.asarray(np.minimum(asked.dual * (1 - fall), ceiling(asked.places, blocks)))
+    return np.asarray(np.minimum(task.dual * (1 - fall), ceiling(task.places, blocks)))
 
 
-def _exact(crew: Workers, asked: Asked, told: Told) -> tuple[float, list[Arrays]]:
+def _exact(executor: Workers, task: PricingTask, on_done: OnDone) -> tuple[float, list[Arrays]]:
     """The bound if all other reports hold, and the blocks of the pass."""
-    blocks = all_blocks(crew, value_block, asked, len(asked.reports), BLOCK, name="prices", told=told)
-    return lower_bound(asked.dual, np.concatenate([arrays["value"] for arrays in blocks])), blocks
+    blocks = all_blocks(executor, value_block, task, len(task.reports), BLOCK, name="prices", on_done=on_done)
+    return lower_bound(task.dual, np.concatenate([arrays["value"] for arrays in blocks])), blocks
 
 
-def flat_state(crew: Workers, places: Places) -> State:
+def flat_state(executor: Workers, places: Places) -> State:
     """The state of the profile e^{-D}, summed within 9 nats; priors are raised to `_SPREAD` of their mean under it, so
     that secrets without any have multipliers. Cost: a search of every ball.
     """
     ones = replace(places, costs=places.costs._replace(prior=np.ones(places.size)))
-    asked = Asked.all(ones, places.costs.prior, reach=_PROFILE, core=0.0)
-    means = whole_pass(crew, flat_block, asked, places.size, BLOCK, over_rows=("cost", "dual", "mass"), name="flat")
+    task = PricingTask.all(ones, places.costs.prior, reach=_PROFILE, core=0.0)
+    means = whole_pass(executor, flat_block, task, places.size, BLOCK, over_rows=("cost", "dual", "mass"), name="flat")
     prior = np.maximum(places.costs.prior, _SPREAD * means["dual"])
     return State(dual=prior * means["cost"], weight=1 / means["mass"], ratio=np.ones(places.size))
 
@@ -208,7 +208,7 @@ def _carried(values: Vector, coarse: Domain, domain: Domain) -> Vector:
 
 
 def local_bound(
-    problem: DesignProblem, crew: Workers, *, deadline: float = math.inf, report: Report = silent
+    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent
 ) -> ProvedBound | None:
     """A lower bound of the expected loss of every mechanism that is private for the metric of a problem whose reports
     are its secrets, with what proves it; None where the deadline, of time.monotonic(), leaves no time to certify one.
@@ -217,14 +217,14 @@ def local_bound(
     every place within 9 nats of a report.
     """
     if problem.domain.size <= WHOLE:
-        return _of_the_table(problem, crew, deadline)
+        return _of_the_table(problem, executor, deadline)
     report = in_time(report, deadline)
     try:
-        state, slowest = settled(problem, crew, deadline=deadline, report=report)
+        state, slowest = settled(problem, executor, deadline=deadline, report=report)
         if time.monotonic() + _CERTIFICATE * slowest > deadline:
             return None
         places = Places.of(problem)
-        return certify(crew, places, state.dual, told=counter(report, "bound, certificate", places.size))
+        return certify(executor, places, state.dual, on_done=counter(report, "bound, certificate", places.size))
     except OutOfTime:
         return None
 
@@ -241,7 +241,7 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def settled(
-    problem: DesignProblem, crew: Workers, *, deadline: float = math.inf, report: Report = silent, last: int = MOST
+    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent, last: int = MOST
 ) -> tuple[State, float]:
     """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest, and the
     seconds of the slowest pass there.
@@ -254,16 +254,16 @@ def settled(
     for grid in reversed(ladder):
         places = Places.of(grid)
         slowest *= places.size / before.domain.size if state is not None else 1.0
-        state = flat_state(crew, places) if state is None else interpolated(state, before, grid)
-        state = _rescaled(crew, places, state)
+        state = flat_state(executor, places) if state is None else interpolated(state, before, grid)
+        state = _rescaled(executor, places, state)
         most = last if grid is problem else MOST
-        state, slowest = _settled(crew, places, state, deadline, report, most, slowest)
+        state, slowest = _settled(executor, places, state, deadline, report, most, slowest)
         before = grid
     assert state is not None
     return state, slowest
 
 
-def _of_the_table(problem: DesignProblem, crew: Workers, deadline: float) -> ProvedBound | None:
+def _of_the_table(problem: DesignProblem, executor: Workers, deadline: float) -> ProvedBound | None:
     """The bound of the multipliers of the optimal program; where balls leave out what it needs, that of multipliers
     lowered for them, if it is better.
     """
@@ -275,18 +275,18 @@ def _of_the_table(problem: DesignProblem, crew: Workers, deadline: float) -> Pro
         return None
     places = Places.of(problem)
     whole = ProvedBound(value=0.0, dual=design.dual, reach=WIDEST, core=WIDEST)
-    whole = replace(whole, value=proved(crew, places, whole) * (1 - MARGIN))
+    whole = replace(whole, value=proved(executor, places, whole) * (1 - MARGIN))
     if whole.value >= (1 - _GAP) * design.lower_bound:
         return whole
-    lowered = certify(crew, places, np.maximum(design.dual, 0.0), reach=WIDEST, core=WIDEST)
+    lowered = certify(executor, places, np.maximum(design.dual, 0.0), reach=WIDEST, core=WIDEST)
     return max(whole, lowered, key=lambda bound: bound.value)
 
 
-def _rescaled(crew: Workers, places: Places, state: State) -> State:
+def _rescaled(executor: Workers, places: Places, state: State) -> State:
     """Multipliers times the mean ratio of a sample of reports, so that no pass is spent on their scale."""
     sample = np.arange(0, places.size, max(1, places.size // _SAMPLE))
-    asked = Asked.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
-    blocks = all_blocks(crew, ratio_block, asked, len(sample), BLOCK, name="sample")
+    task = PricingTask.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
+    blocks = all_blocks(executor, ratio_block, task, len(sample), BLOCK, name="sample")
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
     share = state.dual[sample] / max(float(state.dual[sample].sum()), SMALLEST)
     scale = float(share @ np.clip(np.nan_to_num(ratio, nan=1.0), 1 / _MOST_SCALE, _MOST_SCALE))
@@ -294,7 +294,7 @@ def _rescaled(crew: Workers, places: Places, state: State) -> State:
 
 
 def _settled(
-    crew: Workers, places: Places, state: State, deadline: float, report: Report, most: int, slowest: float
+    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, slowest: float
 ) -> tuple[State, float]:
     """The state after the passes on one grid, and the seconds of the slowest; at first those that one takes, about."""
     radii = _WIDE if places.size <= _SMALL else Radii()
@@ -306,7 +306,7 @@ def _settled(
         if started + (1 + _CERTIFICATE) * (slowest or expected) > deadline or not state.dual.any():
             break
         stage = f"bound, pass {number + 1} of {count}" + (f", about {worth[-1]:.6g}" if worth else "")
-        state, value = advance(crew, places, state, radii, counter(report, stage, places.size))
+        state, value = advance(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         worth.append(value)
         if number >= _LATE and value - worth[-1 - _LATE] < _STILL * value:

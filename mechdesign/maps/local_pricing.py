@@ -50,7 +50,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.maps.work_folder import Arrays, Told, Workers, all_blocks
+from mechdesign.maps.work_folder import Arrays, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.pricing import graph_of
 from mechdesign.solvers.tree_simplex import Graph, price_reports, ratio_reports
@@ -224,11 +224,11 @@ def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  #
 
 
 @numba.njit(cache=True, nogil=True)
-def close_ball(k, keep, rays, dual, graph, room, found, value):  # type: ignore[no-untyped-def]
+def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignore[no-untyped-def]
     """Continue the ray of the core, rays (kc,), over the ball, and forget the ball.
 
     Returns <c, g> and <lambda, g> on the ball, and how many places within `keep` nats, and the core, were written to
-    found and value (n,), their numbers and g. The cost of the room is overwritten by g.
+    numbers and value (n,), their numbers and g. The cost of the room is overwritten by g.
     """
     nodes, distance, where, cost = room.nodes, room.distance, room.where, room.cost
     over, under, count = 0.0, 0.0, 0
@@ -239,7 +239,7 @@ def close_ball(k, keep, rays, dual, graph, room, found, value):  # type: ignore[
         over += c * cost[i]
         under += dual[u] * cost[i]
         if distance[u] <= keep:
-            found[count], value[count] = u, cost[i]
+            numbers[count], value[count] = u, cost[i]
             count += 1
     for i in range(k):
         v = nodes[i]
@@ -315,7 +315,7 @@ class Places:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class PricingTask:
     """What is priced: reports (m,) of the places, at multipliers dual (n,) >= 0, in balls of `reach` nats with cores of
     `core` nats. start (m,), ratios to start from. keep: rays are returned within so many nats of their report.
     """
@@ -329,20 +329,20 @@ class Asked:
     keep: float = -1.0
 
     @classmethod
-    def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **given: Any) -> Asked:
+    def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **options: Any) -> PricingTask:
         """Every place as a report, unless `reports` says which."""
-        reports = given.pop("reports", np.arange(places.size))
-        start = given.pop("start", np.ones(len(reports)))
-        return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **given)
+        reports = options.pop("reports", np.arange(places.size))
+        start = options.pop("start", np.ones(len(reports)))
+        return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
 
 
 class Ball:
     """Room for one ball at a time, and the program of its core as the kernels read it."""
 
-    def __init__(self, asked: Asked) -> None:
-        places, n = asked.places, asked.places.size
-        self.asked, self.places, lengths = asked, places, places.graph.length
-        self.reach = min(asked.reach, float(lengths.sum()))
+    def __init__(self, task: PricingTask) -> None:
+        places, n = task.places, task.places.size
+        self.task, self.places, lengths = task, places, places.graph.length
+        self.reach = min(task.reach, float(lengths.sum()))
         self.width = max(float(lengths.min()), self.reach / _BUCKETS)
         self.room = Search(
             distance=np.full(n, np.inf),
@@ -367,15 +367,15 @@ class Ball:
             length=np.empty(len(lengths)),
             factor=np.empty(len(lengths)),
         )
-        self.found, self.value = np.empty(n, np.int32), np.empty(n, np.float32)
+        self.numbers, self.value = np.empty(n, np.int32), np.empty(n, np.float32)
         self.least = np.full(n, np.inf)
         self.k, self.core, self.edges = 0, 0, 0
 
     def open(self, y: int, *, exact: bool) -> None:
         """Search the ball of a report."""
-        asked, own = self.asked, self.places
+        task, own = self.task, self.places
         self.k, self.core, self.edges = open_ball(
-            y, self.reach, asked.core, exact, self.width, own.graph, own.costs, asked.dual, self.room, self.inner
+            y, self.reach, task.core, exact, self.width, own.graph, own.costs, task.dual, self.room, self.inner
         )
 
     def program(self) -> tuple[Vector, Vector, NDArray[np.int32], Graph]:
@@ -385,13 +385,13 @@ class Ball:
         return inner.above[None, places], inner.below[places], inner.tree[None, places], graph
 
     def close(self, rays: Vector) -> tuple[float, float, int]:
-        """Continue a ray (core,) over the ball: <c, g>, <lambda, g>, and how many of `found` and `value` are it."""
-        asked = self.asked
-        return close_ball(self.k, asked.keep, rays, asked.dual, self.places.graph, self.room, self.found, self.value)
+        """Continue a ray (core,) over the ball: <c, g>, <lambda, g>, and how many of `numbers` and `value` are it."""
+        task = self.task
+        return close_ball(self.k, task.keep, rays, task.dual, self.places.graph, self.room, self.numbers, self.value)
 
     def look_around(self, y: int) -> bool:
         """Whether c < lambda at a place outside the ball of y; kept for `left_out`."""
-        return bool(look_around(y, self.places.costs, self.asked.dual, self.room.where, self.least))
+        return bool(look_around(y, self.places.costs, self.task.dual, self.room.where, self.least))
 
     def left_out(self) -> Arrays:
         """The places missed (k,) outside of balls where c < lambda, and the least such c, cost (k,)."""
@@ -399,35 +399,35 @@ class Ball:
         return {"missed": missed, "cost": self.least[missed]}
 
 
-def ratio_block(asked: Asked, start: int, stop: int) -> Arrays:
+def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """Ratios, `ratio` (b,), of the reports start..stop; their rays with g = 1 at the report, within `keep` nats: count
     (b,), place (sum count,) and ray (sum count,), in single precision; `left_out`.
     """
-    ball = Ball(asked)
-    ratio, count = asked.start[start:stop].copy(), np.zeros(stop - start, np.int64)
+    ball = Ball(task)
+    ratio, count = task.start[start:stop].copy(), np.zeros(stop - start, np.int64)
     places, rays = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
-    ray = np.empty((1, asked.places.size))
-    for j, y in enumerate(asked.reports[start:stop].tolist()):
+    ray = np.empty((1, task.places.size))
+    for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
         own, below, tree, graph = ball.program()
         most, part = _PIVOTS_PER_NODE * ball.core, ray[:, : ball.core]
         ratio_reports(own, below, _ROOT, tree, graph, most, ratio[j : j + 1], part)
         ball.look_around(y)
         _, _, count[j] = ball.close(part[0])
-        places.append(ball.found[: count[j]].copy())
+        places.append(ball.numbers[: count[j]].copy())
         rays.append(ball.value[: count[j]].copy())
     place, values = np.concatenate(places), np.concatenate(rays)
     return ball.left_out() | {"ratio": ratio, "count": count, "place": place, "ray": values}
 
 
-def value_block(asked: Asked, start: int, stop: int) -> Arrays:
+def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """Lower bounds, `value` (b,), for the reports start..stop, minus infinity where a place that matters is left out;
     `left_out`; and for what is negative the places that the minimising ray weighs, place (k,), with share (k,), 1 less
     <c, g> / <lambda, g>, by which their multipliers are too large.
     """
-    ball, value = Ball(asked), np.empty(stop - start)
+    ball, value = Ball(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
-    for j, y in enumerate(asked.reports[start:stop].tolist()):
+    for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=True)
         own, below, tree, graph = ball.program()
         ray, turns, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
@@ -439,21 +439,21 @@ def value_block(asked: Asked, start: int, stop: int) -> Arrays:
         over, under, _ = ball.close(ray[0])
         if short and under > 0:
             nodes = ball.room.nodes[: ball.k]
-            weighed = asked.dual[nodes] * ball.room.cost[: ball.k]  # closing leaves the ray there
+            weighed = task.dual[nodes] * ball.room.cost[: ball.k]  # closing leaves the ray there
             heavy = nodes[weighed >= _HEAVY * weighed.max()]
             places.append(heavy)
             shares.append(np.full(len(heavy), max(0.0, 1 - over / under)))
     return ball.left_out() | {"value": value, "place": np.concatenate(places), "share": np.concatenate(shares)}
 
 
-def flat_block(asked: Asked, start: int, stop: int) -> Arrays:
+def flat_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """For the reports start..stop and the profile e^{-D}: cost (b,) and dual (b,), the means of c and lambda within the
     ball, and mass (b,), the sum of the profile.
     """
-    ball, means = Ball(asked), np.empty((3, stop - start))
-    for j, y in enumerate(asked.reports[start:stop].tolist()):
+    ball, means = Ball(task), np.empty((3, stop - start))
+    for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
-        means[:, j] = profile(ball.k, ball.room, asked.dual)
+        means[:, j] = profile(ball.k, ball.room, task.dual)
         ball.close(np.ones(ball.core))
     return dict(zip(("cost", "dual", "mass"), means, strict=True))
 
@@ -497,15 +497,15 @@ class Rows:
 
 
 def advance(
-    crew: Workers, places: Places, state: State, radii: Radii, told: Told = lambda done: None
+    executor: Workers, places: Places, state: State, radii: Radii, on_done: OnDone = lambda done: None
 ) -> tuple[State, float]:
     """The state after a pass, and what the multipliers before it are worth, sum lambda min(1, rho), without a proof.
 
-    told is called with the number of reports done. Cost: that of `ratio_block` for all reports. Memory: 8 bytes for
+    on_done is called with the number of reports done. Cost: that of `ratio_block` for all reports. Memory: 8 bytes for
     every place within `keep` nats of a report, 450 MB on a grid of 200 x 200 cells.
     """
-    asked = Asked.all(places, state.dual, **asdict(radii), start=state.ratio)
-    blocks = all_blocks(crew, ratio_block, asked, places.size, BLOCK, name="ratios", told=told)
+    task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio)
+    blocks = all_blocks(executor, ratio_block, task, places.size, BLOCK, name="ratios", on_done=on_done)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
     ratio = np.nan_to_num(np.minimum(ratio, _MOST), nan=_MOST)
     worth = float(state.dual @ np.minimum(ratio, 1.0))

@@ -5,7 +5,7 @@
    (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). What the priced
    multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
    tell how far apart the bounds will be.
-3. Edge budgets, whole numbers, exact row sums: a certified mechanism.
+3. Edge budgets, integers, exact row sums: a certified mechanism.
 4. A bound, proved (local_bound.py).
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
@@ -36,7 +36,7 @@ from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
 from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_bound import certify, settled
-from mechdesign.maps.local_pricing import BLOCK, Asked, Places, Radii, State, ratio_block
+from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
 from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
 from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
 from mechdesign.maps.row_sums import LossData, RowBlock, merged_rows, rounded_words, row_block, sum_block
@@ -44,6 +44,7 @@ from mechdesign.maps.work_folder import Arrays, Work, Workers, all_blocks, threa
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
@@ -52,7 +53,8 @@ from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
-FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
+TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
+FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
 _PASSES = 60  # at most, on the grid itself, before the rounds
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
@@ -75,9 +77,9 @@ class Settling:
     """The columns of a pool with fixed weights (c,) > 0, on their way to a certificate."""
 
     def __init__(
-        self, problem: DesignProblem, crew: Workers, columns: Generators, weight: Vector, *, report: Report
+        self, problem: DesignProblem, executor: Workers, columns: Generators, weight: Vector, *, report: Report
     ) -> None:
-        self.problem, self.crew, self.report = problem, crew, report
+        self.problem, self.executor, self.report = problem, executor, report
         self.units = Units.for_lengths(problem.edges.length)
         self.target = columns.report
         self.columns = Columns(
@@ -95,8 +97,8 @@ class Settling:
         """
         units, sums = self._lengths()
 
-        def exact(judged: LossData) -> Arrays:
-            return self._pass("certificate", row_block, judged, OVER_ROWS)
+        def exact(data: LossData) -> Arrays:
+            return self._pass("certificate", row_block, data, OVER_ROWS)
 
         factors = self._factors(units)
         return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
@@ -135,8 +137,8 @@ class Settling:
 
     def _pass(self, name: str, work: Work, state: object, over_rows: tuple[str, ...]) -> Arrays:
         size = self.problem.domain.size
-        told = counter(self.report, name, size)
-        return whole_pass(self.crew, work, state, size, ROWS, over_rows=over_rows, name=name, told=told)
+        on_done = counter(self.report, name, size)
+        return whole_pass(self.executor, work, state, size, ROWS, over_rows=over_rows, name=name, on_done=on_done)
 
 
 def felt(edges: Edges, excess: Vector, size: int) -> Vector:
@@ -172,7 +174,14 @@ def suits(problem: DesignProblem) -> str | None:
     """Why a problem cannot be solved by a pool of columns; None where it can."""
     if problem.reports is not problem.domain:
         return "reports are other places than the secrets"
+    if problem.loss.code is None and problem.metric.sparse and problem.domain.size <= TABLED:
+        return None
     return unsuited(problem)
+
+
+def makes_table(problem: DesignProblem) -> bool:
+    """Whether the result is a table, not factors."""
+    return problem.domain.size <= LARGEST_TABLE or problem.loss.code is None
 
 
 def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
@@ -192,27 +201,29 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     if problem.domain.size > LARGEST:
         message = f"a pool of columns has at most {LARGEST:,} secrets: use the program eikonal"
         raise SizeError(message, field="cells", value=problem.domain.size)
-    with threads() as crew, _BLAS.limit(limits=1):
-        search = Search(problem, targets, crew)
+    with threads() as executor, _BLAS.limit(limits=1):
+        search = Search(problem, targets, executor)
         stopped = search.rounds()
-        columns, weight = search.kept()
-        judged, rows, factor = Settling(problem, crew, columns, weight, report=search.report).certified()
-        if problem.domain.size <= LARGEST_TABLE:
+        columns, weight = search.used()
+        # A loss that is a table is computed of the table: its certificate by rows takes any loss.
+        stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
+        data, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
+        if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
-            table = merged_rows(judged.factors, every, columns.report, total)
+            table = merged_rows(data.factors, every, columns.report, total)
             return _tabled(problem, table, [search.proof, search.best], stopped)
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
     return make_factored(
-        problem, judged, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
+        problem, data, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
     )
 
 
 class Search:
     """A run under way: the pool, its fields, costs and weights, the multipliers, and the weights of the least loss."""
 
-    def __init__(self, problem: DesignProblem, targets: Targets, crew: Workers) -> None:
-        self.problem, self.targets, self.crew = problem, targets, crew
+    def __init__(self, problem: DesignProblem, targets: Targets, executor: Workers) -> None:
+        self.problem, self.targets, self.executor = problem, targets, executor
         self.report = reporter(targets.on_progress)
         self.started = time.monotonic()
         self.deadline = self.started + targets.time_limit
@@ -236,7 +247,7 @@ class Search:
 
     def _rounds(self) -> str:
         limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        self.state, _ = settled(self.problem, self.crew, deadline=limit, report=self.report, last=_PASSES)
+        self.state, _ = settled(self.problem, self.executor, deadline=limit, report=self.report, last=_PASSES)
         if not self.state.dual.any():
             return "gap"
         self.proof = self.state.dual
@@ -259,7 +270,7 @@ class Search:
                 break
         return "rounds"
 
-    def kept(self) -> tuple[Generators, Vector]:
+    def used(self) -> tuple[Generators, Vector]:
         """The columns that matter, with their weights; the distance from every place where no round was finished."""
         n = self.places.size
         if not len(self.least):
@@ -274,12 +285,12 @@ class Search:
         """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
         and which the certificate lowers more; None where it is interrupted.
         """
-        told = counter(self.report, "bound, certificate", self.places.size)
+        on_done = counter(self.report, "bound, certificate", self.places.size)
 
         def proved() -> ProvedBound:
-            best = certify(self.crew, self.places, self.proof, told=told)
+            best = certify(self.executor, self.places, self.proof, on_done=on_done)
             if best.value < self.worth:
-                other = certify(self.crew, self.places, self.best, told=told)
+                other = certify(self.executor, self.places, self.best, on_done=on_done)
                 best = max(best, other, key=lambda bound: bound.value)
             return best
 
@@ -288,10 +299,12 @@ class Search:
     def _extend(self) -> bool:
         """Price all reports; rays that the pool lacks join it; whether there were any."""
         n, dual = self.places.size, self.state.dual
-        asked = Asked.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
-        told = counter(self.report, f"round {self.number + 1}, pricing", n)
+        task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
+        on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
         ratios, fresh = [], Generators.none()
-        for number, rays in enumerate(all_blocks(self.crew, ratio_block, asked, n, BLOCK, name="ratios", told=told)):
+        for number, rays in enumerate(
+            all_blocks(self.executor, ratio_block, task, n, BLOCK, name="ratios", on_done=on_done)
+        ):
             ratios.append(rays["ratio"])
             reports = BLOCK * number + np.arange(len(rays["ratio"]))
             columns = generators_of(self.places, rays, reports, step=self.step, deepest=self.depths.deepest)
@@ -313,19 +326,19 @@ class Search:
         return True
 
     def _unseen(self, rays: Generators) -> NDArray[np.int64]:
-        kept, coarse = [], max(1, round(_SAME / self.step))
+        fresh, coarse = [], max(1, round(_SAME / self.step))
         for k in range(rays.size):
             own = slice(rays.first[k], rays.first[k + 1])
             key = (int(rays.report[k]), rays.place[own].tobytes(), (rays.offset[own] // coarse).tobytes())
             if key not in self.seen:
                 self.seen.add(key)
-                kept.append(k)
-        return np.array(kept, np.int64)
+                fresh.append(k)
+        return np.array(fresh, np.int64)
 
     def _fields(self, columns: Generators) -> tuple[Matrix, Vector]:
         keep, reach = self.depths.keep, self.depths.reach
         spread = Spread(places=self.places, units=self.lengths, step=self.step, columns=columns, keep=keep, reach=reach)
-        blocks = all_blocks(self.crew, field_block, spread, columns.size, BLOCK, name="fields")
+        blocks = all_blocks(self.executor, field_block, spread, columns.size, BLOCK, name="fields")
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
@@ -360,7 +373,7 @@ class Search:
 
 
 def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
-    """A table of whole numbers, with the best bound of some multipliers, priced on the whole graph."""
+    """A table of integers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)

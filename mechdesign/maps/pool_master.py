@@ -109,12 +109,12 @@ def _product(first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
-def _rows(first, place, value, values, found):  # type: ignore[no-untyped-def]
-    for i in range(found.size):
+def _rows(first, place, value, values, sums):  # type: ignore[no-untyped-def]
+    for i in range(sums.size):
         total = 0.0
         for a in range(first[i], first[i + 1]):
             total += value[a] * values[place[a]]
-        found[i] = total
+        sums[i] = total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -190,10 +190,10 @@ class Blocks:
                 parts[i] = self.inverse[i] @ single[self.nodes[i]]
 
         in_blocks(multiply, len(self.nodes), 64)
-        found = np.zeros(self.size)
+        sums = np.zeros(self.size)
         for nodes, part in zip(self.nodes, parts, strict=True):
-            found[nodes] += part
-        return found
+            sums[nodes] += part
+        return sums
 
 
 def conjugate_gradients(

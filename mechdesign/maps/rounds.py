@@ -88,7 +88,7 @@ class Units:
 
 
 def whole_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
-    """Weights (c,) > 0 as whole numbers of which the largest is 2^28, and the least 1."""
+    """Weights (c,) > 0 as integers of which the largest is 2^28, and the least 1."""
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
 
@@ -154,8 +154,8 @@ def settles(state: State, rounds: int) -> bool:
 
 def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
-    kept, weight = (_KEPT, state.weight) if settles(state, rounds) else (0.0, state.weight * update**_RELAXED)
-    potential = kept * state.potential + (1 - kept) * logarithm
+    share, weight = (_KEPT, state.weight) if settles(state, rounds) else (0.0, state.weight * update**_RELAXED)
+    potential = share * state.potential + (1 - share) * logarithm
     return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 

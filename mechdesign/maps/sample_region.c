@@ -1,4 +1,4 @@
-/* Draw reports from the compact map of a region, in C99 and whole numbers only. One file, which needs no other.
+/* Draw reports from the compact map of a region, in C99 and integers only. One file, which needs no other.
  *
  *   #include "sample_region.c"
  *
@@ -29,7 +29,7 @@
  * mechdesign/maps/compact.py, where the claim and its proof stand; the order of places and the numbers
  * that random bytes become are those of compact_draw.py beside it, so that equal bytes give equal reports here, in JavaScript
  * and in Python: places are settled in the order of (distance, number) by a heap (Dijkstra 1959), each taking
- * (E(q) - E(cap)) W of the whole numbers below S, then all places E(cap) W in the order of their numbers.
+ * (E(q) - E(cap)) W of the integers below S, then all places E(cap) W in the order of their numbers.
  *
  * A report costs once what the claim says. How long a draw takes tells how far the report lies from the cell: release
  * the report at a fixed time after the request, one that hardly any draw exceeds. The weights of the map, the cell, and
@@ -88,13 +88,13 @@ const char *region_says(int code) {
       "map: of another size than its head says; give all bytes of region.map",
       "map: its SHA-256 is another; use an unaltered file",
       "arena: too small, or not aligned to 8 bytes; give as many bytes as region_room says",
-      "cell: there is no such cell in the map; give a whole number below n1 n2",
+      "cell: there is no such cell in the map; give an integer below n1 n2",
       "random_bytes: it failed; nothing was drawn, report nothing",
       "map: it bounds a row by more than 4 times its sum; use one that `mechdesign verify` certifies"};
   return code >= 0 && code <= REGION_LOOSE ? words[code] : "code: none of this file; give what a function of it returned";
 }
 
-/* Whole numbers below 2^128. */
+/* Integers below 2^128. */
 struct region_wide {
   uint64_t high, low;
 };

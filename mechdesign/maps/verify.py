@@ -21,7 +21,7 @@ from mechdesign.maps.certificate import Factors
 from mechdesign.maps.compact import CompactMap
 from mechdesign.maps.compact_draw import MapSampler
 from mechdesign.maps.compact_file import KIND, load_compact
-from mechdesign.maps.dataset import Judgement, ProvedBound, judge, judgement, largest_ratio
+from mechdesign.maps.dataset import Judgement, ProvedBound, judgement, largest_ratio, loss_data
 from mechdesign.maps.factored import all_rows, row_sums
 from mechdesign.maps.local_bound import WIDEST, proved
 from mechdesign.maps.local_pricing import Places
@@ -47,11 +47,11 @@ def check_factored(
     """
     mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, examined(stored)
     reasons = proof.reasons
-    judged = judge(stored.problem, factors, mechanism["target"].values)
-    rows = all_rows(judged, told=counter(reporter(on_progress), "rows", len(judged.prior)))
+    data = loss_data(stored.problem, factors, mechanism["target"].values)
+    rows = all_rows(data, on_done=counter(reporter(on_progress), "rows", len(data.prior)))
     reasons += _row_differences(stored, rows)
     value = largest_ratio(factors, edges, rows.row_sum)
-    figures = judgement(judged, rows, stored.domain)
+    figures = judgement(data, rows, stored.domain)
     derived = {"expected_loss": figures.loss, "ratio": value, "remapped_loss": figures.remapped_loss}
     reasons += figure_differences(mechanism, derived)
     reasons += _place_differences(stored, figures)
@@ -81,9 +81,9 @@ def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None)
     if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
-    told = counter(reporter(on_progress), "lower bound", len(dual))
-    with threads() as crew:
-        return proof.value <= proved(crew, Places.of(stored.problem), proof, told) * (1 + AGREE)
+    on_done = counter(reporter(on_progress), "lower bound", len(dual))
+    with threads() as executor:
+        return proof.value <= proved(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
 
 
 def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
@@ -138,11 +138,11 @@ def check_compact(
     """The fields of a `Verification`; on_progress is called with how many row sums were added up; a map has no bound.
 
     The lengths of the claim and of the kernel, weights and kernel follow from the bytes by compact.py; every S(u) is
-    added up, and every edge checked both ways, in whole numbers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
+    added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
     Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
     """
     factors, edges = compact.factors, compact.edges
-    words = row_sums(factors, told=counter(reporter(on_progress), "row sums", compact.secrets))
+    words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", compact.secrets))
     sums = join_words(words)
     bad, (over, under) = factors.breaches(edges, sums), compact.beyond(sums)
     reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)

@@ -40,7 +40,7 @@ from mechdesign.mechanism.storage import load, save, write_atomically
 
 Arrays = dict[str, NDArray[Any]]
 Work = Callable[[Any, int, int], Arrays]
-Told = Callable[[int], object]
+OnDone = Callable[[int], object]
 SCHEMA = "mechdesign/run/1"
 MECHANISM = "mechanism.nc"
 _MANIFEST, _LOCK = "run.json", "lock"
@@ -79,9 +79,9 @@ class Folder:
 
     def retain(self, *names: str) -> None:
         """Drop all arrays but those of these names and of the blocks of these passes."""
-        kept = tuple(f"{name} " for name in names)
+        prefixes = tuple(f"{name} " for name in names)
         for block in () if self.path is None else self.path.glob("*.block"):
-            if not f"{block.stem} ".startswith(kept):
+            if not f"{block.stem} ".startswith(prefixes):
                 block.unlink()
 
     def keep_mechanism(self, mechanism: xr.Dataset) -> None:
@@ -125,17 +125,17 @@ def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folde
         yield Folder()
         return
     where = Path(path)
-    made = _make(where)
+    created = _make(where)
     try:
         with locked(where / _LOCK, field="work"):
-            made = _claim(where, run, of=of, made=made)
+            created = _claim(where, run, of=of, created=created)
             try:
                 yield Folder(path=where, run=run)
             finally:
                 if {file.name for file in where.iterdir()} <= {_LOCK, _MANIFEST}:
                     (where / _MANIFEST).unlink(missing_ok=True)
     finally:
-        _remove_empty(where, made)
+        _remove_empty(where, created)
 
 
 def discard_finished(path: str | Path) -> None:
@@ -148,10 +148,10 @@ def discard_finished(path: str | Path) -> None:
     if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
         return
     with locked(where / _LOCK, field="work"):
-        made = bool(_manifest(where)["made"])
+        created = bool(_manifest(where)["made"])
         (where / MECHANISM).unlink(missing_ok=True)
         (where / _MANIFEST).unlink()
-    _remove_empty(where, made)
+    _remove_empty(where, created)
 
 
 def _make(where: Path) -> bool:
@@ -170,14 +170,14 @@ def _make(where: Path) -> bool:
     return True
 
 
-def _claim(where: Path, run: str, *, of: str, made: bool) -> bool:
+def _claim(where: Path, run: str, *, of: str, created: bool) -> bool:
     """Mark a folder as that of a run, or check that it is; whether it was made for the run."""
     if not (where / _MANIFEST).exists():
         others = [name for file in where.iterdir() if not (name := file.name).startswith((_LOCK, f".{_MANIFEST}."))]
         if others:
             message = f"holds other files, such as {min(others)}: name an empty folder"
             raise InputError(message, field="work", value=where)
-        text = json.dumps({"schema": SCHEMA, "run": run, "of": of, "made": made})
+        text = json.dumps({"schema": SCHEMA, "run": run, "of": of, "made": created})
         _put(where / _MANIFEST, text.encode())
     manifest = _manifest(where)
     if manifest["run"] != run:
@@ -197,8 +197,8 @@ def _manifest(where: Path) -> dict[str, Any]:
         raise InputError(f"{_MANIFEST} in it is damaged: delete this folder", field="work", value=where) from error
 
 
-def _remove_empty(where: Path, made: bool) -> None:
-    if made:
+def _remove_empty(where: Path, created: bool) -> None:
+    if created:
         with contextlib.suppress(OSError):
             where.rmdir()
 
@@ -250,7 +250,7 @@ def threads(count: int = WORKERS) -> Iterator[Threads]:
 
 
 def in_order(
-    crew: Workers,
+    executor: Workers,
     work: Work,
     state: Any,
     total: int,
@@ -258,34 +258,34 @@ def in_order(
     *,
     name: str,
     folder: Folder | None = None,
-    told: Told = lambda done: None,
+    on_done: OnDone = lambda done: None,
 ) -> Generator[tuple[int, int, Arrays], None, None]:
     """(start, stop, work(state, start, stop)) for consecutive ranges of `block` out of range(total), in this order.
 
     Blocks found in the folder under `name` are not computed again; the others are kept there as they come. `name` must
     differ between states. Close the iterator (contextlib.closing) where it may be left early: blocks under way are then
-    given up. told is called with the rows done after every block.
-    Memory: the results of `crew.ahead()` blocks.
+    given up. on_done is called with the rows done after every block.
+    Memory: the results of `executor.ahead()` blocks.
     Raises: SolverError, with the rows, where a block fails.
     """
     folder = folder or Folder()
     waiting = deque((start, min(start + block, total)) for start in range(0, total, block))
     pending: deque[tuple[int, int, Any]] = deque()
-    with crew.sharing(work, state) as submit:
+    with executor.sharing(work, state) as submit:
         try:
             while waiting or pending:
-                while waiting and len(pending) < crew.ahead():
+                while waiting and len(pending) < executor.ahead():
                     start, stop = waiting.popleft()
-                    kept = folder.read(_file(name, start))
+                    stored = folder.read(_file(name, start))
                     with _explained(name, start, stop):
-                        pending.append((start, stop, submit(start, stop) if kept is None else kept))
+                        pending.append((start, stop, submit(start, stop) if stored is None else stored))
                 start, stop, arrays = pending[0]
                 if not isinstance(arrays, dict):
                     with _explained(name, start, stop):
                         arrays = arrays.result()
                     folder.write(_file(name, start), arrays)
                 pending.popleft()
-                told(stop)
+                on_done(stop)
                 yield start, stop, arrays
         finally:
             for _, _, unfinished in pending:
@@ -294,7 +294,7 @@ def in_order(
 
 
 def whole_pass(
-    crew: Workers,
+    executor: Workers,
     work: Work,
     state: Any,
     total: int,
@@ -303,18 +303,20 @@ def whole_pass(
     over_rows: tuple[str, ...],
     name: str,
     folder: Folder | None = None,
-    told: Told = lambda done: None,
+    on_done: OnDone = lambda done: None,
 ) -> Arrays:
     """The arrays of all blocks, `together`; without a folder nothing is kept. Raises as `in_order` does."""
-    with contextlib.closing(in_order(crew, work, state, total, block, name=name, folder=folder, told=told)) as blocks:
+    with contextlib.closing(
+        in_order(executor, work, state, total, block, name=name, folder=folder, on_done=on_done)
+    ) as blocks:
         return together((arrays for _, _, arrays in blocks), over_rows)
 
 
 def all_blocks(
-    crew: Workers, work: Work, state: Any, total: int, block: int, *, name: str, told: Told = lambda done: None
+    executor: Workers, work: Work, state: Any, total: int, block: int, *, name: str, on_done: OnDone = lambda done: None
 ) -> list[Arrays]:
-    """The arrays of all blocks, one after the other; told and errors as in `whole_pass`."""
-    with contextlib.closing(in_order(crew, work, state, total, block, name=name, told=told)) as blocks:
+    """The arrays of all blocks, one after the other; on_done and errors as in `whole_pass`."""
+    with contextlib.closing(in_order(executor, work, state, total, block, name=name, on_done=on_done)) as blocks:
         return [arrays for _, _, arrays in blocks]
 
 
@@ -344,15 +346,15 @@ def together(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
     rows: dict[str, list[NDArray[Any]]] = {}
     sums: Arrays = {}
     for arrays in blocks:
-        kept = {key: arrays[key] for key in ("column", "secret", "size") if key in arrays}
+        index = {key: arrays[key] for key in ("column", "secret", "size") if key in arrays}
         for key, values in arrays.items():
             if key in over_rows or key == "secret":
                 rows.setdefault(key, []).append(values)
-            elif "column" in kept and key not in kept:
+            elif "column" in index and key not in index:
                 if key not in sums:
-                    sums[key] = np.zeros((int(kept["size"][0]), *values.shape[1:]), values.dtype)
-                sums[key][kept["column"]] += values
-            elif key not in kept:
+                    sums[key] = np.zeros((int(index["size"][0]), *values.shape[1:]), values.dtype)
+                sums[key][index["column"]] += values
+            elif key not in index:
                 sums[key] = sums[key] + values if key in sums else values
     joined = {key: np.concatenate(parts) for key, parts in rows.items()}
     if "secret" in joined:

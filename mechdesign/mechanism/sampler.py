@@ -92,7 +92,7 @@ class Sampler(ReprMixin):
             not of factored mechanisms); attributes bits, claim and cost.
             With `rng`, a seed or a generator of NumPy, for simulations only, bits is "simulation, seed 7
             (predictable)".
-        Raises: InputError for secrets that are not there, positions outside, or a size that is not a whole number,
+        Raises: InputError for secrets that are not there, positions outside, or a size that is not an integer,
             another `rng`; SizeError where the draws would not fit in memory.
         Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw (200 where every draw
             names its own secret), of which 25 for the bits of the operating system. Memory: at most 16 bytes for every

@@ -485,7 +485,7 @@ def load(path: str | Path) -> xr.Dataset:
 def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
     """Read a Dataset and check its schema, one of these; `what` names it in the errors.
 
-    The file is opened once; what is hashed and looked over is what is read.
+    The file is opened once; what is hashed and checked is what is read.
     """
     with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
         try:

@@ -21,7 +21,7 @@ JSON: a table for programs that sample with integers, JavaScript included. One o
 | format | "mechdesign/table/1" |
 | table, table_sha256 | of a CSV table: its name and its checksum |
 | unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator, and of caps where \
-posteriors of discs are limited: radius, centres, people, and share or factor as two whole numbers |
+posteriors of discs are limited: radius, centres, people, and share or factor as two integers |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
 | patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |

@@ -185,15 +185,17 @@ CONSTRAINTS: dict[str, type[Constraint]] = {
 
 def constraint_from(description: Mapping[str, Any]) -> Constraint:
     """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
-    given = dict(description)
-    return CONSTRAINTS[given.pop("constraint")](**given)
+    fields = dict(description)
+    return CONSTRAINTS[fields.pop("constraint")](**fields)
 
 
 def disc_constraints(program: str, parameters: Mapping[str, Any]) -> list[DiscConstraint]:
     """The limits on discs among the constraints that the file of a mechanism keeps, by its program and parameters."""
-    kept = parameters.get("constraints", []) if program == Constrained.name else []
+    descriptions = parameters.get("constraints", []) if program == Constrained.name else []
     limits = [
-        constraint_from(given) for given in kept if given["constraint"] in (PosteriorCap.name, PosteriorLift.name)
+        constraint_from(description)
+        for description in descriptions
+        if description["constraint"] in (PosteriorCap.name, PosteriorLift.name)
     ]
     return [limit for limit in limits if isinstance(limit, DiscConstraint)]
 
@@ -236,9 +238,9 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     return replace(problem, reports=reports, loss=loss)
 
 
-def _places(given: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
+def _places(numbers: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
     """Place numbers (k,) in order, each once; all of them for None."""
-    return np.arange(size) if given is None else place_numbers(given, size, field)
+    return np.arange(size) if numbers is None else place_numbers(numbers, size, field)
 
 
 def _entry_rows(
@@ -285,10 +287,10 @@ class Constrained(Coupled):
     name = "constrained"
 
     def __post_init__(self) -> None:
-        for given in self.constraints:
-            if not (isinstance(given, Constraint) or callable(given)):
+        for constraint in self.constraints:
+            if not (isinstance(constraint, Constraint) or callable(constraint)):
                 message = "must be constraints as ReportCap(...), or functions as lambda table: [table[0, 0] <= 0.1]"
-                raise InputError(message, field="constraints", value=type(given).__name__)
+                raise InputError(message, field="constraints", value=type(constraint).__name__)
 
     @cached_property
     def _private(self) -> tuple[cp.Variable, list[cp.Constraint]]:
@@ -302,7 +304,7 @@ class Constrained(Coupled):
     @cached_property
     def own(self) -> list[cp.Constraint]:
         """The inequalities of the user's functions, checked."""
-        functions = [given for given in self.constraints if not isinstance(given, Constraint)]
+        functions = [constraint for constraint in self.constraints if not isinstance(constraint, Constraint)]
         returned = (function(self.table) for function in functions)
         listed = (each if isinstance(each, (list, tuple)) else [each] for each in returned)
         return [_checked(inequality, self.table) for each in listed for inequality in each]
@@ -317,29 +319,29 @@ class Constrained(Coupled):
         import cvxpy as cp
 
         inequalities = list(self.own)
-        for given in self.constraints:
-            inequalities += given.stated(self.table, self.problem) if isinstance(given, Constraint) else []
-        constraints = [*self._private[1], *(given.expr <= -margin for given in inequalities)]
+        for constraint in self.constraints:
+            inequalities += constraint.stated(self.table, self.problem) if isinstance(constraint, Constraint) else []
+        constraints = [*self._private[1], *(constraint.expr <= -margin for constraint in inequalities)]
         return cp.Problem(cp.Minimize(expected_loss(self.table, self.problem)), constraints)
 
     def parameters(self) -> dict[str, Any]:
-        known = [given for given in self.constraints if isinstance(given, Constraint)]
+        known = [constraint for constraint in self.constraints if isinstance(constraint, Constraint)]
         described = [
-            given.described_for(self.problem) if isinstance(given, DiscConstraint) else given.describe()
-            for given in known
+            constraint.described_for(self.problem) if isinstance(constraint, DiscConstraint) else constraint.describe()
+            for constraint in known
         ]
         return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
 
     @cached_property
     def caps(self) -> list[Caps]:
         """The rows of discs, by constraint and prior. Raises: InfeasibleError where a constant report breaks one."""
-        discs = [given for given in self.constraints if isinstance(given, DiscConstraint)]
-        return [caps for given in discs for caps in given.caps(self.problem)]
+        discs = [constraint for constraint in self.constraints if isinstance(constraint, DiscConstraint)]
+        return [caps for constraint in discs for caps in constraint.caps(self.problem)]
 
     def side_rows(self) -> SideRows:
         """The side rows without those of discs."""
-        others = [given for given in self.constraints if not isinstance(given, DiscConstraint)]
-        parts = [given.rows(self.problem) for given in others if isinstance(given, Constraint)]
+        others = [constraint for constraint in self.constraints if not isinstance(constraint, DiscConstraint)]
+        parts = [constraint.rows(self.problem) for constraint in others if isinstance(constraint, Constraint)]
         parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 

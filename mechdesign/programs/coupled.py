@@ -229,12 +229,12 @@ class Bounded(Coupled):
     limits_field = "worst-loss"
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.worst_loss, float)
+        values = np.asarray(self.worst_loss, float)
         n = self.problem.domain.size
-        if given.shape not in ((), (n,)):
-            raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=given.shape)
-        if not (given > 0).all():
-            raise InputError("must be positive", field="worst-loss", value=f"{given.min():.6g}")
+        if values.shape not in ((), (n,)):
+            raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=values.shape)
+        if not (values > 0).all():
+            raise InputError("must be positive", field="worst-loss", value=f"{values.min():.6g}")
 
     @property
     def bounds(self) -> NDArray[np.float64]:
@@ -319,11 +319,11 @@ class Robust(Coupled):
     objective_of = "the largest expected loss over the priors"
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.priors, float)
-        if given.ndim != 2 or not len(given):
+        values = np.asarray(self.priors, float)
+        if values.ndim != 2 or not len(values):
             n = self.problem.domain.size
-            raise InputError(f"must have shape (k, {n}), a prior a row", field="priors", value=given.shape)
-        checked = np.stack([check_prior(prior, self.problem.domain.size) for prior in given])
+            raise InputError(f"must have shape (k, {n}), a prior a row", field="priors", value=values.shape)
+        checked = np.stack([check_prior(prior, self.problem.domain.size) for prior in values])
         object.__setattr__(self, "priors", checked)
 
     @property

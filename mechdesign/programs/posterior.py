@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 MOST_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
 MOST_PARTS = 2**16  # denominators of shares are below it
-_WEIGHTS = 2**31  # sum of the whole numbers that stand for a prior
+_WEIGHTS = 2**31  # sum of the integers that stand for a prior
 _ALIKE = 2.0**-40  # relative difference of two sides from which floating point tells them apart
 LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
 _SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
@@ -370,7 +370,7 @@ def whole_persons(people: ArrayLike, size: int) -> NDArray[np.int64]:
         raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
     if not np.issubdtype(counts.dtype, np.integer):
         remedy = "round them, and keep one person where somebody lives"
-        raise InputError("must be whole numbers", field="people", value=counts.dtype, remedy=remedy)
+        raise InputError("must be integers", field="people", value=counts.dtype, remedy=remedy)
     if counts.min() < 0 or int(counts.max()) >= MOST_PERSONS:
         value = f"{counts.min()} to {counts.max()}"
         raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)

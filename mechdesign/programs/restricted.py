@@ -191,14 +191,14 @@ def _crossings(component, distance, tail, head, length, count, buffer):  # type:
     key, k = buffer[0, :crossings], buffer[1, :crossings]
     if count < component.size:
         order = np.argsort(key)
-        kept = -1
+        last = -1
         sorted_key, least = np.empty(crossings), np.empty(crossings)
         for i in order:
-            if kept < 0 or sorted_key[kept] != key[i]:
-                kept += 1
-                sorted_key[kept], least[kept] = key[i], k[i]
+            if last < 0 or sorted_key[last] != key[i]:
+                last += 1
+                sorted_key[last], least[last] = key[i], k[i]
             else:
-                least[kept] = min(least[kept], k[i])
-        key, k = sorted_key[: kept + 1], least[: kept + 1]
+                least[last] = min(least[last], k[i])
+        key, k = sorted_key[: last + 1], least[: last + 1]
     pair = key.astype(np.int64)
     return (pair // count).astype(np.int32), (pair % count).astype(np.int32), k.copy()

@@ -9,7 +9,7 @@
     blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
               secrets
     pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
-              and edges are few for each
+              and edges are few for each; up to 6,000 where the loss is a table, which the result is then too
 
 Where a route ends above the gap the next one that accepts the problem goes on, in the order of `routes`. Measured by
 benchmarks/run.py.
@@ -137,7 +137,7 @@ def memory(problem: DesignProblem, route: Route) -> int:
         "highs": lambda: 25.0 * constraints(problem) / (n * m),
         "columns": lambda: 3.0 + 24.0 * n / m,
         "blocks": lambda: 14.0,
-        "pool": lambda: 12_000.0 / m,
+        "pool": lambda: 12_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
     }
     return int(BYTES_PER_ENTRY * n * m * tables[route]())
 
@@ -166,14 +166,14 @@ def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
 
 def explanation(problem: DesignProblem, method: str = "auto") -> str:
     """The same in a sentence or two."""
-    found = explained(problem, method)
-    if not found["accepted"]:
-        return f"route {found['route']}: cannot be taken: {found['why']}"
+    facts = explained(problem, method)
+    if not facts["accepted"]:
+        return f"route {facts['route']}: cannot be taken: {facts['why']}"
     return (
-        f"route {found['route']}: {found['why']}. {found['secrets']:,} secrets, {found['reports']:,} reports, "
-        f"{found['constraints']:,} constraints, nearest place {found['nearest']:.2g} nats away in the median. "
-        f"Expected: about {_rounded(found['expected_seconds'])} CPU seconds to a gap of 1e-3, "
-        f"{found['expected_mb']:,.0f} MB"
+        f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
+        f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
+        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of 1e-3, "
+        f"{facts['expected_mb']:,.0f} MB"
     )
 
 

@@ -212,10 +212,10 @@ class Columns:
         if weighed > _MOST * self.constraints:
             order = np.argsort(-(self.x * self.cost[:weighed])[first:], kind="stable")
             order = np.sort(order[: _KEPT * self.constraints - first])
-            kept = np.concatenate([np.arange(first), first + order, np.arange(weighed, len(self.cost))])
-            self.rays, self.cost, self.report = self.rays[kept], self.cost[kept], self.report[kept]
-            self.rows = self.rows[kept] if len(self.size) < self.rays.shape[1] else self.rays
-            self.x = self.x[kept[kept < weighed]]
+            chosen = np.concatenate([np.arange(first), first + order, np.arange(weighed, len(self.cost))])
+            self.rays, self.cost, self.report = self.rays[chosen], self.cost[chosen], self.report[chosen]
+            self.rows = self.rows[chosen] if len(self.size) < self.rays.shape[1] else self.rays
+            self.x = self.x[chosen[chosen < weighed]]
 
 
 def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Take) -> str:

@@ -26,7 +26,7 @@ class Ground:
 
     Fields: size n; diameter, at least the largest distance, in `unit`; slack, by how much d(x, z) <= d(x, y) + d(y, z)
     fails at most beyond the rounding of Euclidean distances, in `unit`; unit; points (n, k), or None for a table;
-    table (n, n), or None for points; index (n, k), whole numbers that group near places when halved, or None.
+    table (n, n), or None for points; index (n, k), integers that group near places when halved, or None.
     """
 
     size: int

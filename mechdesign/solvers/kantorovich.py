@@ -130,9 +130,9 @@ def kantorovich(
     )
 
 
-def _masses(given: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
+def _masses(values: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
     """The distribution (n,), divided by its correctly rounded sum."""
-    masses = np.asarray(given, float)
+    masses = np.asarray(values, float)
     if masses.shape != (ground.size,):
         raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
     if not np.isfinite(masses).all():

@@ -1,4 +1,4 @@
-"""A network simplex method for transport programs whose columns arrive in batches; flows are whole numbers.
+"""A network simplex method for transport programs whose columns arrive in batches; flows are integers.
 
     minimise    sum_e cost_e x_e  over columns e = (i, j) from source i to target j, x >= 0
     subject to  x leaves i in the amount supply(i), and reaches j in the amount demand(j)
@@ -77,7 +77,7 @@ class TransportTree:
 
 
 def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole numbers (n,) proportional to masses, with sum 2^60 exactly; the largest takes the rounding."""
+    """Integers (n,) proportional to masses, with sum 2^60 exactly; the largest takes the rounding."""
     numbers = np.rint(masses * (_TOTAL / masses.sum())).astype(np.int64)
     numbers[np.argmax(numbers)] += _TOTAL - int(numbers.sum())
     return numbers

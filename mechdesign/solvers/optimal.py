@@ -139,8 +139,8 @@ def bound_beside(
     best = anchor_multipliers(pricer, problem.weighted_loss)
     for dual in duals:
         with suppress(OutOfTime):
-            found = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=max(loss, _SMALLEST), known=best[0])
-            best = max(best, (found.value, found.dual), key=lambda pair: pair[0])
+            other = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=max(loss, _SMALLEST), known=best[0])
+            best = max(best, (other.value, other.dual), key=lambda pair: pair[0])
     return best
 
 

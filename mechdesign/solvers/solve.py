@@ -294,10 +294,11 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     if reason is not None:
         raise UnsuitableError(f"does not accept the problem: {reason}", field="method", value=route)
     pool = provider("pool") if route == "pool" else None
+    if pool is None or pool.makes_table(problem):
+        _require_table(program)
     if pool is not None and size > pool.LARGEST_TABLE:
-        mechanism: xr.Dataset = pool.solve_pool(program, targets)
-        return mechanism
-    _require_table(program)
+        result: Design | xr.Dataset = pool.solve_pool(program, targets)
+        return result
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + targets.time_limit)
     targets = replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
@@ -334,22 +335,22 @@ SOLVERS: Table[Entry] = Table(
         ),
         "dictionary": Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False),
         "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False),
-        "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, kept: Minimax(problem)),
+        "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
         "bounded": Entry(
             program=Bounded,
             solve=solve_coupled,
-            rebuild=lambda problem, kept: Bounded(problem, worst_loss=kept["worst_loss"]),
+            rebuild=lambda problem, parameters: Bounded(problem, worst_loss=parameters["worst_loss"]),
         ),
         "robust": Entry(
             program=Robust,
             solve=solve_coupled,
-            rebuild=lambda problem, kept: Robust(problem, priors=kept["priors"]),
+            rebuild=lambda problem, parameters: Robust(problem, priors=parameters["priors"]),
         ),
         "constrained": Entry(
             program=Constrained,
             solve=solve_constrained,
-            rebuild=lambda problem, kept: Constrained(
-                problem, constraints=[constraint_from(given) for given in kept["constraints"]]
+            rebuild=lambda problem, parameters: Constrained(
+                problem, constraints=[constraint_from(description) for description in parameters["constraints"]]
             ),
         ),
         "matched": Entry(program=MatchedOptimal, solve=solve_matched_optimal),

@@ -76,7 +76,7 @@ def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Exc
 
 
 def _strides(index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Factors (k,) that make one number of each row of whole numbers (n, k) >= 0."""
+    """Factors (k,) that make one number of each row of integers (n, k) >= 0."""
     return np.concatenate([[1], np.cumprod(index.max(axis=0)[:-1] + 1)])
 
 

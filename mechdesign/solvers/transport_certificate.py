@@ -128,10 +128,10 @@ def in_order(
 
     On a line with places in order it is optimal. Where the sums differ, the surplus stays. Cost: O((r + c) log(r + c)).
     """
-    given, taken = np.cumsum(supply), np.cumsum(demand)
-    end = min(given[-1], taken[-1])
-    cuts = np.unique(np.concatenate([[0.0], given[given < end], taken[taken < end], [end]]))
+    offered, wanted = np.cumsum(supply), np.cumsum(demand)
+    end = min(offered[-1], wanted[-1])
+    cuts = np.unique(np.concatenate([[0.0], offered[offered < end], wanted[wanted < end], [end]]))
     start, mass = cuts[:-1], np.diff(cuts)
-    rows = np.searchsorted(given, start, side="right")
-    columns = np.searchsorted(taken, start, side="right")
+    rows = np.searchsorted(offered, start, side="right")
+    columns = np.searchsorted(wanted, start, side="right")
     return rows, columns, mass

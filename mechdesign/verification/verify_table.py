@@ -400,7 +400,7 @@ def cap_faults(table: Table) -> list[str]:
         people, name, lift = cap["people"], cap_sentence(cap, table.header["unit"]), "factor" in cap
         over, under = cap["factor" if lift else "share"]
         if [type(k) for k in (*people, over, under)] != [int] * (n + 2) or min(*people, over, under - 1) < 0:
-            raise BadInput("people and limits are not whole numbers, people one for each secret")
+            raise BadInput("people and limits are not integers, people one for each secret")
         if any(total != ROW_SUM for total in table.sums):
             return ["limits on discs are about rows that sum to 2^62"]
         weighted = [[k * mass for mass in row] for k, row in zip(people, table.rows, strict=True)]

@@ -70,8 +70,8 @@ def run(address, state, after=lambda start: None, work=rows):
     """The processes that computed rows; `after` is called with the first row of every block."""
     found = []
     with (
-        workers(address) as crew,
-        contextlib.closing(in_order(crew, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
+        workers(address) as executor,
+        contextlib.closing(in_order(executor, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
     ):
         for start, stop, arrays in blocks:
             assert (start, stop) == (100 * len(found), 100 * len(found) + 100)
@@ -134,9 +134,9 @@ def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, s
 
 
 def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
-    with workers(address) as crew:
+    with workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
-            list(in_order(crew, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
+            list(in_order(executor, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
         check_empty(client)
     assert caught.traceback is not None
 

@@ -1,4 +1,4 @@
-"""The exact certificate of a factored mechanism: sums, ratios and edges in whole numbers, against plain integers."""
+"""The exact certificate of a factored mechanism: sums, ratios and edges in integers, against plain integers."""
 
 from __future__ import annotations
 
@@ -198,12 +198,12 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
 def test_all_sums_come_once_and_are_told_of(case: str) -> None:
     factors, _ = factors_of(case)
     said: list[int] = []
-    assert join_words(row_sums(factors, told=said.append)) == [sum(row) for row in numerators(factors)]
+    assert join_words(row_sums(factors, on_done=said.append)) == [sum(row) for row in numerators(factors)]
     assert said[-1] == len(factors.inner)
 
 
 def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
-    """All at the largest kernel value and weight, one less in the last bit: against multiples in whole numbers."""
+    """All at the largest kernel value and weight, one less in the last bit: against multiples in integers."""
     none = np.zeros(0, np.int64)
     metric = IntegerMetric(
         points=np.zeros((_MOST_COLUMNS, 1)), tail=none, head=none, units=none.astype(np.uint16), cap=9

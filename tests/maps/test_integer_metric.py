@@ -1,4 +1,4 @@
-"""Integer metrics: against Dijkstra on the same whole numbers, and the laws that the certificate rests on."""
+"""Integer metrics: against Dijkstra on the same integers, and the laws that the certificate rests on."""
 
 from __future__ import annotations
 

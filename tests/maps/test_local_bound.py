@@ -17,7 +17,7 @@ from mechdesign.maps import local_bound as certificate
 from mechdesign.maps import local_bound as local
 from mechdesign.maps.cluster import workers
 from mechdesign.maps.local_bound import certify, local_bound, proved
-from mechdesign.maps.local_pricing import Asked, Places
+from mechdesign.maps.local_pricing import Places, PricingTask
 from mechdesign.maps.work_folder import threads
 from mechdesign.mechanism.dataset import seal
 from mechdesign.problem.losses import TableLoss
@@ -41,8 +41,8 @@ def philadelphia():
 
 
 def bound_of(problem, count=1):
-    with threads(count) as crew:
-        return local_bound(problem, crew)
+    with threads(count) as executor:
+        return local_bound(problem, executor)
 
 
 @pytest.mark.parametrize("seed", [2, 5, 9])
@@ -88,8 +88,8 @@ def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
     pricer = ConePricer(philadelphia.edges, philadelphia.domain.size, philadelphia.anchors)
     whole = lower_bound(found.dual, pricer.price(philadelphia.weighted_loss, found.dual).value)
     assert found.value <= whole
-    with threads(1) as crew:
-        again = proved(crew, Places.of(philadelphia), found)
+    with threads(1) as executor:
+        again = proved(executor, Places.of(philadelphia), found)
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
@@ -112,17 +112,17 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
     """Pivots that end early may find less of a report where less is asked: what is proved follows all the same."""
     honest, places = certificate.value_block, Places.of(philadelphia)
     high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
-    holds = int(np.argmax(honest(Asked.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
+    holds = int(np.argmax(honest(PricingTask.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
 
-    def worse(asked, start, stop):
-        found = honest(asked, start, stop)
-        found["value"][(asked.reports[start:stop] == holds) & (asked.dual.sum() < high.sum())] = -1e-3
+    def worse(task, start, stop):
+        found = honest(task, start, stop)
+        found["value"][(task.reports[start:stop] == holds) & (task.dual.sum() < high.sum())] = -1e-3
         return found
 
     monkeypatch.setattr(certificate, "value_block", worse)
-    with threads(1) as crew:
-        found = certify(crew, places, high)
-        again = proved(crew, places, found)
+    with threads(1) as executor:
+        found = certify(executor, places, high)
+        again = proved(executor, places, found)
     assert 0.9 * again < found.value <= again
 
 
@@ -148,15 +148,15 @@ def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
-        with workers(started.scheduler_address) as crew:
-            found = local_bound(philadelphia, crew, report=report)
+        with workers(started.scheduler_address) as executor:
+            found = local_bound(philadelphia, executor, report=report)
     assert killed
     assert found.dual.tobytes() == bound_of(philadelphia).dual.tobytes()
 
 
 def test_without_time_there_is_no_bound(philadelphia, passes):
-    with threads(1) as crew:
-        assert local_bound(philadelphia, crew, deadline=time.monotonic() - 1) is None
+    with threads(1) as executor:
+        assert local_bound(philadelphia, executor, deadline=time.monotonic() - 1) is None
     solved = md.solve(md.EikonalWeights(problem=load_problem("philadelphia", cells=6)), method="factored", bound=False)
     assert "lower_bound" not in solved.attrs
     assert "dual" not in solved

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import SMALL, grid, prior_of, varying_level
 
-from mechdesign.maps.local_pricing import Asked, Places, Radii, State, advance, ratio_block, value_block
+from mechdesign.maps.local_pricing import Places, PricingTask, Radii, State, advance, ratio_block, value_block
 from mechdesign.maps.work_folder import threads
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance, ZeroOne
 from mechdesign.problem.metric import Eikonal
@@ -45,9 +45,9 @@ def settled(problem: DesignProblem, passes: int = 12) -> np.ndarray:
     """Multipliers after some passes from a flat guess."""
     cost = problem.weighted_loss * np.exp(-problem.distances)
     state = State(dual=cost.mean(axis=1), weight=np.full(len(cost), 0.2), ratio=np.ones(len(cost)))
-    with threads(1) as crew:
+    with threads(1) as executor:
         for _ in range(passes):
-            state, _ = advance(crew, Places.of(problem), state, Radii())
+            state, _ = advance(executor, Places.of(problem), state, Radii())
     return state.dual
 
 
@@ -58,11 +58,11 @@ def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
     pricer = ConePricer(problem.edges, n, problem.anchors)
     ratios, _ = pricer.ratios(problem.weighted_loss, dual, np.ones(n))
     values = pricer.price(problem.weighted_loss, dual).value
-    asked = Asked.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
-    found = ratio_block(asked, 0, n)
+    task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
+    found = ratio_block(task, 0, n)
     assert np.allclose(found["ratio"], ratios, rtol=RATIO, atol=0)
     scale = problem.weighted_loss.sum()
-    assert np.allclose(value_block(asked, 0, n)["value"], values, rtol=PUSHED, atol=PUSHED * scale)
+    assert np.allclose(value_block(task, 0, n)["value"], values, rtol=PUSHED, atol=PUSHED * scale)
     rays = found["ray"].reshape(n, n)
     assert (found["count"] == n).all()
     tail, head, length = problem.edges.both_ways()
@@ -82,7 +82,7 @@ def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, co
     places = Places.of(problem)
     for share in (1.0, 0.7, 0.3):
         values = pricer.price(problem.weighted_loss, share * dual).value
-        found = value_block(Asked.all(places, share * dual, reach=reach, core=core), 0, n)
+        found = value_block(PricingTask.all(places, share * dual, reach=reach, core=core), 0, n)
         assert (found["value"] <= values + PUSHED * np.abs(values)).all()
 
 
@@ -94,7 +94,7 @@ def test_places_left_out_of_a_ball_are_looked_at() -> None:
     dual[0] = problem.prior_array[0] * 10.5
     places = Places.of(problem)
     distances, cost = problem.distances, problem.weighted_loss
-    found = value_block(Asked.all(places, dual, reach=2.0, core=1.0), 0, n)
+    found = value_block(PricingTask.all(places, dual, reach=2.0, core=1.0), 0, n)
     wrong = (distances[0] > 2.0) & (cost[0] < dual[0])
     assert 0 < wrong.sum() < n
     assert np.array_equal(np.isneginf(found["value"]), wrong)
@@ -103,4 +103,4 @@ def test_places_left_out_of_a_ball_are_looked_at() -> None:
     assert cost[0][wrong].min() * (1 - 1e-13) <= found["cost"][0] <= cost[0][wrong].min()
     lowered = dual.copy()
     lowered[0] = found["cost"][0]
-    assert np.isfinite(value_block(Asked.all(places, lowered, reach=2.0, core=1.0), 0, n)["value"]).all()
+    assert np.isfinite(value_block(PricingTask.all(places, lowered, reach=2.0, core=1.0), 0, n)["value"]).all()

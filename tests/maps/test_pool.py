@@ -1,4 +1,4 @@
-"""The optimal program by a pool of columns: against the whole program, in whole numbers, and part by part."""
+"""The optimal program by a pool of columns: against the whole program, in integers, and part by part."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ PROBLEMS = {
     "distance, masked": masked,
     "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
     "streets": SMALL["streets"],
+    "graph, table loss": SMALL["graph, table loss"],
 }
 
 
@@ -88,6 +89,14 @@ def test_columns_are_private_in_fractions_and_as_good_as_the_table(name: str, mo
     assert reference_violations(table, PROBLEMS[name]().edges) == 0
 
 
+def test_a_loss_that_is_a_table_makes_a_table_up_to_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "graph, table loss"
+    assert "mass" in factored(monkeypatch, name)
+    monkeypatch.setattr(run, "TABLED", 0)
+    with pytest.raises(UnsuitableError, match="as large as the mechanism"):
+        factored(monkeypatch, name)
+
+
 def test_one_thread_and_two_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for count in (1, 2):
@@ -125,7 +134,7 @@ def test_altered_columns_do_not_verify(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not md.verify(altered).certified
 
 
-@pytest.mark.parametrize("name", ["reports apart from secrets", "discrete", "graph, table loss"])
+@pytest.mark.parametrize("name", ["reports apart from secrets", "discrete"])
 def test_what_has_no_pool_is_refused(name: str) -> None:
     with pytest.raises(UnsuitableError, match="pool"):
         md.solve(md.Optimal(SMALL[name]()), method="pool")

@@ -84,7 +84,7 @@ EVERY = pytest.mark.parametrize("name", GRAPHS)
 
 
 def distances(metric: IntegerMetric) -> np.ndarray:
-    """Dijkstra on the same whole numbers, one apart from 0: an edge of length 0 is stored as 2^-20."""
+    """Dijkstra on the same integers, one apart from 0: an edge of length 0 is stored as 2^-20."""
     size = metric.size
     table = np.full((size, size), np.inf)
     np.minimum.at(table, (metric.tail, metric.head), np.maximum(metric.units, 2.0**-20))
@@ -124,7 +124,7 @@ def test_sources_may_come_in_any_order_and_twice(name: str) -> None:
 
 @EVERY
 def test_sums_over_windows_are_those_over_all_places(name: str) -> None:
-    """In whole numbers: E at the cap times the sum of all weights stands for everything outside."""
+    """In integers: E at the cap times the sum of all weights stands for everything outside."""
     factors = weighted(GRAPHS[name]().metric(), step=min(STEP, int(30 * 2**STEP_BITS / GRAPHS[name]().cap)))
     kernel, weight = factors.kernel.astype(object), factors.weight.astype(object)
     expected = (kernel[distances(factors.metric)[factors.inner]] * weight).sum(axis=1).tolist()

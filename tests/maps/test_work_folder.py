@@ -36,8 +36,8 @@ class Work:
 
 
 def run(work, folder=None, count=2, name="pass"):
-    with threads(count) as crew:
-        return list(in_order(crew, work, VALUES, TOTAL, BLOCK, folder=folder or Folder(), name=name))
+    with threads(count) as executor:
+        return list(in_order(executor, work, VALUES, TOTAL, BLOCK, folder=folder or Folder(), name=name))
 
 
 def put_together(blocks):
@@ -97,39 +97,39 @@ class Counted:
         yield submit
 
     class Given:
-        def __init__(self, crew, arrays):
-            self.crew, self.arrays = crew, arrays
+        def __init__(self, executor, arrays):
+            self.executor, self.arrays = executor, arrays
 
         def result(self):
-            self.crew.out -= 1
+            self.executor.out -= 1
             return self.arrays
 
         def cancel(self):
-            self.crew.out -= 1
+            self.executor.out -= 1
 
 
 def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_closed():
-    crew = Counted()
-    with contextlib.closing(in_order(crew, Work(), VALUES, TOTAL, BLOCK, folder=Folder(), name="pass")) as blocks:
+    executor = Counted()
+    with contextlib.closing(in_order(executor, Work(), VALUES, TOTAL, BLOCK, folder=Folder(), name="pass")) as blocks:
         for start, _, _ in blocks:
             if start == 480:
                 break
-        assert (crew.out, crew.most) == (2, 3)
-    assert crew.out == 0
+        assert (executor.out, executor.most) == (2, 3)
+    assert executor.out == 0
 
 
 def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
-    told, folder = [], Folder(path=tmp_path, run="a")
-    with threads(2) as crew:
-        given = {"over_rows": ("rows",), "name": "pass", "told": told.append}
-        found = whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, **given, folder=folder)
-        unkept = whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, **given)
+    on_done, folder = [], Folder(path=tmp_path, run="a")
+    with threads(2) as executor:
+        given = {"over_rows": ("rows",), "name": "pass", "on_done": on_done.append}
+        found = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given, folder=folder)
+        unkept = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given)
     expected = put_together(run(Work()))
     assert {name: values.tobytes() for name, values in found.items()} == {
         name: values.tobytes() for name, values in expected.items()
     }
     assert unkept["sum"].tobytes() == expected["sum"].tobytes()
-    assert told == [*STARTS[1:], TOTAL] * 2
+    assert on_done == [*STARTS[1:], TOTAL] * 2
     assert len(list(tmp_path.iterdir())) == len(STARTS)
 
 
@@ -141,10 +141,10 @@ def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
         if done > 480:
             raise Left
 
-    crew = Counted()
+    executor = Counted()
     with pytest.raises(Left):
-        whole_pass(crew, Work(), VALUES, TOTAL, BLOCK, over_rows=("rows",), name="pass", told=leave)
-    assert (crew.out, crew.most) == (0, 3)
+        whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, over_rows=("rows",), name="pass", on_done=leave)
+    assert (executor.out, executor.most) == (0, 3)
 
 
 def test_a_block_that_fails_says_which_rows_and_leaves_no_threads(tmp_path):

@@ -189,7 +189,7 @@ def test_what_no_schema_names_is_refused(schema: Schema) -> None:
 
 
 def test_a_dimension_may_not_exceed_compiled_indices() -> None:
-    """Whole numbers of 32 bits count edges twice; the check reads sizes, not values."""
+    """Integers of 32 bits count edges twice; the check reads sizes, not values."""
     long = xr.Dataset({"edge_tail": ("edge", np.broadcast_to(np.int64(0), 1 << 30))}, attrs={"schema": "s"})
     schema = Schema(name="s", arrays={"edge_tail": Array(dtype="int64", dims=("edge",))}, attributes={"schema": str})
     with pytest.raises(VerificationError, match="edge: has a size that it cannot have"):

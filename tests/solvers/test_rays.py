@@ -176,7 +176,7 @@ def test_limits_of_a_master_bind_from_above() -> None:
 
 @pytest.mark.parametrize("extent", [800.0, 1e100])
 def test_an_answer_of_many_secrets_is_found_where_edges_are_long(extent):
-    """Every secret tells its answer: what is lost is what whole numbers cannot leave out."""
+    """Every secret tells its answer: what is lost is what integers cannot leave out."""
     design = designed(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
     assert (design.stopped, design.lower_bound >= 0) == ("gap", True)
     assert design.loss <= FINE**2

@@ -3,7 +3,7 @@
 //
 //     under * sum over u in B of N(u) A(u, y) <= over * sum over all u of N(u) A(u, y),   over / under its limit,
 //
-// in whole numbers. Discs about places, or through two of them, where they are centred anywhere: what any disc contains
+// in integers. Discs about places, or through two of them, where they are centred anywhere: what any disc contains
 // is part of what one of these does. The radius is raised by 2^-40 of itself, beyond rounding.
 
 const RAISED = 1 + 2 ** -40;
@@ -17,7 +17,7 @@ function capsOf(page) {
   return (described(page, "parameters").constraints ?? []).filter(({ constraint }) => known.includes(constraint));
 }
 
-/** A fraction "a/b" as two whole numbers. Throws RangeError for other words. */
+/** A fraction "a/b" as two integers. Throws RangeError for other words. */
 function sharesOf(words) {
   if (!SHARE.test(words)) throw new RangeError("a limit on discs is no fraction");
   return words.split("/").map(BigInt);
@@ -75,7 +75,7 @@ function* capFaults(page, mass) {
     for (const persons of cap.people) {
       const whole = persons.length === count && persons.every((k) => Number.isInteger(k) && k >= 0);
       const total = persons.reduce((sum, k) => sum + k, 0);
-      if (!whole || !(total > 0 && total < 2 ** 32)) return { faults: [{ text: "the people of a limit are not whole numbers of persons" }], compared };
+      if (!whole || !(total > 0 && total < 2 ** 32)) return { faults: [{ text: "the people of a limit are not integers" }], compared };
       const people = persons.map(BigInt);
       for (let y = 0; y < reports; y++) {
         const joint = people.map((k, u) => k * mass[u * reports + y]);

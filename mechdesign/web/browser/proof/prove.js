@@ -55,7 +55,7 @@ function* proveCaps(page, outcome) {
   }
   const { faults, compared } = yield* capFaults(page, array(page, "mass"));
   outcome.faults.push(...faults);
-  if (faults.length === 0) outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in whole numbers.`);
+  if (faults.length === 0) outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in integers.`);
   outcome.given.push("How many people live in each cell is as the file has it.");
 }
 
