@@ -38,9 +38,9 @@ from mechdesign.sessions.simulated import Risky
 
 HERE = Path(__file__).parent
 TUTORIALS = {
-    "start": "5_geo_indistinguishability",
-    "people": "2_reports_of_many_people",
-    "answers": "3_smooth_sensitivity",
+    "start": "15_geo_indistinguishability",
+    "people": "12_reports_of_many_people",
+    "answers": "13_smooth_sensitivity",
 }
 SOMEBODY = {  # degrees east and north, and what each is an example of
     "city": ("Manhattan", -73.985, 40.752),
@@ -93,8 +93,9 @@ def day():
     for number, step in enumerate(steps, 1):
         at, cost = hours[step.tick], float(design.charges[step.table])
         line.axvline(at, color="tab:red", lw=1)
-        line.annotate(f"{number}: {cost:.3g} nats", (at, 0.98), xycoords=("data", "axes fraction"), rotation=90,
-                      va="top", ha="left", color="tab:red", fontsize=8)  # fmt: skip
+        line.annotate(f"{number}: {cost:.3g} nats", (at, 0.97 - 0.06 * (number - 1)), xytext=(3, 0),
+                      xycoords=("data", "axes fraction"), textcoords="offset points", va="top", color="tab:red",
+                      fontsize=8, bbox={"pad": 0.5, "fc": "white", "ec": "none"})  # fmt: skip
     line.set(xlabel="hour", ylabel="distance, m", xlim=(0, 24), ylim=(0, None), xticks=range(0, 25, 3))
     line.grid(alpha=0.3)
     line.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False, fontsize=9)

@@ -17,7 +17,7 @@ GROUPS = {
     ),
     "Solve it": ("solve", "Optimal", "EikonalWeights", "diagnosis"),
     "Compare": ("compare", "sweep"),
-    "Prove and hand over": ("verify", "audit", "save", "load", "export", "probabilities"),
+    "Prove and hand over": ("verify", "audit", "save", "load", "export", "probabilities", "on_grid"),
     "Report": ("Sampler", "sample"),
 }
 
@@ -36,12 +36,11 @@ def names_page() -> str:
     """The index of all public names, each with a page of its own."""
     modules = [name for name in mechdesign.__all__ if inspect.ismodule(getattr(mechdesign, name))]
     grouped = {name for names in GROUPS.values() for name in names}
-    if grouped | set(modules) != set(mechdesign.__all__):
-        raise ValueError(f"names without a group: {grouped ^ set(mechdesign.__all__) - set(modules)}")
+    more = sorted(set(mechdesign.__all__) - grouped - set(modules))
     text = _heading("Python names", "=") + "``import mechdesign as md``. The most used names are at the top of it.\n\n"
-    for group, names in GROUPS.items():
+    for group, names in (GROUPS | ({"More": more} if more else {})).items():
         text += _heading(group, "-") + _list_of([f"mechdesign.{name}" for name in names])
-    listed = {id(getattr(mechdesign, name)) for name in grouped}
+    listed = {id(getattr(mechdesign, name)) for name in [*grouped, *more]}
     for module in sorted(modules, key=lambda name: (name == "extend", name)):  # which repeats names of others
         text += f".. _md-{module}:\n\n" + _heading(f"md.{module}", "-")
         if module == "errors":

@@ -9,6 +9,7 @@ import importlib
 import importlib.metadata
 import inspect
 import io
+import itertools
 import subprocess
 import sys
 
@@ -153,6 +154,20 @@ def test_examples_of_every_public_name_run():
     assert without == []
     assert runner.tries > 150
     assert runner.failures == 0, printed.getvalue()
+
+
+def test_every_public_docstring_has_its_sections():
+    """Parameters or attributes where there are any, and of functions what is returned: shapes and units stand there."""
+    lacking = []
+    for name, value in public().items():
+        if inspect.isclass(value) and issubclass(value, Exception):
+            continue
+        text, taken = inspect.getdoc(value) or "", inspect.signature(value).parameters
+        heads = {head for head, line in itertools.pairwise(text.split("\n")) if head and line == "-" * len(head)}
+        told = not taken or heads & {"Parameters", "Attributes"}
+        if not told or not (inspect.isclass(value) or "Returns" in heads):
+            lacking.append(name)
+    assert lacking == []
 
 
 @pytest.mark.parametrize("module", ["mechdesign.extend"])

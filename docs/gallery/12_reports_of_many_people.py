@@ -65,10 +65,14 @@ for name, mechanism in mechanisms.items():
     apart = md.utility.kantorovich(found.distribution, truth, domain)
     shown[f"{name}:\n{apart.value:.0f} m from the truth"] = found.distribution
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.8), layout="constrained")
+extent = (0, SIDE * 0.45, 0, SIDE * 0.45)  # km
+figure, axes = plt.subplots(1, 4, figsize=(12.5, 3.6), layout="constrained", sharey=True)
 for ax, (title, distribution) in zip(axes, shown.items(), strict=True):
-    ax.imshow(np.reshape(distribution, (SIDE, SIDE)).T, origin="lower", vmin=0, vmax=truth.max(), cmap="cividis")
-    ax.set(title=title, xticks=[], yticks=[])
+    image = np.reshape(distribution, (SIDE, SIDE)).T
+    seen = ax.imshow(image, origin="lower", vmin=0, vmax=truth.max(), cmap="cividis", extent=extent)
+    ax.set(title=title, xlabel="km east")
+axes[0].set(ylabel="km north")
+figure.colorbar(seen, ax=axes, label="share of the people", extend="max", shrink=0.8)
 
 # %%
 # Where we differ

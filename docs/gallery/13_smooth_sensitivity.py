@@ -30,12 +30,12 @@ S = smooth.threshold(x, threshold, width, gamma)
 
 figure, (above, below) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, layout="constrained")
 above.plot(x / 1e3, f)
-above.set(ylabel="f(x)")
+above.set(ylabel="answer f(x)")
 for tight, label in [(False, "constants of the paper"), (True, "tight constants")]:
     below.semilogy(x / 1e3, 3**0.5 * S / law.eta(epsilon, gamma, tight=tight), label=f"smooth, {label}")
 below.axhline(2**0.5 / (epsilon * width), color="black", ls=":", label="global Lipschitz constant")
 below.set(xlabel="income, thousand USD", ylabel="standard deviation")
-below.legend()
+figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 # %%
 # What goes out is an answer on a grid

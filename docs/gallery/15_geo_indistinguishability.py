@@ -18,6 +18,7 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import LogNorm
 
 import mechdesign as md
 
@@ -44,17 +45,17 @@ print(f"no mechanism with this claim is less than {optimal.attrs['lower_bound']:
 # half.
 
 place = int(np.argmin(np.hypot(*domain.points.T)))
-half = np.array(domain.shape) * 100.0
+half = np.array(domain.shape) * 0.1  # km
 extent = (-half[0], half[0], -half[1], half[1])
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
 for ax, (name, mechanism) in zip(axes, [("planar Laplace", laplace), ("optimal", optimal)], strict=True):
     row = md.probabilities(mechanism).sel(secret=place).values
-    map_of = np.log10(row).reshape(domain.shape).T
-    seen = ax.imshow(map_of, origin="lower", extent=extent, cmap="cividis", vmin=-4, vmax=-1)
-    ax.plot(*domain.points[place], "o", mfc="none", mec="red", ms=14)
-    ax.set(title=name, xlabel="east, m")
-axes[0].set(ylabel="north, m")
-figure.colorbar(seen, ax=axes, label="log10 P(report | place)")
+    image = row.reshape(domain.shape).T
+    seen = ax.imshow(image, origin="lower", extent=extent, cmap="cividis", norm=LogNorm(vmin=1e-4, vmax=0.1))
+    ax.plot(*domain.points[place] / 1000, "o", mfc="none", mec="red", ms=14)
+    ax.set(title=name, xlabel="km east")
+axes[0].set(ylabel="km north")
+figure.colorbar(seen, ax=axes, label="probability of a report in the cell", extend="min")
 
 table = md.probabilities(optimal).values
 neighbour = int(np.argmin(np.abs(np.hypot(*(domain.points - domain.points[place]).T) - 200)))

@@ -471,15 +471,31 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
 
 @validated
 def on_grid(values: xr.DataArray) -> xr.DataArray:
-    """The values over the axes of the grid, secret_y and secret_x (report_y and report_x) in the place of the numbers
-    of secrets (reports), NaN where the grid has no place: `md.on_grid(mechanism["prior"]).plot()` draws a map.
+    """The values over the axes of the grid, secret_y and secret_x (report_y and report_x), in the place of numbers of
+    secrets (reports).
 
-    Raises: InputError for values without places on two axes or more, or whose places are no grid.
+    NaN where the grid has no place. `md.on_grid(mechanism["prior"]).plot()` draws a map.
 
-    >>> import mechdesign as md
+    Parameters
+    ----------
+    values : xarray.DataArray
+        A variable of a mechanism, or `md.probabilities` of one.
+
+    Returns
+    -------
+    xarray.DataArray
+        The same values with two axes of space.
+
+    Raises
+    ------
+    InputError
+        For values without places on two axes or more, or whose places are no grid.
+
+    Examples
+    --------
     >>> mechanism = md.baselines.geometric(md.load_problem("flat", cells=3))
-    >>> md.on_grid(mechanism["prior"]).sizes
-    Frozen({'secret_y': 3, 'secret_x': 3})
+    >>> dict(md.on_grid(mechanism["prior"]).sizes)
+    {'secret_y': 3, 'secret_x': 3}
     """
     parts = {str(dim): [f"{dim}_{a}" for a in reversed(AXES) if f"{dim}_{a}" in values.coords] for dim in values.dims}
     parts = {dim: names for dim, names in parts.items() if len(names) > 1}

@@ -58,18 +58,38 @@ SETTINGS = {
 class DesignProblem(ReprMixin):
     """Secrets, what must be indistinguishable, who is likely, and what a report costs. Two of equal fields are equal.
 
-    Fields: domain, the n secrets; metric, the claim; prior (n,), sums to 1; loss; reports, the m possible reports
-    (the domain itself by default); query, where the reports are its answers; matched_distance, the expected distance in
-    units to which a comparison tunes every mechanism, None to compare at the metric's own level; name; parameters, the
-    parameters it was built from (kept in files).
-    Derived, computed once: edges, distances (n, n) in nats, cost (n, m) = prior times loss.
-    A level per another unit of length is converted to that of the domain, and rounded down.
+    Parameters
+    ----------
+    domain : Domain
+        The n secrets.
+    metric : Metric
+        The claim. A level per another unit of length is converted to that of the domain, and rounded down.
+    prior : (n,) array
+        Sums to 1.
+    loss : Loss
+        What a report costs.
+    reports : Domain
+        The m possible reports; the domain itself by default.
+    query : Query
+        Where the reports are its answers.
+    matched_distance : float
+        The expected distance, in units, to which a comparison tunes every mechanism; None to compare at the metric's
+        own level.
+    name : str
+        Of the problem, kept in files.
+    parameters : mapping
+        What it was built from, kept in files.
 
-    >>> import mechdesign as md
+    Notes
+    -----
+    Derived, computed once: edges, distances (n, n) in nats, loss_matrix and weighted_loss (n, m), prior times loss.
+
+    Examples
+    --------
     >>> domain = md.Domain.grid((4, 3), 0.5)
     >>> problem = md.DesignProblem(domain, md.Euclidean(1.5), md.priors.uniform(domain), md.losses.Distance())
-    >>> problem.edges.length.max().round(2)
-    np.float64(2.7)
+    >>> round(float(problem.edges.length.max()), 2)
+    2.7
     """
 
     domain: Domain = field(kw_only=False)

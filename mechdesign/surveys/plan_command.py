@@ -136,7 +136,8 @@ def plan(
     if on_earth:
         epsilon, place = needed[FAMILY] or max(design["epsilon"] for design in more.values()), source or f"--box {box}"
         document["next"] = (
-            f"mechdesign area {place} --cell {domain.spacing:g} --epsilon {epsilon:.4g} --positions cells -o survey.nc"
+            f"mechdesign area {place} --cell {domain.spacing:g} --epsilon {epsilon:.4g} --positions cells "
+            "--program planar-laplace -o survey.nc"  # the optimal program may leave shares that no report tells
         )
     printing.show(document, plan_words(document, domain.unit), as_json=as_json)
 
