@@ -36,6 +36,7 @@ extensions = [
 ]
 nitpicky = True
 default_role = "code"
+smartquotes = False  # they make one dash of the two of an option
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
 templates_path = ["_templates"]
@@ -146,13 +147,16 @@ def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature
     return stringify_signature(inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True), None
 
 
+_PRIMED = re.compile(r"<msup>(<mi>\w+</mi>)<mi>&#x02032;</mi></msup>")  # a prime is a raised sign already
+
+
 def _inline_math(writer: Any, node: Any) -> None:
-    writer.body.append(convert(node.astext()))
+    writer.body.append(_PRIMED.sub(r"\1<mi>&#x02032;</mi>", convert(node.astext())))
     raise nodes.SkipNode
 
 
 def _block_math(writer: Any, node: Any) -> None:
-    writer.body.append(convert(node.astext(), display="block"))
+    writer.body.append(_PRIMED.sub(r"\1<mi>&#x02032;</mi>", convert(node.astext(), display="block")))
     raise nodes.SkipNode
 
 
