@@ -207,6 +207,9 @@ def test_limits_stand_alone_and_bad_ones_are_refused() -> None:
         PosteriorCap(radius=RADIUS, share="1/5", wrong_by="1/2")
     with pytest.raises(InputError, match="radius"):
         PosteriorCap(radius=0.0, share="1/5")
+    for radius in (1e9, 1e300):
+        with pytest.raises(InputError, match="more than 2000 cells"):
+            disc_sets(problem_at(4, 1, people).domain, radius)
 
 
 @pytest.mark.parametrize(
