@@ -74,6 +74,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page loads scripts from elsewhere
     "min_reported_time": 1,
     "remove_config_comments": True,
 }

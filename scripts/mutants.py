@@ -29,7 +29,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "verification/audit.py": "verification/test_audit.py",
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
-    "mechanism/sampler.py": "mechanism/test_sampler.py",
+    "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_positions.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/stored.py": "mechanism/test_trust.py verification/test_verification.py",
@@ -43,6 +43,14 @@ EQUAL = {  # by line and change: why nothing that is promised changes
         "_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes",
         "8 -> (9)",
     ): "an estimate of time",
+    (
+        "while cumulative[u, y] <= np.uint64(leading) << shift:",
+        "np.uint64(leading) << shift -> (np.uint64(leading) >> shift)",
+    ): "a search that begins earlier ends at the same report",
+    (
+        "_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports",
+        "1 -> (2)",
+    ): "another stream, as independent",
 }
 LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
 PAIRS = {

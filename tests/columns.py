@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
-from mechdesign.maps.dataset import FactoredMechanism, judge, make_factored
+from mechdesign.maps.dataset import FactoredMechanism, loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import LossData, RowBlock, join_words
@@ -68,17 +68,17 @@ def drawn(problem: md.DesignProblem, seed: int) -> tuple[Factors, NDArray[np.int
 def repaired(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> tuple[LossData, RowBlock]:
     """The factors with the longest step of 1, 0.95, ..., 0.5 at which they are private: half always is."""
     for share in range(100, 45, -5):
-        judged = judge(problem, replace(factors, step=factors.step * share // 100), target)
-        rows = all_rows(judged)
-        if judged.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0:
-            return judged, rows
+        data = loss_data(problem, replace(factors, step=factors.step * share // 100), target)
+        rows = all_rows(data)
+        if data.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0:
+            return data, rows
     raise AssertionError("half the distances are private under any weights")
 
 
 def sealed(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> xr.Dataset:
     """The mechanism of factors that are repaired first."""
-    judged, rows = repaired(problem, factors, target)
-    return make_factored(problem, judged, rows, target, program="columns", parameters={}, diagnosis={})
+    data, rows = repaired(problem, factors, target)
+    return make_factored(problem, data, rows, target, program="columns", parameters={}, diagnosis={})
 
 
 @cache

@@ -18,7 +18,7 @@ import xarray as xr
 from drafts import Draft
 
 from mechdesign.maps.certificate import Columns, Factors
-from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.dataset import FACTORED, make_mechanism
@@ -112,9 +112,9 @@ def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> 
         raise ValueError("no places")
     metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=int(mechanism.attrs["cap"]))
     factors = Factors(metric=metric, step=int(mechanism.attrs["step"]), weight=weight, inner=inner, columns=columns)
-    judged = judge(problem, factors, target)
+    data = loss_data(problem, factors, target)
     program = mechanism.attrs["program"]
-    return make_factored(problem, judged, all_rows(judged), target, program=program, parameters={}, diagnosis={})
+    return make_factored(problem, data, all_rows(data), target, program=program, parameters={}, diagnosis={})
 
 
 def _placed(problem: DesignProblem, factor: float, offset: float) -> DesignProblem:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from capped import capped
 from cases import CASES, varying_level
 
 import mechdesign as md
@@ -47,6 +48,7 @@ MAKERS = {
     "park": lambda: exponentially(PARK, md.Euclidean(epsilon=0.004, unit="m")),
     "roads": lambda: exponentially(md.Domain.points_at([[0, 0], [100, 0], [100, 80], [0, 90]], unit="m"), ROADS),
     "graph": lambda: exponential.exponential_mechanism(CASES["graph, table loss"]()),
+    "capped": lambda: md.solve(capped()),
     "nothing": lambda: constant.constant_mechanism(md.load_problem("line", cells=3)),
 }
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mechdesign.cli.options import JsonOption, OverwriteOption, VerboseOption
-from mechdesign.cli.parsing import epsilon_words, parameter_values, parse_problem
+from mechdesign.cli.options import DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
+from mechdesign.cli.parsing import epsilon_words, parameter_values, parse_discs, parse_problem, people_of
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ _METRIC_HELP = (
     "that are not in m; or discrete --factor ODDS. Both take --loss, and --epsilon E for the level (then --unit U is "
     "needed)."
 )
-_TABLE_HELP = "A table: .csv, .npy or .parquet; or how devices round positions: android-coarse or webkit-grid."
+_TABLE_HELP = (
+    "A table: .csv, .npy or .parquet; or how devices round positions: android-coarse or webkit-grid, and with --disc, "
+    "--people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
+)
 
 
 def audit(
@@ -30,6 +33,8 @@ def audit(
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
+    disc: DiscOption = None,
+    people: PeopleOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -40,8 +45,10 @@ def audit(
     """
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}
-        _audit_rule(table, others, context, as_json=as_json)
+        _audit_rule(table, others, context, disc=disc, people=people, as_json=as_json)
         return
+    if disc is None and people is not None:
+        raise InputError("is for discs; pass --disc 564", field="people", value=people)
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
     from mechdesign.output.summary import proved
@@ -63,19 +70,49 @@ def audit(
         save(fixed, output, overwrite=overwrite)
         loss = float(fixed.attrs["expected_loss"])
         outcome = {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
-    words = audit_words(result, outcome, verbose=verbose)
-    printing.show({**result.as_dict(), "repaired": outcome}, words, as_json=as_json)
+    document, words = {**result.as_dict(), "repaired": outcome}, list(audit_words(result, outcome, verbose=verbose))
+    if disc is not None:
+        from mechdesign.verification.disc_audit import audit_discs, disc_words
+
+        persons = people_of(people, built.domain)
+        weight = built.prior_array if persons is None else persons
+        radii = parse_discs(disc, built.domain.unit)
+        document["discs"] = [audit_discs(entries, built.domain, weight, radius).as_dict() for radius in radii]
+        words += disc_words(document["discs"], prior=people is None)
+    printing.show(document, words, as_json=as_json)
 
 
-def _audit_rule(rule: str, others: Mapping[str, object], context: typer.Context, *, as_json: bool) -> None:
-    """The audit of a rule that no table holds."""
+def _audit_rule(
+    rule: str,
+    others: Mapping[str, object],
+    context: typer.Context,
+    *,
+    disc: str | None,
+    people: Path | None,
+    as_json: bool,
+) -> None:
+    """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
     from mechdesign.base.registry import provider
     from mechdesign.output.printing import show
 
-    parameter_values("a rule", (), context.args)
+    parameters = ("box", "within", "factor", "epsilon") if disc is not None else ()
+    words = parameter_values("a rule", parameters, context.args)
     for name, value in others.items():
         if value is not None:
             raise InputError("a rule is audited alone", field=name, value=value)
+    if disc is not None or people is not None:
+        if disc is None or people is None or "box" not in words:
+            message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"
+            raise InputError(message, field="disc", value=disc)
+        from mechdesign.verification.disc_audit import disc_words
+
+        window = provider("discs")
+        box = words.pop("box")
+        level = epsilon_words(words, radius=True).get("epsilon")
+        epsilon = None if level is None else float(level)
+        found = window.audit_rule_discs(rule, people, window.window(box), parse_discs(disc, "m"), epsilon=epsilon)
+        show(found, disc_words(found["discs"]), as_json=as_json)
+        return
     rules = provider("rules")
     document = rules.audit_rule(rule) | {"vectors": rules.vectors(rule)}
     show(document, rules.rule_words(document), as_json=as_json)

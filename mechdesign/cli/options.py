@@ -73,6 +73,12 @@ _FACTOR_HELP = "What a report may multiply an attacker's odds between such place
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
+_DISC_HELP = "Radius of discs, in the unit of the places, or as 1850ft; also several, R,R."
+_SHARE_HELP = "At most this share of the probability in any disc of --disc after one report: 20%, 1/5 or 0.2."
+DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help=_DISC_HELP)]
+ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
+_PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior without."
+PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."

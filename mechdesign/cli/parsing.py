@@ -11,9 +11,15 @@ from mechdesign.base.registry import Table
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
-    import typer
+    from pathlib import Path
 
+    import numpy as np
+    import typer
+    from numpy.typing import NDArray
+
+    from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem, ProblemFile
+    from mechdesign.programs.posterior import PosteriorCap
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
@@ -113,6 +119,74 @@ def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]
     within = numbers.pop("within", None) if radius else 1.0
     epsilon, _ = parse_epsilon(within=within, **numbers)
     return {name: value for name, value in parameters.items() if name not in names} | {"epsilon": repr(epsilon)}
+
+
+def parse_discs(words: str, unit: str) -> list[float]:
+    """The radii of --disc R,R in `unit`, each perhaps with a unit of length of its own. Raises: InputError."""
+    from mechdesign.base.arguments import positive
+    from mechdesign.base.units import METRES, canonical_unit
+
+    radii = []
+    for word in words.split(","):
+        digits = word.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
+        named = word.strip()[len(digits) :]
+        try:
+            radius = real_number(digits.strip())
+        except ValueError as error:
+            raise InputError("must be a length such as 564 or 1850ft", field="disc", value=word) from error
+        own = canonical_unit(named, "disc") if named else unit
+        if own != unit:
+            if not {own, unit} <= set(METRES):
+                raise InputError(f"no length in {unit}", field="disc", value=word)
+            radius *= METRES[own] / METRES[unit]
+        radii.append(positive(radius, "disc"))
+    return radii
+
+
+def people_of(path: Path | None, domain: Domain) -> NDArray[np.int64] | None:
+    """Whole persons (n,) of the CSV file of --people at the places of a domain; None without a file."""
+    from mechdesign.base.registry import provider
+
+    persons: NDArray[np.int64] | None = None
+    if path is not None:
+        persons = provider("people").whole_people(path, domain)
+    return persons
+
+
+def parse_limit(disc: str | None, share: str | None, people: Path | None, domain: Domain) -> PosteriorCap | None:
+    """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
+    if disc is None or share is None:
+        if (disc, share, people) != (None, None, None):
+            raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
+        return None
+    from mechdesign.programs.posterior import PosteriorCap
+
+    radii = parse_discs(disc, domain.unit)
+    if len(radii) > 1:
+        raise InputError("one radius is needed", field="disc", value=disc)
+    return PosteriorCap(radius=radii[0], share=share, people=people_of(people, domain))
+
+
+def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:
+    """The radius of --disc and the epsilon that leaves --share in it where people live evenly. Raises: InputError."""
+    from mechdesign.base.units import canonical_unit
+    from mechdesign.closed_forms.privacy_radius import nats_of_disc_share
+    from mechdesign.programs.posterior import exact_fraction
+
+    if disc is None or share is None:
+        raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
+    radius = parse_discs(disc, canonical_unit(unit))[0]
+    return radius, nats_of_disc_share(float(exact_fraction(share, "share"))) / radius
+
+
+def positive_number(word: str, name: str) -> float:
+    """The positive number that a word of an option is. Raises: InputError."""
+    from mechdesign.base.arguments import positive
+
+    try:
+        return positive(real_number(word), name)
+    except ValueError as error:
+        raise InputError(str(error), field=name, value=word) from error
 
 
 def parse_place(first: str | None, rest: list[str]) -> list[float] | None:

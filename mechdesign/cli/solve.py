@@ -12,17 +12,20 @@ import typer
 
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
+    DiscOption,
     GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
+    PeopleOption,
     ProblemArgument,
+    ShareOption,
     VerboseOption,
     check_outputs,
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_problem
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -49,6 +52,9 @@ def solve(
     bound: Annotated[
         bool | None, typer.Option("--bound/--no-bound", help="For the factored form: also a lower bound of the loss.")
     ] = None,
+    disc: DiscOption = None,
+    share: ShareOption = None,
+    people: PeopleOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
     ] = False,
@@ -67,6 +73,7 @@ def solve(
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
     from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.program import Optimal
     from mechdesign.solvers.choose import explained, explanation
     from mechdesign.solvers.solve import check_targets
@@ -79,6 +86,12 @@ def solve(
     check_targets(gap, time_limit)
     check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
+    limit = parse_limit(disc, share, people, built.domain)
+    if limit is not None:
+        if program != Optimal.name or explain:
+            raise InputError("is for the optimal program", field="disc", value=program)
+        program = Constrained.name
+        stated = lambda problem: Constrained(problem, constraints=[limit])  # noqa: E731
     printing.note_compiling()
     beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
     if explain:

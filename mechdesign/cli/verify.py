@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.options import FileArgument, JsonOption, VerboseOption
+from mechdesign.cli.options import DiscOption, FileArgument, JsonOption, PeopleOption, VerboseOption
+from mechdesign.cli.parsing import parse_discs, people_of
+from mechdesign.errors import InputError
 
 
 def verify(
@@ -12,6 +14,8 @@ def verify(
     bound: Annotated[
         bool, typer.Option("--bound/--no-bound", help="Whether the lower bound of a factored file is priced again.")
     ] = True,
+    disc: DiscOption = None,
+    people: PeopleOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -27,10 +31,22 @@ def verify(
     from mechdesign.verification.verify import verify as verify_file
 
     table = kind_of(file) is None
+    if disc is None and people is not None:
+        raise InputError("is for discs; pass --disc 564", field="people", value=people)
+    if disc is not None and not table:
+        raise InputError("is for mechanism files (.nc)", field="disc", value=file)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_file(file, bound=bound, on_progress=on_progress)
-    stored = read(load(file)) if table and result.certified and not as_json else None
-    printing.show(result.as_dict(), verification_words(result, stored, verbose=verbose), as_json=as_json)
+    document, more = result.as_dict(), []
+    stored = read(load(file)) if table and result.certified and (disc is not None or not as_json) else None
+    if disc is not None and stored is not None:
+        from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
+
+        radii, persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
+        document["discs"] = [each.as_dict() for each in audit_mechanism_discs(stored.mechanism, radii, persons)]
+        more = list(disc_words(document["discs"], prior=people is None))
+    words = verification_words(result, stored, verbose=verbose)
+    printing.show(document, [*words, *more], as_json=as_json)
     if not result.certified:
         raise typer.Exit(1)

@@ -4,6 +4,12 @@ A mechanism private for eps |x - x'| has l = eps r: any two places at most r apa
 differ by a factor of e^l at most. For an attacker with any prior, the odds between two such places change by that
 factor at most, whatever is reported. Two places that are both within r of a person may be 2 r apart, with l = 2 eps r.
 k independent reports: e^{k l}; with e^l in all, each has eps / k.
+
+Discs. Where people live evenly on the whole plane, one report leaves at most 1 - (1 + x) e^{-x} of the probability in
+one disc of radius R, x = eps R, and planar Laplace noise leaves that much about the report. Averaging a report's column
+over turns about the disc's centre keeps the metric and the masses inside and outside; the mean is at most g(R) e^{eps
+(R - r)} inside and at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. Near coasts and in towns it
+is more: no guarantee on a map.
 Source: Andrés et al. 2013, section 3 (l-privacy within r).
 """
 
@@ -91,3 +97,30 @@ def nats_of_factor(factor: float) -> float:
     if not 1 < float(factor) < math.inf:
         raise InputError("must be above 1 and finite: 1 admits constant reports only", field="factor", value=factor)
     return math.log(factor)
+
+
+def disc_share(nats: float) -> float:
+    """1 - (1 + x) e^-x for x = `nats` over the radius: the most of an even plane's probability in one disc.
+
+    Raises: InputError unless x > 0.
+
+    Examples
+    --------
+        >>> round(disc_share(nats_of_disc_share(0.2)), 12)
+        0.2
+
+    """
+    x = positive(nats, "nats", infinite=True)
+    return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)
+
+
+def nats_of_disc_share(share: float) -> float:
+    """The x at which `disc_share` is `share`. Raises: InputError unless 0 < share < 1."""
+    from scipy.optimize import brentq
+
+    if not 0 < share < 1:
+        raise InputError("must lie in (0, 1)", field="share", value=share)
+    high = 2.0
+    while disc_share(high) < share:
+        high *= 2
+    return float(brentq(lambda x: disc_share(x) - share, 1e-12, high, xtol=1e-15, rtol=1e-14))

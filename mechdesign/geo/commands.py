@@ -17,19 +17,21 @@ from mechdesign.base.descriptions import real_number
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoxOption,
+    DiscOption,
     EpsilonOption,
     FactorOption,
     GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
+    ShareOption,
     VerboseOption,
     WithinOption,
     check_outputs,
     real,
     whole,
 )
-from mechdesign.cli.parsing import parse_epsilon, parse_radius
+from mechdesign.cli.parsing import parse_epsilon, parse_even_level, parse_limit, parse_radius, positive_number
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ _FROM_HELP = (
     "Levels that vary, eikonal metric. CSV of latitude, longitude, population: 2 nats, or --factor, over the radius "
     "that holds --people; the prior too, without --prior; nobody lives where --forbidden is. Or a raster (.tif, .nc, "
     ".asc) of levels in nats per unit."
+)
+_COUNT_HELP = (
+    "Of people: how many a radius holds; 2000. With --disc the CSV of latitude, longitude, population; the prior too, "
+    "without --prior."
 )
 _RADII_HELP = "Of people: the smallest and the largest radius, as 500,5000; these, in metres, without."
 _POSITIONS_HELP = (
@@ -64,8 +70,10 @@ def area(
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
     levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
-    people: Annotated[float | None, real("--people", help="Of people: how many a radius holds; 2000.")] = None,
+    people: Annotated[str | None, typer.Option("--people", metavar="COUNT|FILE", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
+    disc: DiscOption = None,
+    share: ShareOption = None,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "auto",
     positions: Annotated[
@@ -87,6 +95,7 @@ def area(
     from mechdesign.geo.areas import read_area
     from mechdesign.geo.design import HELD, Request, beside, check_claim, designed, sentences
     from mechdesign.geo.georeferenced import raster_on
+    from mechdesign.geo.people import read_people
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output.printing import note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
@@ -106,8 +115,15 @@ def area(
     of_people = levels_from is not None and levels_from.name.lower().endswith((".csv", ".csv.gz"))
     eps: float = 0.0
     claimed: dict[str, float] = {}
+    census = Path(people) if people is not None and disc is not None else None
+    count = None if people is None or census is not None else positive_number(people, "people")
     if not of_people:
-        _refuse("levels from people", {"people": people, "radii": radii})
+        _refuse("levels from people", {"people": count, "radii": radii})
+    if disc is not None or share is not None:
+        if positions == "any" or program not in ("auto", "optimal"):
+            message = "limits on discs are kept between cells, by the optimal program"
+            raise InputError(message, field="disc", value=disc, remedy="leave --positions and --program out")
+        positions = "cells"
     if levels_from is None:
         eps, claimed = parse_epsilon(within=within, factor=factor, epsilon=epsilon)
     else:
@@ -120,12 +136,15 @@ def area(
     varying, density = None, None
     if levels_from is not None and of_people:
         varying, density, claimed = _elastic(
-            domain, levels_from, water=left_out, people=people, radii=radii, factor=factor
+            domain, levels_from, water=left_out, people=count, radii=radii, factor=factor
         )
     elif levels_from is not None:
         nats_per_unit = raster_on(domain, levels_from)
         axes = [nats_per_unit.x, nats_per_unit.y, nats_per_unit.z]
         varying = PrivacyLevel(raster=level_raster(axes, nats_per_unit.values, nats_per_unit.unit))
+    limit = parse_limit(disc, share, census, domain)
+    if census is not None and density is None:
+        density = read_people(census, domain, water=left_out).density
     name = output.stem if area is None else area.stem
     setting: dict[str, Any] = {
         "density": density if prior is None else raster_on(domain, prior),
@@ -150,6 +169,7 @@ def area(
             positions=positions,
             loss=loss,
             varies=levels_from is not None,
+            limit=limit,
             gap=gap,
             ends=time.monotonic() + time_limit,
             on_progress=on_progress,
@@ -225,6 +245,8 @@ def level(
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    disc: DiscOption = None,
+    share: ShareOption = None,
     reports: Annotated[int, whole("--reports", help="How many reports of one person.")] = 1,
     interest: Annotated[
         float | None, real("--interest", help="Radius of an area to be retrieved, all of it with probability 0.95.")
@@ -235,8 +257,12 @@ def level(
 
     Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports.
     """
-    radius = parse_radius(within)
-    eps, _ = parse_epsilon(within=radius, factor=factor, epsilon=epsilon)
+    if disc is None and share is None:
+        radius = parse_radius(within)
+        eps, _ = parse_epsilon(within=radius, factor=factor, epsilon=epsilon)
+    else:
+        _refuse("a level by odds", {"within": within, "factor": factor, "epsilon": epsilon})
+        radius, eps = parse_even_level(disc, share, unit)
     from mechdesign.geo.level import level_document, level_words
     from mechdesign.output.printing import show
 

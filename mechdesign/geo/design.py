@@ -38,7 +38,9 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import position_cost
 from mechdesign.problem.metric import Euclidean, level_range
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.posterior import PosteriorCap
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.solve import SOLVERS, solve
@@ -190,7 +192,8 @@ def _pairs(domain: Domain) -> str:
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What a mechanism is asked for: stated, the problem of the area between `positions` or cells; the program, which
-    positions, and the targets of the design, which ends at a moment of `time.monotonic`.
+    positions, whether levels vary, a limit on discs, and the targets of the design, which ends at a moment of
+    `time.monotonic`.
     """
 
     stated: Callable[..., DesignProblem]
@@ -198,6 +201,7 @@ class Request:
     positions: str | None
     loss: str
     varies: bool
+    limit: PosteriorCap | None
     gap: float
     ends: float
     on_progress: Callable[[Progress], None] | None = None
@@ -251,7 +255,9 @@ def designed(request: Request, domain: Domain) -> Made:
     within = problem.parameters.get("within")
     check_cell(domain, None if within is None else float(within), reason)
     program, why = request.program, f"{request.program}, as --program says"
-    if program == "auto":
+    if request.limit is not None:
+        program, why = "optimal", "the optimal program with a limit on discs"
+    elif program == "auto":
         program, why = chosen_for(problem)
     mechanism = _between_cells(request, problem, program)
     return Made(mechanism=mechanism, problem=problem, program=program, why=why, reason=reason)
@@ -280,7 +286,9 @@ def _between_cells(request: Request, problem: DesignProblem, program: str) -> xr
         if problem.domain.size > TABLES:
             note(f"{problem.domain.size:,} cells have {_pairs(problem.domain)}")
         return planar_laplace.mechanism(problem)
-    stated = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
+    stated: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
+    if request.limit is not None:
+        stated = Constrained(problem, constraints=[request.limit])
     return solve(stated, gap=request.gap, time_limit=request.left, on_progress=request.on_progress)
 
 

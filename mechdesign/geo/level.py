@@ -8,7 +8,7 @@ from typing import Any
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.figures import length, number, percent
 from mechdesign.base.units import canonical_unit, unit_word
-from mechdesign.closed_forms.privacy_radius import nats_within, odds_factor
+from mechdesign.closed_forms.privacy_radius import disc_share, nats_within, odds_factor
 from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 from mechdesign.errors import UnitError
 from mechdesign.output.printing import Block
@@ -29,6 +29,7 @@ def level_document(
 
     Returns: radius, unit, epsilon (nats per unit), epsilon_unit, nats and factor between two places up to radius apart,
         nats_both_within and factor_both_within between two places that are both within radius of a person;
+        disc_share, the most of the probability in one disc of the radius where people live evenly;
         expected_distance and quantiles (by probability) of one planar Laplace report, in units; reports, nats_together
         and factor_together for so many reports at this epsilon, epsilon_each and expected_distance_each where they
         share it; interest, confidence and retrieval_radius, None unless interest is given.
@@ -52,6 +53,7 @@ def level_document(
         "factor": odds_factor(within),
         "nats_both_within": 2 * within,
         "factor_both_within": odds_factor(2 * within),
+        "disc_share": disc_share(within),
         "expected_distance": mean_radius(epsilon),
         "quantiles": {f"{p:g}": float(radius_ppf(p, epsilon)) for p in QUANTILES},
         "reports": count,
@@ -85,6 +87,8 @@ def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
         "odds": f"between places up to {radius} apart change by a factor of at most {up('factor')} ({up('nats')} nats)",
         "odds nearby": f"between places both within {radius} of a person: {up('factor_both_within')} "
         f"({up('nats_both_within')} nats)",
+        "in one disc": f"{percent(document['disc_share'], up=True, digits=3)} of the probability at most, where people "
+        "live evenly; in towns and at coasts more, which audit --disc tells",
         "planar Laplace noise": f"mean distance {away(document['expected_distance'])}",
         "reports within": quantiles,
     }

@@ -136,6 +136,15 @@ def read_people(
     )
 
 
+@validated
+def whole_people(path: str | Path, domain: Domain) -> NDArray[np.int64]:
+    """Whole persons (n,) at the places of a grid with a plane, rounded: of a CSV file as `read_people` reads it."""
+    density = read_people(path, domain).density
+    assert domain.cell is not None and domain.index is not None
+    persons = density.values * math.prod(domain.cell)
+    return np.rint(persons[tuple(domain.index.T)]).astype(np.int64)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lattice:
     """shape, cells per axis; origin (2,), the low corner of the cell with number `first` per axis (2,) of those; cell,

@@ -8,6 +8,8 @@ TABLES = {
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
     "providers": {
         "lines": "mechdesign.geo.areas",
+        "discs": "mechdesign.geo.disc_audit",
+        "people": "mechdesign.geo.people",
         "rules": "mechdesign.geo.rules",
     },
 }

@@ -75,7 +75,7 @@ def unsuited(problem: DesignProblem) -> str | None:
     return None
 
 
-def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
+def loss_data(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
     """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
     return LossData(
         factors=factors,
@@ -88,7 +88,7 @@ def judge(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -
 
 def make_factored(
     problem: DesignProblem,
-    judged: LossData,
+    data: LossData,
     rows: RowBlock,
     target: NDArray[np.int64],
     *,
@@ -104,11 +104,11 @@ def make_factored(
     names; bound, where one was computed.
     Raises: DesignError where the integer certificate does not hold.
     """
-    domain, factors = problem.domain, judged.factors
+    domain, factors = problem.domain, data.factors
     if factors.breaches(problem.edges, join_words(rows.row_sum)):
         raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
     metric, columns = factors.metric, factors.columns
-    figures = judgement(judged, rows, domain)
+    figures = judgement(data, rows, domain)
     places = {
         name.replace("secret", "place"): ("place", values, attrs)
         for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
@@ -187,22 +187,22 @@ class Judgement:
     remapped_loss: float | None = None
 
 
-def judgement(judged: LossData, rows: RowBlock, domain: Domain) -> Judgement:
+def judgement(data: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     """The figures of all n rows."""
-    loss = math.fsum(judged.prior * rows.loss)
-    if judged.loss.code != SQUARE:
+    loss = math.fsum(data.prior * rows.loss)
+    if data.loss.code != SQUARE:
         return Judgement(loss=loss)
-    centre = judged.secrets.mean(axis=0)
+    centre = data.secrets.mean(axis=0)
     assert rows.moments is not None
-    share = judged.prior * judged.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
-    far = [math.fsum(share), *(math.fsum(share * axis) for axis in (judged.secrets - centre).T)]
+    share = data.prior * data.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
+    far = [math.fsum(share), *(math.fsum(share * axis) for axis in (data.secrets - centre).T)]
     # sums over u of prior(u) P(k|u) times 1 and the coordinates from the centre, (c, 1 + a)
-    moments = rows.moments + judged.factors.weight[:, None] * np.array(far)
+    moments = rows.moments + data.factors.weight[:, None] * np.array(far)
     mass, first = moments[:, 0], moments[:, 1:]
     seen = mass > 0
     mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
-    was, becomes = judged.reports - centre, domain.points[remap] - centre
+    was, becomes = data.reports - centre, domain.points[remap] - centre
     gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
     return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 

@@ -38,7 +38,7 @@ from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import DesignError, InputError, SolverError, UnsuitableError
 from mechdesign.maps.certificate import Factors
 from mechdesign.maps.cluster import workers
-from mechdesign.maps.dataset import ROWS, ProvedBound, judge, make_factored, unsuited
+from mechdesign.maps.dataset import ROWS, ProvedBound, loss_data, make_factored, unsuited
 from mechdesign.maps.integer_metric import tiled
 from mechdesign.maps.local_bound import in_time, local_bound
 from mechdesign.maps.rounds import (
@@ -111,14 +111,14 @@ def certified(
     while True:
         factor = _tried(factors, claim, sums, factor)
         scaled = _at(factors, factor)
-        judged = judge(problem, scaled, target)
-        rows = RowBlock(**exact(judged))
+        data = loss_data(problem, scaled, target)
+        rows = RowBlock(**exact(data))
         breaches = scaled.breaches(problem.edges, join_words(rows.row_sum))
         sums = rounded_words(rows.row_sum)
         kappa = float(scaled.strain(claim, sums, SLACK).max())
         report(f"certificate, {breaches} breaches", done=size, total=size, kappa=kappa)
         if breaches == 0:
-            return judged, rows, scaled.step / factors.step
+            return data, rows, scaled.step / factors.step
         if factor <= _LEAST_FACTOR:
             raise DesignError("half the distances break the claim", field="weight", value=scaled.step)
         factor = _shorter(factor, kappa)
@@ -222,14 +222,14 @@ def solve_factored(program: EikonalWeights, run: Run) -> xr.Dataset:
             search = _Search(problem, run, frame, executor, folder)
             search.keep_time(state)
             state, expected, stopped = search.rounds(state)
-            judged, rows, factor = search.certify(state, expected)
+            data, rows, factor = search.certify(state, expected)
             bound, stopped = search.bound(stopped) if bounded(program, run) else (None, stopped)
         remedy = "edge budgets" + f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)
         run_parameters = {"remedy": remedy, "rounds": state.number + 1, "factor": factor}
         diagnosis, counts = _diagnosis(problem)
         dataset = make_factored(
             problem,
-            judged,
+            data,
             rows,
             frame.target,
             program=program.name,
@@ -263,11 +263,11 @@ class _Search:
         """
         if self.run.time_limit == math.inf:
             return
-        judged, few = judge(self.problem, self._factors(state), self.frame.target), min(_FEW, len(self.order))
+        data, few = loss_data(self.problem, self._factors(state), self.frame.target), min(_FEW, len(self.order))
         taken = []
         for _ in range(2):  # the first may have to load compiled code
             began = time.monotonic()
-            row_block(judged, 0, few)
+            row_block(data, 0, few)
             taken.append(time.monotonic() - began)
         one = min(taken) * len(self.order) / few / max(1, self.executor.ahead() // 2)
         now, ends = time.monotonic(), self.run.started + self.run.time_limit
@@ -333,8 +333,8 @@ class _Search:
         """Integers that satisfy the certificate, with the factor of the step."""
         factors = self._factors(state)
 
-        def exact(judged: LossData) -> Arrays:
-            return self._pass(f"certificate {state.number} {judged.factors.step}", row_block, judged)
+        def exact(data: LossData) -> Arrays:
+            return self._pass(f"certificate {state.number} {data.factors.step}", row_block, data)
 
         target, claim = self.frame.target, self.claim
         return certified(self.problem, factors, target, claim, expected, exact=exact, report=self.report)
@@ -437,14 +437,14 @@ def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[st
     return {"excess": excess, "ring": rings(domain)}, counts
 
 
-def all_rows(judged: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock:
+def all_rows(data: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock:
     """Sums and losses of all rows, on this machine's cores; on_done is called with the rows done. Cost: the windows
     around the secrets, and 4 ns for each of their columns. Memory: that of a few blocks.
     """
-    size = len(judged.prior)
+    size = len(data.prior)
     with threads() as executor:
         return RowBlock(
-            **whole_pass(executor, row_block, judged, size, ROWS, over_rows=OVER_ROWS, name="rows", on_done=on_done)
+            **whole_pass(executor, row_block, data, size, ROWS, over_rows=OVER_ROWS, name="rows", on_done=on_done)
         )
 
 

@@ -54,7 +54,7 @@ _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads c
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
-FEWEST, MOST, WORK = 8, 40, 40_000  # rounds, and reports priced by them where they are few, about
+FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
 _PASSES = 60  # at most, on the grid itself, before the rounds
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
@@ -97,8 +97,8 @@ class Settling:
         """
         units, sums = self._lengths()
 
-        def exact(judged: LossData) -> Arrays:
-            return self._pass("certificate", row_block, judged, OVER_ROWS)
+        def exact(data: LossData) -> Arrays:
+            return self._pass("certificate", row_block, data, OVER_ROWS)
 
         factors = self._factors(units)
         return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
@@ -205,17 +205,17 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         search = Search(problem, targets, executor)
         stopped = search.rounds()
         columns, weight = search.used()
-        # A table is judged as one: its certificate by rows takes any loss.
+        # A loss that is a table is computed of the table: its certificate by rows takes any loss.
         stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
-        judged, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
+        data, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
         if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
-            table = merged_rows(judged.factors, every, columns.report, total)
+            table = merged_rows(data.factors, every, columns.report, total)
             return _tabled(problem, table, [search.proof, search.best], stopped)
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
     return make_factored(
-        problem, judged, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
+        problem, data, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
     )
 
 

@@ -102,7 +102,7 @@ def _corners(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossData:
-    """Factors with what their reports are judged by.
+    """Factors with what their losses are computed of.
 
     secrets (n, a) and reports (c, a), coordinates of the secrets and of the cell that each column reports, in units of
     length; prior (n,); loss, one with a code.
@@ -149,31 +149,31 @@ class RowBlock:
     moments: NDArray[np.float64] | None = None
 
 
-def row_block(judged: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
+def row_block(data: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
     """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
     (w,), with their share of its moments (w, 1 + a), of `size` columns.
 
     Cost: the windows around the secrets, and 4 ns for each of their columns.
     """
-    factors = judged.factors
-    centre = judged.secrets.mean(axis=0)
-    above = factors.kernel * 2.0**-KERNEL_BITS - judged.floor
+    factors = data.factors
+    centre = data.secrets.mean(axis=0)
+    above = factors.kernel * 2.0**-KERNEL_BITS - data.floor
     weight = factors.weight.astype(float)
     secrets = factors.order[start:stop]
     sums: list[int] = []
     losses = np.empty(len(secrets))
-    moments = np.zeros((factors.size, 1 + judged.secrets.shape[1]) if judged.loss.code == SQUARE else (0, 0))
+    moments = np.zeros((factors.size, 1 + data.secrets.shape[1]) if data.loss.code == SQUARE else (0, 0))
     for own, window in tiles_of(factors, secrets):
         chosen = secrets[own]
         exact = factors.row_sums(window)
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
         near = np.zeros(len(chosen))
-        places = np.ascontiguousarray(judged.secrets[chosen].T)
-        _add_losses(window.field, window.places, above, weight, judged.reports, places, judged.loss.code, near)
-        losses[own] = (near + judged.floor * judged.far[chosen]) / total
+        places = np.ascontiguousarray(data.secrets[chosen].T)
+        _add_losses(window.field, window.places, above, weight, data.reports, places, data.loss.code, near)
+        losses[own] = (near + data.floor * data.far[chosen]) / total
         if moments.size:
-            share = judged.prior[chosen] / total
-            _add_moments(window.field, window.places, above, share, judged.secrets[chosen] - centre, moments)
+            share = data.prior[chosen] / total
+            _add_moments(window.field, window.places, above, share, data.secrets[chosen] - centre, moments)
         sums += exact
     block = {"secret": secrets, "row_sum": split_words(sums), "loss": losses}
     if moments.size:

@@ -21,7 +21,7 @@ from mechdesign.maps.certificate import Factors
 from mechdesign.maps.compact import CompactMap
 from mechdesign.maps.compact_draw import MapSampler
 from mechdesign.maps.compact_file import KIND, load_compact
-from mechdesign.maps.dataset import Judgement, ProvedBound, judge, judgement, largest_ratio
+from mechdesign.maps.dataset import Judgement, ProvedBound, judgement, largest_ratio, loss_data
 from mechdesign.maps.factored import all_rows, row_sums
 from mechdesign.maps.local_bound import WIDEST, proved
 from mechdesign.maps.local_pricing import Places
@@ -47,11 +47,11 @@ def check_factored(
     """
     mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, examined(stored)
     reasons = proof.reasons
-    judged = judge(stored.problem, factors, mechanism["target"].values)
-    rows = all_rows(judged, on_done=counter(reporter(on_progress), "rows", len(judged.prior)))
+    data = loss_data(stored.problem, factors, mechanism["target"].values)
+    rows = all_rows(data, on_done=counter(reporter(on_progress), "rows", len(data.prior)))
     reasons += _row_differences(stored, rows)
     value = largest_ratio(factors, edges, rows.row_sum)
-    figures = judgement(judged, rows, stored.domain)
+    figures = judgement(data, rows, stored.domain)
     derived = {"expected_loss": figures.loss, "ratio": value, "remapped_loss": figures.remapped_loss}
     reasons += figure_differences(mechanism, derived)
     reasons += _place_differences(stored, figures)

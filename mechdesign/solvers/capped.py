@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.memory import require_memory
 from mechdesign.errors import DesignError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import relative_gap, total_cost
@@ -35,7 +36,7 @@ Rows = NDArray[np.int64]  # (k, 2), report and disc, by report
 TIGHTER, _OF_ROOM = 2e-7, 1e-5  # shares that limits are lower by for the solver: of them, and of what a constant leaves
 _ALL_CUT = 300  # secrets up to which every node is cut
 _SCALED = 1.0  # nats to which entries are scaled then
-_NEAR_CUT = 2.5  # nats around a report within which nodes are cut elsewhere, at first
+_NEAR_CUT, _FAR_CUT = 4.0, 6.0  # nats around a report within which nodes are cut elsewhere, at first and at most
 _FIRST, _MORE = 12, 6  # rows a report at the start, and taken up in a round
 _LIKELY = -0.5  # overshoot of an exponential mechanism from which rows are taken up at the start
 _ROUGH, _FINEST = 1e-3, 1e-8  # tolerances of the interior-point method
@@ -78,6 +79,10 @@ class _Search:
         n = problem.domain.size
         self.all_cut = n <= _ALL_CUT
         distance = self.pricer.distance
+        blocks = float(((distance <= _FAR_CUT).sum(axis=1) ** 2.0).sum())
+        require_memory(
+            math.ceil(math.sqrt(blocks)), math.ceil(math.sqrt(blocks)), tables=2, what="blocks of a design with caps"
+        )
         self.cut = np.ones(distance.shape, np.bool_) if self.all_cut else distance <= _NEAR_CUT
         self.distance = np.minimum(distance, _SCALED) if self.all_cut else distance
         self.dual = np.zeros(n)
@@ -138,7 +143,7 @@ class _Search:
                 return "gap"
             if point.stopped in ("time", "interrupt") or time.monotonic() >= self.deadline:
                 return "interrupt" if point.stopped == "interrupt" else "time"
-            fresh = turns & ~self.cut
+            fresh = turns & ~self.cut & (self.pricer.distance <= _FAR_CUT)
             if len(self.rows) == known and not fresh.any():
                 if tolerance <= _FINEST or point.stopped == "precision":
                     return "precision"

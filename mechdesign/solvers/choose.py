@@ -3,9 +3,9 @@
     highs     the whole linear program by HiGHS, up to 60,000 constraints: where answers are fewer than secrets; and
               after columns, where they end above the gap
     columns   generate and price (columns.py): up to 700 secrets, and up to 2,500 where all pairs are edges or edges
-              are short. Vertices (rays.py) where few rays make the table: where the nearest other place, in the median
-              over places, is 0.45 nats away or more up to 450 secrets (1 nat by all pairs of more than 50), 2.5 nats
-              up to 700, and on maps of up to 25; else multipliers in a box (columns.py)
+              are short. Vertices (rays.py) where few rays make the table: on maps of up to 25 secrets; where the
+              nearest other place, in the median over places, is 2.5 nats away or more; by all pairs from 1 nat up to
+              450 secrets, from 0.45 up to 50. Else multipliers in a box (columns.py)
     blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
               secrets
     pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
@@ -34,12 +34,12 @@ SMALL = 60_000  # constraints of the whole program up to which HiGHS solves it a
 MANY = 700  # secrets up to which columns are taken whatever the edges
 LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
 TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
-VERTICES = 450  # secrets up to which few rays are taken as vertices
+VERTICES = 450  # secrets up to which vertices are taken by all pairs, and where boxes end above the gap
 DESIGNS = 900  # secrets up to which designs of changing priors are mixed (coupled.py): a master of 2 n rows
 FEWEST = 25  # up to which vertices are taken whatever the edges: they end at the optimum
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
-# Nats to the nearest other place, in the median, from which rays are few: up to VERTICES, and up to MANY.
-FAR, FARTHER = 0.45, 2.5
+FAR = 0.45  # nats to the nearest other place, in the median, from which edges are no longer short
+FARTHER = 2.5  # the same, from which rays are few where edges are
 # Secrets and CPU seconds to a gap of 1e-3, by class.
 KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
     "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
@@ -75,9 +75,9 @@ def few_rays(problem: DesignProblem) -> bool:
     size, complete = problem.domain.size, is_complete(problem)
     if size <= FEWEST:
         return True
-    if size > VERTICES:
-        return size <= MANY and not complete and nearest(problem) >= FARTHER
-    return nearest(problem) >= (FAR_PAIRS if complete and size > PAIRED else FAR)
+    if complete:
+        return size <= VERTICES and nearest(problem) >= (FAR_PAIRS if size > PAIRED else FAR)
+    return size <= MANY and nearest(problem) >= FARTHER
 
 
 def accepts(route: Route, problem: DesignProblem) -> str | None:

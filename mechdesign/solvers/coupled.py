@@ -170,11 +170,11 @@ class Task:
         repaired = []
         for kernel in [np.exp(-self.pricer.distance).T, None] if square else [None]:
             mass = repair(np.maximum(table, 0.0), self.problem.edges, charge, kernel)
-            excess, value = self.judged(mass)
+            excess, value = self.assessed(mass)
             repaired.append((float(excess.max(initial=0.0)), value, mass, excess))
         return min(repaired, key=lambda entry: entry[:2])[2:]
 
-    def judged(self, mass: NDArray[np.uint64]) -> tuple[NDArray[np.float64], float]:
+    def assessed(self, mass: NDArray[np.uint64]) -> tuple[NDArray[np.float64], float]:
         """By how much a certified table may exceed the limits (k,), and its objective."""
         return self.rows.excess_up(mass / float(ROW_SUM)), self.value(mass)
 
@@ -318,7 +318,7 @@ class _Search:
     def by_closed_forms(self) -> None:
         """The closed form of the least objective that meets the limits."""
         for form in certified_closed_forms(self.task.problem):
-            excess, value = self.task.judged(form.mass)
+            excess, value = self.task.assessed(form.mass)
             if not excess.any() and value < self.value:
                 self.mass, self.value, self.closed_form = form.mass, value, form.name
             if self.left <= min(0.0, self.time_limit - _SOON):

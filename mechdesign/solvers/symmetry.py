@@ -1,6 +1,6 @@
 r"""Symmetries of a grid: flips and exchanges of axes, those that leave a design as it is, and what they save.
 
-A mixture of rays may be averaged over the group: neither its criterion nor its row sums get worse. A ray v then stands
+A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then stands
 for its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every flip of
 the group, matrices that commute with it fall into blocks, and within one A is the mean of (t v)(t v)^T over the
 `turns` t alone, one for each coset of the flips: 4 blocks and 2 turns for a square.

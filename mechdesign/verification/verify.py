@@ -318,6 +318,8 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
         differences, follows = check_objective(stored)
         reasons += differences
     else:
+        # limits are checked with the objective: a file that names limits and no objective would have neither checked
+        reasons += ["objective: is missing"] * (mechanism.attrs["program"] == Constrained.name)
         follows = _check_bound(stored)
     reasons += bound_reasons(mechanism, follows, loss)
     placed = stored.positions is not None

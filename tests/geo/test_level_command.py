@@ -22,7 +22,7 @@ FLOAT = 1e-13  # a few products and logarithms
 
 DOCUMENT = [
     "radius", "unit", "epsilon", "epsilon_unit", "nats", "factor", "nats_both_within", "factor_both_within",
-    "expected_distance", "quantiles", "reports", "nats_together", "factor_together", "epsilon_each",
+    "disc_share", "expected_distance", "quantiles", "reports", "nats_together", "factor_together", "epsilon_each",
     "expected_distance_each", "interest", "confidence", "retrieval_radius",
 ]  # fmt: skip
 
@@ -145,3 +145,24 @@ def test_radii_must_be_lengths():
         with pytest.raises(InputError) as caught:
             level_document(radius=radius, epsilon=1.0)
         assert caught.value.field == "radius"
+
+
+def test_discs_of_an_even_plane(run):
+    """1 - (1 + x) e^-x against an integral of the noise over a disc, and back from a share to a level."""
+    for x in (0.355, 0.824, 1.678, 3.89):
+        r = np.linspace(0, x, 200_001)
+        density = r * np.exp(-r)
+        integral = float(((density[1:] + density[:-1]) / 2 * np.diff(r)).sum())
+        assert privacy_radius.disc_share(x) == pytest.approx(integral, rel=1e-9)
+        assert privacy_radius.nats_of_disc_share(privacy_radius.disc_share(x)) == pytest.approx(x, rel=1e-9)
+    table = {0.05: 0.355, 0.1: 0.532, 0.2: 0.824, 0.25: 0.961, 0.5: 1.678, 0.75: 2.693, 0.9: 3.89}
+    for share, nats in table.items():
+        assert privacy_radius.nats_of_disc_share(share) == pytest.approx(nats, abs=5e-4)
+    document = json.loads(run("--disc", "1850ft", "--share", "20%", "--json")[1])
+    assert document["radius"] == pytest.approx(1850 * 0.3048, rel=FLOAT)
+    assert document["disc_share"] == pytest.approx(0.2, rel=1e-9)
+    assert document["expected_distance"] == pytest.approx(1368, abs=1)
+    assert privacy_radius.disc_share(1e9) == 1
+    for bad in (["--disc", "564"], ["--disc", "564", "--share", "1"], ["--disc", "5 6", "--share", "1/5"]):
+        assert run(*bad)[0] == 2
+    assert run("--disc", "564", "--share", "1/5", "--factor", "2")[0] == 2

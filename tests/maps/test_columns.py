@@ -16,7 +16,7 @@ from tolerances import REORDERED
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError
 from mechdesign.maps.certificate import Columns, Factors
-from mechdesign.maps.dataset import judge, make_factored
+from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import LARGEST, IntegerMetric
 from mechdesign.maps.row_sums import join_words
@@ -78,11 +78,11 @@ def test_no_breach_means_no_violated_triple(case: str, share: int) -> None:
 def test_columns_that_break_the_claim_are_not_made() -> None:
     problem = CASES[ONE]()
     factors, target = drawn(problem, 0)
-    judged = judge(problem, factors, target)
-    rows = all_rows(judged)
-    assert judged.factors.breaches(problem.edges, join_words(rows.row_sum)) > 0
+    data = loss_data(problem, factors, target)
+    rows = all_rows(data)
+    assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) > 0
     with pytest.raises(DesignError, match="break the claim"):
-        make_factored(problem, judged, rows, target, program="columns", parameters={}, diagnosis={})
+        make_factored(problem, data, rows, target, program="columns", parameters={}, diagnosis={})
 
 
 @EVERY
@@ -96,7 +96,7 @@ def test_one_generator_of_offset_0_at_every_place_has_the_row_sums_of_no_columns
     )
     single = replace(plain, columns=columns_of([[(v, 0)] for v in range(problem.domain.size)]))
     target = np.arange(problem.domain.size)
-    one, other = all_rows(judge(problem, plain, target)), all_rows(judge(problem, single, target))
+    one, other = all_rows(loss_data(problem, plain, target)), all_rows(loss_data(problem, single, target))
     assert np.array_equal(one.row_sum, other.row_sum)
     assert one.loss == pytest.approx(other.loss, rel=REORDERED)
     if problem.loss.name == "squared":
@@ -204,8 +204,8 @@ def test_files_of_columns_verify(case: str) -> None:
 
 def test_remapping_reports_the_best_cell_of_every_column() -> None:
     problem = CASES[ONE]()
-    judged, _ = repaired(problem, *drawn(problem, 0))
-    factors, mechanism = judged.factors, made(ONE)
+    data, _ = repaired(problem, *drawn(problem, 0))
+    factors, mechanism = data.factors, made(ONE)
     mass = (factors.kernel * 2.0**-58)[factors.distances(np.arange(16))] * factors.weight[:, None]
     joint = mass / mass.sum(axis=0) * problem.prior_array
     losses = joint @ problem.loss_matrix

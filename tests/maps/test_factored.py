@@ -19,7 +19,7 @@ import mechdesign as md
 from mechdesign.closed_forms.loss import remapped_loss
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps.certificate import KERNEL_BITS
-from mechdesign.maps.dataset import FactoredMechanism, _draw, judge, make_factored
+from mechdesign.maps.dataset import FactoredMechanism, _draw, loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.mechanism.dataset import total_cost
 
@@ -109,9 +109,9 @@ def test_factors_that_break_the_claim_are_not_made() -> None:
     factors = rows_of("eikonal, 8 neighbours").factors
     longer = replace(factors, step=int(factors.step * 1.01))
     target = made("eikonal, 8 neighbours")["target"].values
-    judged = judge(problem, longer, target)
+    data = loss_data(problem, longer, target)
     with pytest.raises(DesignError, match="break the claim"):
-        make_factored(problem, judged, all_rows(judged), target, program="eikonal", parameters={}, diagnosis={})
+        make_factored(problem, data, all_rows(data), target, program="eikonal", parameters={}, diagnosis={})
 
 
 @pytest.mark.parametrize(("step", "width"), [(0.3, 6), (0.75, 0)])

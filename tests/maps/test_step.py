@@ -60,24 +60,24 @@ def searched(
     told: list[str] = []
     steps: list[int] = []
 
-    def noted(judged: LossData) -> Arrays:
-        steps.append(judged.factors.step)
-        return exact(judged)
+    def noted(data: LossData) -> Arrays:
+        steps.append(data.factors.step)
+        return exact(data)
 
     def report(stage: str, *, done: int, total: int, kappa: float | None) -> None:
         assert done == total == size
         assert kappa is not None
         told.append(stage)
 
-    judged, rows, factor = certified(problem, factors, np.arange(size), claim, expected, exact=noted, report=report)
-    assert judged.factors.step == steps[-1]
-    assert judged.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0
+    data, rows, factor = certified(problem, factors, np.arange(size), claim, expected, exact=noted, report=report)
+    assert data.factors.step == steps[-1]
+    assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0
     assert factor == steps[-1] / factors.step
     return factor, told, steps
 
 
-def whole(judged: LossData) -> Arrays:
-    return together(iter([row_block(judged, 0, len(judged.prior))]), OVER_ROWS)
+def whole(data: LossData) -> Arrays:
+    return together(iter([row_block(data, 0, len(data.prior))]), OVER_ROWS)
 
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])
@@ -103,9 +103,9 @@ def test_row_sums_that_are_known_save_passes(ratio: float, monkeypatch: pytest.M
 
 
 def test_no_weights_break_half_the_distances() -> None:
-    def broken(judged: LossData) -> Arrays:
+    def broken(data: LossData) -> Arrays:
         """Row sums that are no row sums."""
-        found = whole(judged)
+        found = whole(data)
         found["row_sum"][0] *= 4
         return found
 

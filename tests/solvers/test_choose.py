@@ -66,9 +66,10 @@ def test_beyond_tables_a_pool_is_taken() -> None:
 
 
 def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
-    assert nearest(along_a_road(30, 0.44)) == 0.44
-    assert attempts_for(along_a_road(30, 0.44), None)[0] == "boxes"
-    assert attempts_for(along_a_road(30, 0.46), None)[0] == "vertices"
+    assert nearest(along_a_road(30, 2.4)) == 2.4
+    assert attempts_for(along_a_road(30, 2.4), None)[0] == "boxes"
+    assert attempts_for(along_a_road(30, 2.6), None)[0] == "vertices"
+    assert not few_rays(load_problem("streets", nodes=300))  # 0.58 nats: vertices have no bound after 14 CPU seconds
     assert few_rays(places(60))
     assert not few_rays(places(60, 0.005))
 

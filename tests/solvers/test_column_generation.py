@@ -95,8 +95,6 @@ def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_interval_contains_the_optimum_of_the_whole_program(
     name: str, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if (name, master) == ("priors of zero", "boxes"):
-        pytest.skip("boxes end 0.2 % apart where priors are zero and pairs long, and vertices follow")
     monkeypatch.setattr(optimal, "attempts_for", lambda problem, route: master.split(", then "))
     low, high = optimum(name)
     mechanism = md.solve(Optimal(problem=case(name)), gap=GAP, method="columns")

@@ -243,7 +243,7 @@ def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
 def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
     problem = plane(6)
     curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
-    for scale, loss in zip(curve["multiplier"].values, curve["loss"].values, strict=True):
+    for scale, loss in zip(curve["scale"].values, curve["loss"].values, strict=True):
         assert loss <= best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss
 
 

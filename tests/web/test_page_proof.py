@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pytest
+from capped import at_the_limit, claimed, one_more
 from exported import MAKERS, made
 from kinds import KINDS
 from pages import (
@@ -491,3 +492,13 @@ def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
     assert found["columns"] == factors_.distances(asked).T.tolist()
     assert np.array(found["alone"])[:, factors_.inner].tolist() == factors_.distances(asked).tolist()
     assert np.array(found["rows"]) == pytest.approx(mechanism.probabilities(asked), rel=1e-12)
+
+
+def test_one_unit_too_many_in_a_disc_is_found(tmp_path):
+    mass, place, report, other = at_the_limit()
+    page, broken = texts_of(claimed(mass)), one_more(mass, place, report, other)
+    before, after = (part.astype("<u8").tobytes() for part in (mass, broken))
+    assert page.arrays.count(before) == 1
+    kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])
+    assert kept["faults"] == []
+    assert [fault["report"] for fault in refused["faults"]] == [report]

@@ -1,0 +1,128 @@
+"""How much of the posterior one disc contains after each report, for somebody who knows where people live.
+
+    share(y) = max over discs B of sum_{u in B} p(u) P(y|u) / sum_u p(u) P(y|u)
+
+By how often reports are made: the median one, one in a hundred, the worst; and how many put more than half of the
+probability into one disc. Figures are of floating point, to ten digits; limits that a mechanism keeps are proved in
+integers (programs/posterior.py). One report; a second one is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.arguments import validated
+from mechdesign.base.display import ReprMixin
+from mechdesign.base.figures import length, percent
+from mechdesign.base.memory import require_memory
+from mechdesign.closed_forms.loss import drawn_rows
+from mechdesign.errors import InputError
+from mechdesign.mechanism.stored import read
+from mechdesign.problem.discs import Centres, disc_sets
+from mechdesign.problem.domain import Domain
+
+MOST_FACTORED = 4096  # secrets of a factored mechanism whose rows are all taken
+_HALF, _SELDOM = 0.5, 0.99
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscAudit(ReprMixin):
+    """Shares of the posterior in one disc of `radius`, in `unit`.
+
+    before, the largest share of the people in a disc; median, one_in_hundred and worst, the shares that half of all
+    reports, 99 % and all of them do not exceed; above_half, the probability of a report that puts more than half into
+    one disc; reports, how many of positive probability there are.
+    """
+
+    radius: float
+    unit: str
+    before: float
+    median: float
+    one_in_hundred: float
+    worst: float
+    above_half: float
+    reports: int
+
+    @classmethod
+    def of(
+        cls, radius: float, unit: str, *, before: float, chance: NDArray[np.float64], share: NDArray[np.float64]
+    ) -> DiscAudit:
+        """Of reports made with probabilities `chance` (m,), of any sum, and the shares (m,) after them."""
+        made = chance > 0
+        chance, share = chance[made] / chance[made].sum(), share[made]
+        order = np.argsort(share, kind="stable")
+        most = np.minimum(np.searchsorted(np.cumsum(chance[order]), [_HALF, _SELDOM]), len(order) - 1)
+        median, seldom = (float(value) for value in share[order][most])
+        return cls(
+            radius=radius,
+            unit=unit,
+            before=float(before),
+            median=median,
+            one_in_hundred=seldom,
+            worst=float(share.max()),
+            above_half=float(chance[share > _HALF].sum()),
+            reports=len(order),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+@validated
+def audit_discs(
+    table: ArrayLike, domain: Domain, people: ArrayLike, radius: float, *, centres: Centres = "places"
+) -> DiscAudit:
+    """The audit of a table (n, m) of probabilities, counts or masses, with `people` (n,) at the places of `domain`.
+
+    Parameters: people, of any positive sum: a prior, or persons; radius in the unit of the domain; centres, discs about
+        the places or anywhere. Raises: InputError as `disc_sets`, and for people that do not fit.
+    """
+    rows, weight = np.asarray(table, float), np.asarray(people, float)
+    if rows.ndim != 2 or weight.shape != (domain.size,) or len(rows) != domain.size:
+        raise InputError(f"must be one number for each of {domain.size} places", field="people", value=weight.shape)
+    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.sum() > 0):
+        raise InputError("must be finite, not negative, and not all 0", field="people", value=weight.min())
+    sets, joint = disc_sets(domain, radius, centres), weight[:, None] * rows
+    chance = joint.sum(axis=0)
+    share = np.asarray((sets @ joint).max(axis=0)) / np.where(chance > 0, chance, 1.0)
+    before = float(np.asarray(sets @ weight).max() / weight.sum())
+    return DiscAudit.of(radius, domain.unit, before=before, chance=chance, share=share)
+
+
+@validated
+def audit_mechanism_discs(
+    mechanism: xr.Dataset, radii: Sequence[float], people: ArrayLike | None = None
+) -> list[DiscAudit]:
+    """The audit of a mechanism for each radius, in the unit of its domain; people (n,), its prior without. Of one that
+    protects positions the rows are those drawn from positions spread evenly over a cell.
+
+    Raises: InputError as `audit_discs`, and for a factored mechanism of more than 4,096 secrets; SizeError.
+    """
+    stored = read(mechanism)
+    size, weight = stored.domain.size, mechanism["prior"].values if people is None else people
+    if stored.factored and size > MOST_FACTORED:
+        remedy = "audit the mechanism of a smaller area"
+        raise InputError(f"all rows of more than {MOST_FACTORED:,} secrets", field="disc", value=size, remedy=remedy)
+    require_memory(size, size, tables=4, what="an audit of discs")
+    table = drawn_rows(mechanism)
+    return [audit_discs(table, stored.domain, weight, radius) for radius in radii]
+
+
+def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> Iterator[str]:
+    """A sentence for each audit, as documents; prior, whether people are the prior of the mechanism."""
+    for found in audits:
+        worst, median, half = (percent(found[name], up=True, digits=3) for name in ("worst", "median", "above_half"))
+        whom = "whose prior is that of the file" if prior else "who knows where people live"
+        halves = f"{half} of reports put" if found["above_half"] else "no report puts"
+        yield (
+            f"For somebody {whom}, one disc of {length(found['radius'], found['unit'])} has {worst} of the probability "
+            f"after the worst report and {median} after the median one; {halves} more than half into one disc. "
+            f"Before any report: {percent(found['before'], up=True, digits=3)}. A second report adds to that."
+        )

@@ -1,0 +1,62 @@
+"""A small limit on discs, and a table that keeps it by less than one unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+import mechdesign as md
+from mechdesign.mechanism.dataset import make_mechanism
+
+WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
+
+
+def capped() -> md.programs.Constrained:
+    """A limit on discs of 300 m, whose number of persons at a place is that of the place."""
+    problem = md.load_problem("flat", cells=4)
+    limit = md.programs.PosteriorCap(radius=1.2 * problem.domain.spacing, share="3/5", people=list(range(1, 17)))
+    return md.programs.Constrained(problem, constraints=[limit])
+
+
+def claimed(mass: np.ndarray) -> xr.Dataset:
+    """The file of these integers, with the limit and a claim of some room."""
+    program = capped()
+    problem = md.DesignProblem(
+        domain=program.problem.domain,
+        metric=WIDER * program.problem.metric,
+        prior=program.problem.prior,
+        loss=program.problem.loss,
+    )
+    value = float((problem.weighted_loss * (mass / 2.0**62)).sum())
+    figures = {"objective": value, "objective_of": program.objective_of}
+    return make_mechanism(problem, mass, program="constrained", parameters=program.parameters(), attributes=figures)
+
+
+def at_the_limit() -> tuple[np.ndarray, int, int, int]:
+    """A table that keeps the limit, and the place and two reports between which one unit more breaks it."""
+    program = capped()
+    caps, mass = program.caps[0], md.solve(program)["mass"].values.copy()
+    disc, report = np.unravel_index(int(np.argmax(caps.overshoot(mass / 2.0**62))), (len(caps.limits), 16))
+    place = int(caps.sets[[int(disc)]].indices[-1])
+    other = int(np.argmax(mass[place] * (np.arange(16) != report)))
+    low, high = 0, int(mass[place, report] // 1000)
+
+    def moved(units: int) -> np.ndarray:
+        table = mass.copy()
+        table[place, report] += np.uint64(units)
+        table[place, other] -= np.uint64(units)
+        return table
+
+    assert caps.breaches(moved(low)) == 0 < caps.breaches(moved(high))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if caps.breaches(moved(middle)) == 0 else (low, middle)
+    return moved(low), place, int(report), other
+
+
+def one_more(mass: np.ndarray, place: int, report: int, other: int) -> np.ndarray:
+    """The table with one unit more of a report at a place, and one less of another."""
+    table = mass.copy()
+    table[place, report] += np.uint64(1)
+    table[place, other] -= np.uint64(1)
+    return table

@@ -1,0 +1,87 @@
+"""Discs after one report: audits of mechanisms, of tables, of rules of devices and of noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from capped import capped
+
+import mechdesign as md
+from mechdesign.closed_forms.privacy_radius import disc_share
+from mechdesign.errors import InputError
+from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
+from mechdesign.mechanism.storage import save
+from mechdesign.problem.problem import shipped_paths
+from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs
+
+PEOPLE = shipped_paths()["northeast"].parent / "data" / "northeast_block_groups_2020.csv.gz"
+POINT = 0.01  # of a share: figures of research code, printed in whole percent
+LATTICE = 0.03  # what cells of 125 m add to the share of an even plane
+PRINTED = {
+    "android-coarse": ((0.27, 0.45, 0.75, 0.006), (0.58, 0.75, 0.88, 0.91)),
+    "webkit-grid": ((0.10, 0.22, 0.30, 0.0), (0.21, 0.46, 0.47, 0.0)),
+}  # at 564 m and 1,000 m: the median report, one in a hundred, the worst, and reports above a half
+
+
+def window() -> md.Domain:
+    """40 km about the city hall of Philadelphia."""
+    plane = md.geo.Plane(latitude=39.9526, longitude=-75.1652)
+    return md.Domain.grid((320, 320), cell=FINE, unit="m", origin=-20_000.0, plane=plane)
+
+
+@pytest.mark.parametrize("rule", PRINTED)
+def test_rules_put_into_one_disc_what_research_code_found(rule: str) -> None:
+    document = audit_rule_discs(rule, PEOPLE, window(), [564.0, 1000.0])
+    for found, printed in zip(document["discs"], PRINTED[rule], strict=True):
+        figures = [found[key] for key in ("median", "one_in_hundred", "worst", "above_half")]
+        assert figures == pytest.approx(printed, abs=POINT)
+
+
+def test_noise_over_even_people_is_that_of_the_plane() -> None:
+    _, share = laplace_shares(np.ones((100, 100)), 1 / 250, 250.0)
+    assert float(np.median(share)) == pytest.approx(disc_share(1.0), abs=LATTICE)
+
+
+def test_a_grid_is_the_table_of_its_cells() -> None:
+    """The windows of a rule against the audit of the table that they stand for."""
+    persons = np.random.default_rng(1).integers(0, 50, (16, 16)).astype(float)
+    chance, share = grid_shares(persons, (16, 16), 500.0, 0.0, 250.0)
+    domain = md.Domain.grid((16, 16), cell=FINE, unit="m")
+    table = np.zeros((256, 16))
+    table[np.arange(256), (domain.index // 4) @ [4, 1]] = 1
+    audit = audit_discs(table, domain, persons.ravel(), 250.0)
+    assert DiscAudit.of(250.0, "m", before=audit.before, chance=chance, share=share).as_dict() == pytest.approx(
+        audit.as_dict()
+    )
+
+
+def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
+    mechanism = md.solve(capped())
+    people = list(range(1, 17))
+    audit = audit_discs(mechanism["mass"].values, capped().problem.domain, people, 1.2, centres="anywhere")
+    assert audit.worst == pytest.approx(0.6, abs=1e-6)
+    assert audit.worst <= 0.6
+    assert audit.above_half > 0
+    (about_places,) = audit_mechanism_discs(mechanism, [1.2], people)
+    assert about_places.worst < audit.worst
+    (even,) = audit_mechanism_discs(mechanism, [1.2])
+    assert even.before == pytest.approx(5 / 16)
+    with pytest.raises(InputError, match="people"):
+        audit_mechanism_discs(mechanism, [1.2], [1, 2])
+
+
+def test_the_commands_say_it(run, run_json, tmp_path) -> None:
+    mechanism = md.solve(capped())
+    save(mechanism, tmp_path / "c.nc")
+    _, document = run_json("verify", tmp_path / "c.nc", "--disc", "1.2,2")
+    assert [found["radius"] for found in document["discs"]] == [1.2, 2.0]
+    np.save(tmp_path / "t.npy", mechanism["mass"].values / 2.0**62)
+    _, words, _ = run("audit", tmp_path / "t.npy", "--metric", tmp_path / "c.nc", "--disc", "1.2")
+    assert "after the worst report" in " ".join(words.split())
+    assert run("verify", tmp_path / "c.nc", "--people", PEOPLE)[0] == 2
+    assert run("audit", "android-coarse", "--disc", "564")[0] == 2
+    code, words, _ = run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "7/10", "-o", tmp_path / "s.nc")
+    assert code == 0
+    assert "at most 70 % of the probability lies in any disc of 1 cell" in " ".join(words.split())
+    assert run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "10%", "-o", tmp_path / "no.nc")[0] == 1
+    assert not (tmp_path / "no.nc").exists()

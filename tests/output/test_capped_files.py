@@ -1,0 +1,155 @@
+"""Limits on discs in files: one unit too many is found by verify and the script, and no mutation is believed.
+
+What is true of a mutant is found in Python integers, with discs about the places and about a lattice of points.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from capped import at_the_limit, capped, claimed, one_more
+from exported import resealed
+
+import mechdesign as md
+from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.mechanism.dataset import seal
+from mechdesign.programs.constrained import Constrained
+from mechdesign.verification import verify_table
+
+_WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
+_SHARES = ("1/2", "3/5", "4/5", "65535/65536", "1/65535", "0/1", "3/2", "-1/2", "1/0", "nan", "٣/5", "", 0.6, None)
+_RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, math.nan, "1.2", None, [1.2])
+
+
+def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
+    mass, place, report, other = at_the_limit()
+    broken = one_more(mass, place, report, other)
+    kept = claimed(mass)
+    assert md.verify(kept).certified
+    reasons = md.verify(claimed(broken)).reasons
+    assert reasons == ["posterior-cap: 1 (report, disc) pairs exceed the limit"]
+    text = md.export(kept, tmp_path / "kept.json").read_text("ascii")
+    assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
+    rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
+    forged = tmp_path / "broken.json"
+    forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))
+    (fault,) = verify_table.faults_of(verify_table.read(forged))
+    assert f"broken after report {report}" in fault
+    with pytest.raises(VerificationError):
+        md.export(claimed(broken), tmp_path / "never.json")
+
+
+def true_of(cap: dict[str, Any], points: np.ndarray, rows: list[list[int]]) -> bool:
+    """Whether the limit of a table holds, in Python integers, for discs about places and points of a lattice."""
+    people, radius = cap["people"], float(cap["radius"])
+    over, under = cap.get("share") or cap["factor"]
+    low, high = points.min(axis=0), points.max(axis=0)
+    lattice = np.stack(np.meshgrid(*(np.linspace(a, b, 13) for a, b in zip(low, high, strict=True))), -1).reshape(-1, 2)
+    centres = points if cap["centres"] == "places" else np.concatenate([points, lattice])
+    discs = {tuple(np.flatnonzero(np.linalg.norm(points - at, axis=1) <= radius)) for at in centres}
+    for y in range(len(rows[0])):
+        joint = [count * row[y] for count, row in zip(people, rows, strict=True)]
+        for disc in discs:
+            inside, living = sum(joint[u] for u in disc), sum(people[u] for u in disc)
+            most = (over * living, under * sum(people)) if "factor" in cap else (over, under)
+            if inside * most[1] > sum(joint) * most[0]:
+                return False
+    return True
+
+
+def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
+    """One field of a limit changed at random; words, whether shares are texts."""
+    field = random.choice(["people", "people", "share", "radius", "centres", "size", "gone"])
+    if "people" not in limit:
+        return
+    people = limit["people"][0] if words else limit["people"]
+    if field == "people":
+        people[random.randrange(len(people))] = random.choice([*_WHOLE, random.randrange(40)])
+    elif field == "share":
+        limit["share"] = random.choice(_SHARES) if words else [random.choice(_WHOLE), random.choice(_WHOLE)]
+        if not words and random.random() < 0.5:
+            limit["share"] = [random.randrange(1, 12), random.randrange(1, 12)]
+    elif field == "radius":
+        limit["radius"] = random.choice(_RADII)
+    elif field == "centres":
+        limit["centres"] = random.choice(["places", "anywhere", "nowhere", 0, None])
+    elif field == "size":
+        people[:] = random.choice([people[:-1], [*people, 1], [], people[::-1]])
+    else:
+        del limit[random.choice(list(limit))]
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int) -> None:
+    mechanism = md.solve(capped())
+    genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
+    points, believed = np.array(genuine["secret_points"]), 0
+    for number in range(many):
+        random, table = Random(number), deepcopy(genuine)
+        for _ in range(random.choice((1, 1, 2))):
+            limits = table["claim"]["caps"]
+            if limits:
+                changed(limits[0], random, words=False)
+        if random.random() < 0.2:
+            u, v = random.sample(range(16), 2)
+            table["mass"][u], table["mass"][v] = table["mass"][v], table["mass"][u]
+        del table["content_sha256"]
+        path = tmp_path / "m.json"
+        body = json.dumps(table)[:-1] + ",\n"
+        path.write_bytes(resealed((body + '"content_sha256": "0"}\n').encode()))
+        try:
+            faults = verify_table.faults_of(verify_table.read(path))
+        except (verify_table.BadInput, verify_table.Refused, *verify_table.BROKEN):
+            continue
+        if not faults:
+            believed += 1
+            rows = [list(map(int, row.split(" "))) for row in table["mass"]]
+            assert all(true_of(cap, points, rows) for cap in table["claim"]["caps"]), number
+    assert believed > many / 50
+
+
+@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
+def test_no_mutation_of_a_file_is_believed_by_verify(many: int) -> None:
+    mechanism, believed = md.solve(capped()), 0
+    for number in range(many):
+        random, mutant = Random(number), mechanism.copy(deep=True)
+        parameters = json.loads(mutant.attrs["parameters"])
+        for _ in range(random.choice((1, 1, 2))):
+            changed(parameters["constraints"][0], random, words=True)
+        mutant.attrs["parameters"] = json.dumps(parameters)
+        if random.random() < 0.2:
+            mutant["cap_disc"].values[random.randrange(len(mutant["cap_disc"]))] = random.choice((-1, 0, 5, 2**40))
+        if random.random() < 0.1:
+            del mutant.attrs["objective"]
+        try:
+            checked = md.verify(seal(mutant))
+        except MechdesignError:
+            continue
+        if checked.certified:
+            believed += 1
+            program = rebuilt(mutant)
+            rows = mutant["mass"].values.tolist()
+            points = program.problem.domain.points
+            claims = [claim for limit in program.constraints for claim in limit.claims()]  # type: ignore[union-attr]
+            assert all(true_of(claim, points, rows) for claim in claims), number
+            bound = md.solve(program).attrs["objective"] if number % 20 == 0 else math.inf
+            assert mutant.attrs["lower_bound"] <= bound
+    assert believed > many / 50
+
+
+def rebuilt(mechanism: xr.Dataset) -> Constrained:
+    """The program of a file."""
+    from mechdesign.mechanism.stored import read
+    from mechdesign.solvers.solve import rebuilt_program
+
+    stored = read(mechanism)
+    program = rebuilt_program("constrained", stored.problem, stored.parameters)
+    assert isinstance(program, Constrained)
+    return program
