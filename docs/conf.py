@@ -142,10 +142,11 @@ def _prose(lines: list[str]) -> list[str]:
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
-    """The signature of a class is that of its fields."""
-    if what != "class" or not (signature or "").startswith("(*args"):
-        return signature, returns
-    return stringify_signature(inspect.signature(obj), show_return_annotation=False, unqualified_typehints=True), None
+    """The signature of a class is that of its fields; an alias is shown by its name."""
+    if what == "class" and (signature or "").startswith("(*args"):
+        fields = inspect.signature(obj)
+        signature, returns = stringify_signature(fields, show_return_annotation=False, unqualified_typehints=True), None
+    return tuple(text and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text) for text in (signature, returns))
 
 
 _PRIMED = re.compile(r"<msup>(<mi>\w+</mi>)<mi>&#x02032;</mi></msup>")  # a prime is a raised sign already

@@ -12,7 +12,6 @@ R contains more than a set of the list; whoever rebuilds the sets finds the same
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -65,11 +64,12 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Centres) -> lis
     another contains.
     """
     side, wide = np.asarray(cell), radius * WIDER
-    reach = np.floor(2 * wide / side).astype(np.int64)
-    if math.prod((2 * reach + 1).tolist()) > 8 * MOST_STEPS:
+    span = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
+    if np.prod(2 * span + 1) > 8 * MOST_STEPS:  # before they become integers
         raise InputError(
             f"a disc has more than {MOST_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
         )
+    reach = np.floor(span).astype(np.int64)
     steps = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")], 1)
     places = steps * side
     away = np.sqrt((places**2).sum(axis=1))

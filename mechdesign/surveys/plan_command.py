@@ -67,6 +67,9 @@ def plan(
 
     Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
     """
+    words = context.args
+    if source is not None and source.startswith("--"):  # after --box, what follows is no source
+        words, source = [source, *words], None
     file = source is not None and Path(source).suffix.lower() == ".nc"
     on_earth = source is None or Path(source).suffix.lower() in (".geojson", ".json")
     if file:
@@ -79,7 +82,7 @@ def plan(
     problem = None
     if on_earth:
         within = RADIUS if within is None else within
-        given = parameter_values("an area", ("cell",), context.args)
+        given = parameter_values("an area", ("cell",), words)
         problem = _of_area(parse_area(None if source is None else Path(source), box), given, within)
     elif not file:
         problem_file, parameters = parse_problem(str(source), context)

@@ -89,9 +89,9 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
 def test_the_optimum_is_that_of_the_statement_with_all_rows() -> None:
     """By lazy rows and interior points, and by HiGHS on cvxpy's statement."""
     people = town(4)
-    for limit, alike in (
-        (PosteriorCap(radius=RADIUS, share="5/6", people=people), 2 * ORACLE),
-        (PosteriorLift(radius=RADIUS, factor="5/4", people=people, centres="places"), BLOCKS),
+    for limit in (
+        PosteriorCap(radius=RADIUS, share="5/6", people=people),
+        PosteriorLift(radius=RADIUS, factor="5/4", people=people, centres="places"),
     ):
         program = capped(4, 2, people, limit)
         mechanism = md.solve(program, gap=1e-6)
@@ -99,7 +99,7 @@ def test_the_optimum_is_that_of_the_statement_with_all_rows() -> None:
         stated = program.statement().solve(solver="HIGHS")
         assert mechanism.attrs["lower_bound"] <= stated * (1 + ORACLE)
         assert stated <= mechanism.attrs["objective"] * (1 + ORACLE)
-        assert mechanism.attrs["objective"] == pytest.approx(stated, rel=alike)
+        assert mechanism.attrs["objective"] == pytest.approx(stated, rel=BLOCKS)
 
 
 def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
@@ -207,6 +207,9 @@ def test_limits_stand_alone_and_bad_ones_are_refused() -> None:
         PosteriorCap(radius=RADIUS, share="1/5", wrong_by="1/2")
     with pytest.raises(InputError, match="radius"):
         PosteriorCap(radius=0.0, share="1/5")
+    for radius in (1e9, 1e300):
+        with pytest.raises(InputError, match="more than 2000 cells"):
+            disc_sets(problem_at(4, 1, people).domain, radius)
 
 
 @pytest.mark.parametrize(

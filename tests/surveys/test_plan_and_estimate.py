@@ -79,6 +79,8 @@ def test_a_plan_of_an_area_has_the_odds_of_every_level_and_what_comes_next(run, 
     assert (code, told["within"]) == (0, 100)
     assert [design["odds_within"] for design in told["designs"]] == pytest.approx(ODDS)
     assert (np.diff([design["worst_error"] for design in told["designs"]]) < 0).all()
+    box = ["--box", "2.34,48.855,2.355,48.866", "--areas", "1x1", "--respondents", 9, "--cell", 500, "--levels", "0.01"]
+    assert run_json("plan", *box)[1]["next"].startswith("mechdesign area --box 2.34,48.855,2.355,48.866 --cell 500 ")
     given = ["--levels", "0.004,0.02"]
     planned = run_json(*words, *given)[1]["designs"]
     assert [design["odds_within"] for design in planned] == pytest.approx([math.exp(0.8), math.exp(4)])
