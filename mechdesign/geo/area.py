@@ -73,9 +73,22 @@ class Area(ReprMixin):
     @classmethod
     @validated
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
-        """Between two longitudes and two latitudes in degrees; west > east goes across the antimeridian.
+        """The area between two longitudes and two latitudes; west > east goes across the antimeridian.
 
-        Raises: InputError for degrees out of range, an empty box, latitudes beyond 85 degrees, a missing extra.
+        Parameters
+        ----------
+        west, south, east, north : float
+            In degrees.
+
+        Returns
+        -------
+        Area
+            The area.
+
+        Raises
+        ------
+        InputError
+            For degrees out of range, an empty box, latitudes beyond 85 degrees, a missing extra.
         """
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
         if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
@@ -117,10 +130,31 @@ class Area(ReprMixin):
     ) -> Domain:
         """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
 
-        Parameters: cell, the side of a cell in `unit`; plane, by default about the middle of the area.
         The lattice is the smallest number of cells over the extent of the area in the plane, about its middle.
-        Raises: InputError for a cell that is not positive, fewer than two cells, an area that the plane stretches by
-            more than 0.1 %; SizeError for a lattice of more than 2^20 cells.
+
+        Parameters
+        ----------
+        cell : float
+            The side of a cell, in `unit`.
+        unit : str
+            Unit of length.
+        plane : Plane
+            By default about the middle of the area.
+        forbidden : Area
+            Where no cell may lie.
+
+        Returns
+        -------
+        Domain
+            The cells.
+
+        Raises
+        ------
+        InputError
+            For a cell that is not positive, fewer than two cells, an area that the plane stretches by more than 0.1
+            %.
+        SizeError
+            For a lattice of more than 2^20 cells.
         """
         about = plane or self.plane(unit)
         positive(cell, "cell")

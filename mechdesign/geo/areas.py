@@ -105,9 +105,24 @@ class Areas(ReprMixin):
 
     @classmethod
     def blocks(cls, domain: Domain, across: int, along: int) -> Areas:
-        """A grid of two axes cut into across x along blocks of nearly equal sides, named "column-row" from 1 on.
+        """A grid of two axes cut into blocks of nearly equal sides, named "column-row" from 1 on.
 
-        Raises: InputError for a domain that is no grid of two axes, and for more blocks along an axis than cells.
+        Parameters
+        ----------
+        domain : Domain
+            The grid.
+        across, along : int
+            Blocks along either axis.
+
+        Returns
+        -------
+        Areas
+            The blocks.
+
+        Raises
+        ------
+        InputError
+            For a domain that is no grid of two axes, and for more blocks along an axis than cells.
         """
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
             raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)

@@ -64,12 +64,12 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Centres) -> lis
     another contains.
     """
     side, wide = np.asarray(cell), radius * WIDER
-    across = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
-    if np.prod(2 * across + 1) > 8 * MOST_STEPS:  # before they become integers
+    span = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
+    if np.prod(2 * span + 1) > 8 * MOST_STEPS:  # before they become integers
         raise InputError(
             f"a disc has more than {MOST_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
         )
-    reach = np.floor(across).astype(np.int64)
+    reach = np.floor(span).astype(np.int64)
     steps = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")], 1)
     places = steps * side
     away = np.sqrt((places**2).sum(axis=1))

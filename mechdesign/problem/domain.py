@@ -113,11 +113,32 @@ class Domain(ReprMixin):
         mask: ArrayLike | None = None,
         plane: Plane | None = None,
     ) -> Domain:
-        """Cells of a 1- to 3-dimensional lattice, each represented by its centre.
+        """The cells of a lattice of one to three axes, each represented by its centre.
 
-        Parameters: shape, cells per axis; cell, size of a cell per axis in `unit` (one number: the same on every
-        axis); unit, see `units.KNOWN_UNITS`; origin, the low corner in `unit`; mask, boolean of shape `shape`,
-        True where a cell belongs to the domain; plane, where the grid lies on Earth, its centre at (0, 0).
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Cells per axis.
+        cell : float or tuple of float
+            Size of a cell per axis, in `unit`; one number is the same on every axis.
+        unit : str
+            See `units.KNOWN_UNITS`; "1" by default.
+        origin : float or tuple of float
+            The low corner, in `unit`.
+        mask : bool array of shape `shape`
+            True where a cell belongs to the domain.
+        plane : Plane
+            Where the grid lies on Earth, its centre at (0, 0).
+
+        Returns
+        -------
+        Domain
+            The n cells.
+
+        Examples
+        --------
+        >>> md.Domain.grid((2, 2), 1.0, mask=[[True, True], [True, False]]).size
+        3
         """
         counts = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         sizes = _per_axis(cell, len(counts), "cell")
@@ -151,13 +172,51 @@ class Domain(ReprMixin):
     @classmethod
     @validated
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
-        """Arbitrary places: coordinates (n, k) or (n,), in `unit`; plane, where they lie on Earth."""
+        """Arbitrary places.
+
+        Parameters
+        ----------
+        coordinates : (n, k) or (n,) array
+            In `unit`, k = 1 to 3.
+        unit : str
+            Unit of length.
+        plane : Plane
+            Where they lie on Earth.
+
+        Returns
+        -------
+        Domain
+            The n places.
+
+        Examples
+        --------
+        >>> md.Domain.points_at([0.0, 2.0, 5.0], unit="km").points.shape
+        (3, 1)
+        """
         return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
     @validated
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
-        """Nodes of a graph: their number (coordinates are then 0..n-1, without meaning), or their coordinates."""
+        """The nodes of a graph.
+
+        Parameters
+        ----------
+        nodes : int or (n, k) array
+            Their number (coordinates are then 0..n-1, without meaning), or their coordinates.
+        unit : str
+            Unit of the coordinates.
+
+        Returns
+        -------
+        Domain
+            The n nodes.
+
+        Examples
+        --------
+        >>> md.Domain.nodes(4).kind
+        'nodes'
+        """
         if isinstance(nodes, (int, np.integer)):
             require_places(int(nodes))
             nodes = np.arange(nodes)

@@ -268,17 +268,58 @@ class PrivacyLevel(ReprMixin):
     @classmethod
     @validated
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
-        """eps(u) = epsilon, in nats per `unit`."""
+        """The level eps(u) = epsilon everywhere.
+
+        Parameters
+        ----------
+        epsilon : float
+            Nats per `unit`.
+        unit : str
+            Unit of length.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        Examples
+        --------
+        >>> md.PrivacyLevel.constant(0.5, "km").at(np.array([[3.0, 4.0]]))
+        array([0.5])
+        """
         value = check_epsilon(epsilon)
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
     @validated
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
-        """eps(u) = slope * density(u) + floor: looser where more people are (Koufogiannis & Pappas 2016, section IV).
+        """The level eps(u) = slope * density(u) + floor: looser where more people are.
 
-        slope in nats per unit of length per unit of density; floor > 0 in nats per unit of length; extend, beyond the
-        raster as at its border.
+        Parameters
+        ----------
+        density : Raster
+            The density.
+        slope : float
+            Nats per unit of length per unit of density.
+        floor : float
+            Nats per unit of length, positive.
+        extend : bool
+            Whether the level goes on beyond the raster as at its border.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        References
+        ----------
+        Koufogiannis & Pappas 2016, section IV.
+
+        Examples
+        --------
+        >>> density = md.Raster(x=[0.0, 1.0], y=[0.0], values=[[0.0], [10.0]])
+        >>> md.PrivacyLevel.affine(density, slope=0.1, floor=0.5).largest
+        1.5
         """
         check_epsilon(floor, "floor")
         if not np.isfinite(slope):
@@ -292,7 +333,26 @@ class PrivacyLevel(ReprMixin):
     @classmethod
     @validated
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """Eps given at every cell of an unmasked grid, shape `domain.shape`; linear along each axis between centres."""
+        """The level given at every cell of an unmasked grid; linear along each axis between centres.
+
+        Parameters
+        ----------
+        domain : Domain
+            The grid.
+        values : array of shape `domain.shape`
+            Nats per unit of length.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        Examples
+        --------
+        >>> domain = md.Domain.grid((2, 1), 1.0)
+        >>> md.PrivacyLevel.from_values(domain, [[0.5], [1.5]]).smallest
+        0.5
+        """
         array = np.asarray(values, np.float64)
         if domain.shape is None or array.shape != domain.shape:
             shape = f"{domain.shape}, masked cells included (any positive value there)"

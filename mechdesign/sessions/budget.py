@@ -156,9 +156,24 @@ class Budget(ReprMixin):
     @classmethod
     @validated
     def create(cls, path: str | Path, *, limit: float) -> Budget:
-        """A ledger of nothing spent, with a limit in multiples of the metric.
+        """A ledger of nothing spent, with a limit.
 
-        Raises: InputError for a limit that is not positive and finite, or where the file exists: a limit stays.
+        Parameters
+        ----------
+        path : str or Path
+            The file of the ledger.
+        limit : float
+            In multiples of the metric.
+
+        Returns
+        -------
+        Budget
+            The budget.
+
+        Raises
+        ------
+        InputError
+            For a limit that is not positive and finite, or where the file exists: a limit stays.
         """
         return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
 
@@ -189,13 +204,33 @@ class Budget(ReprMixin):
         return paid.left
 
     def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
-        """The report of `secret`, or of the position `at`: the remembered one at no cost, or one by `Sampler.report`,
-        paid for and remembered.
+        """The report of a secret or a position: the remembered one at no cost, or a new one, paid for and remembered.
 
         Another mechanism for the same secret is another report. The attribute cost says what was paid.
-        Raises: BudgetError where less is left than a report costs; InputError for a secret that is not there, or a
-            mechanism over other places or for another metric than the ledger counts; FileFormatError for a ledger that
-            remembers a report which the mechanism does not have.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            What draws.
+        secret : int
+            The number of the secret; or
+        at : (k,) array
+            A position, in the unit of the domain.
+
+        Returns
+        -------
+        xarray.DataArray
+            The report.
+
+        Raises
+        ------
+        BudgetError
+            Where less is left than a report costs.
+        InputError
+            For a secret that is not there, or a mechanism over other places or for another metric than the ledger
+            counts.
+        FileFormatError
+            For a ledger that remembers a report which the mechanism does not have.
         """
         admission, place = sampler.admission, sampler.place(secret, at)
         with self._ledger.locked():

@@ -191,12 +191,30 @@ class Session(ReprMixin):
     def create(
         cls, path: str | Path, *, design: SessionDesign | str | Path, limit: float, window: str | int = "1d"
     ) -> Session:
-        """A session that has released nothing, with a limit for every window, in multiples of the metric.
+        """A session that has released nothing, with a limit for every window.
 
-        design: a SessionDesign, or the path of its file, which the session then names. window: "1d", every calendar
-        day; "14d", fortnights; "24h", any 24 hours; a number of ticks, any so many.
-        Raises: InputError for a limit that is not positive and finite, another window, or where the file exists;
-            BudgetError where the design can pay more than the limit in a window: too small for one report, say.
+        Parameters
+        ----------
+        path : str or Path
+            The file of the session.
+        design : SessionDesign, str or Path
+            A design, or the path of its file, which the session then names.
+        limit : float
+            In multiples of the metric.
+        window : str or int
+            "1d", every calendar day; "14d", fortnights; "24h", any 24 hours; a number of ticks, any so many.
+
+        Returns
+        -------
+        Session
+            The session.
+
+        Raises
+        ------
+        InputError
+            For a limit that is not positive and finite, another window, or where the file exists.
+        BudgetError
+            Where the design can pay more than the limit in a window: too small for one report, say.
         """
         most = amount_of(limit, "limit")
         plan = design if isinstance(design, SessionDesign) else load_design(design)
