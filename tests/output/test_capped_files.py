@@ -70,6 +70,8 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
     if "people" not in limit:
         return
     people = limit["people"][0] if words else limit["people"]
+    if not people:
+        return
     if field == "people":
         people[random.randrange(len(people))] = random.choice([*_WHOLE, random.randrange(40)])
     elif field == "share":
