@@ -25,7 +25,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "verification/verify_table.py": "output/test_verify_table.py positions/test_verify_positions.py "
     "output/test_forged_tables.py output/test_verifier_fuzz.py",
     "verification/verify.py": "verification/test_verification.py mechanism/test_trust.py "
-    "verification/test_reference.py",
+    "verification/test_reference.py output/test_capped_files.py",
     "verification/audit.py": "verification/test_audit.py",
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",

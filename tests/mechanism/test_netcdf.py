@@ -126,6 +126,7 @@ HOSTILE = {
     "one chunk of thousands": (one_value((1 << 30,), (1 << 17,)), "hostile", "not in the file"),
     "one chunk of a square": (one_value((1 << 15, 1 << 15), (1 << 8, 1 << 8)), "hostile", "not in the file"),
     "no values": (lambda f: f.create_dataset("hostile", (1 << 30,), "f8"), "hostile", "in chunks"),
+    "an axis of 2^31": (lambda f: f.create_dataset("hostile", (1 << 31,), "f8"), "hostile", "2\\^31 and more"),
     "a chunk of 9 bytes": (short_chunk, "hostile", "inflates"),
     "65 attributes": (many_attributes, "prior", "more than 64"),
     "a list of texts": (attribute(["x"] * 100_000, h5py.string_dtype()), "prior:hostile", "one number or one text"),
@@ -287,7 +288,11 @@ def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incomp
 
     def change(file: h5py.File) -> None:
         chunks = True if chunk is None else (chunk, chunk)
-        chunked(file, "note", (7, 9), chunks, compression="gzip", shuffle=True)[...] = values
+        made = chunked(file, "note", (7, 9), chunks, compression="gzip", shuffle=True)
+        made[...] = values
+        if incompressible and made.chunks == values.shape:
+            planes = values.reshape(-1, 1).view(np.uint8).T  # as the shuffle filter orders bytes
+            made.id.write_direct_chunk((0, 0), planes.tobytes(), filter_mask=2)
 
     with changed(tmp_path / "m.nc", change).open("rb") as stream:
         assert np.array_equal(read_netcdf(stream, NOTED, what="a mechanism")["note"].values, values)
