@@ -12,8 +12,8 @@ which is what makes it private as claimed. `verify_table.py`, which is handed ov
 metrics of this package alone.
 
 >>> import mechdesign as md
->>> sorted(md.extend.LOSSES)[:2]
-['distance', 'squared']
+>>> "distance" in md.extend.LOSSES
+True
 """
 
 from mechdesign.closed_forms.baselines import BASELINES
