@@ -254,7 +254,8 @@ def epsilon_for(
     def excess(log_epsilon: float) -> float:
         table = np.asarray(program.family.table(problem, math.exp(log_epsilon)), float)
         deviation, _, _ = _figures(Channel.of(table), wanted, prior, prior)
-        return float(min(np.log(z * deviation.max() / math.sqrt(count) / error), 100.0))
+        times = float(z * deviation.max() / math.sqrt(count) / error)
+        return math.log(min(max(times, math.exp(-100)), math.exp(100)))  # one area of all places has no deviation
 
     least, middle, most = map(math.log, program.epsilons)
     if excess(most) > 0:

@@ -77,7 +77,7 @@ def test_figures_are_those_of_verify(opened, tmp_path, run_json):
     for name in ("expected_loss", "ratio", "violations", "lower_bound_checked", "rebuilt"):
         said = shown.text_content(f'[data-figure="{name}"]')  # behind its details
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
-    said = shown.inner_text('[data-fact="claim"]')
+    said = shown.text_content('[data-fact="claim"]')
     assert said.split(" (")[0] == verified["claim"].split(" (")[0]
     assert shown.inner_text('[data-provenance="sha256sum of the file"]') == verified["sha256"]
 
