@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.arguments import check_epsilon, positive
 from mechdesign.base.descriptions import real_number
 from mechdesign.cli.options import (
     AREAS,
@@ -67,6 +66,8 @@ def plan(
 
     Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
     """
+    from mechdesign.base.arguments import positive
+
     words = context.args
     if source is not None and source.startswith("--"):  # after --box, what follows is no source
         words, source = [source, *words], None
@@ -200,6 +201,8 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
 
 def _numbers(levels: str | None) -> list[float]:
     """The epsilons of --levels; none without it."""
+    from mechdesign.base.arguments import check_epsilon
+
     try:
         numbers = [check_epsilon(real_number(word), "levels") for word in (levels or "").replace(",", " ").split()]
     except InputError:

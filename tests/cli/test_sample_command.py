@@ -161,7 +161,7 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
         (["--secret", "5"], "secret"),
         (["--secret", "-1"], "secret"),
         (["--secret", "0", "-n", "0"], "size"),
-        (["--secret", "0", "--seed", "-3"], "seed"),
+        (["--secret", "0", "--seed", "-3"], "rng"),
         (["--secret", "0", "-n", "99999999999"], "n"),
         (["--secret", "0", "-n", "1_0"], "n"),
         (["--secret", "\u0661"], "secret"),

@@ -36,6 +36,10 @@ def claim_of(mechanism):
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
     if described["metric"]["kind"] == "graph":
         described["metric"]["multiplier"] = 1.0  # the edges are listed with it
+    for limit in json.loads(mechanism.attrs["parameters"]).get("constraints", []):
+        over, under = map(int, limit["share"].split("/"))
+        named = {"radius": limit["radius"], "centres": limit["centres"], "share": [over, under]}
+        described.setdefault("caps", []).extend(named | {"people": people} for people in limit["people"])
     return described | {"positions": None, "denominator": "2^62"}
 
 

@@ -62,7 +62,7 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     expected = (table * Huber().matrix(domain, domain)).sum() / 12
     assert checked.expected_loss == pytest.approx(expected, rel=1e-12)  # sums of 144 doubles
     md.export(mechanism, tmp_path / "huber.csv")
-    assert '# loss: "huber"' in (tmp_path / "huber.csv").read_text()
+    assert '"loss": "huber"' in (tmp_path / "huber.csv-metadata.json").read_text()
     assert (
         f"Reports have a loss of {amount(checked.expected_loss, 'km^2', up=True)} on average"
         in plot_mechanism(mechanism).get_suptitle()

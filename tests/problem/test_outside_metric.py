@@ -70,7 +70,7 @@ def test_it_solves_verifies_stores_samples_exports_and_is_drawn(tmp_path, scale)
     assert md.Sampler(mechanism=mechanism).admission.charge == scale
     assert md.sample(mechanism, [5], 20, rng=1).size == 20
     md.export(mechanism, tmp_path / "hex.csv")
-    assert '"kind": "hex"' in (tmp_path / "hex.csv").read_text()
+    assert '"kind": "hex"' in (tmp_path / "hex.csv-metadata.json").read_text()
     assert metric_sentence(mechanism) == f"hexagonal steps of {0.8 * scale:.3g} nats"
     assert metric_sentence(mechanism) in plot_mechanism(mechanism).get_suptitle()
 

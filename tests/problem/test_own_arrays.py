@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from inspect import isabstract
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,8 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
         | {name: np.full(4, 0.5) for name in ("leave", "back", "wander", "mix")}
         | {"near": 1.0}
     ),
+    "PosteriorCap": lambda: {"radius": 1.0, "share": 0.5, "people": np.arange(CELLS)},
+    "PosteriorLift": lambda: {"radius": 1.0, "factor": 2, "people": np.arange(CELLS)},
     "Positions": lambda: {"problem": _problem(), "corner_level": np.full((CELLS, 4), 0.7)},
     "Query": lambda: {"labels": np.arange(CELLS) // 5},
     "Raster": lambda: {"x": np.arange(3.0), "y": np.arange(2.0), "values": np.ones((3, 2))},
@@ -108,7 +111,7 @@ def _classes() -> dict[str, type]:
         found |= {
             f"{kind.__module__}.{kind.__name__}": kind
             for kind in below
-            if kind.__module__.startswith("mechdesign.") and is_dataclass(kind) and array_fields(kind)
+            if kind.__module__.startswith("mechdesign.") and is_dataclass(kind) and not isabstract(kind) and array_fields(kind)
         }
     return found
 

@@ -124,7 +124,7 @@ def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(pro
     stated = program_of(case, program)
     task, wanted = task_of(stated), math.inf
     for form in certified_closed_forms(stated.problem):
-        excess, value = task.judged(form.mass)
+        excess, value = task.assessed(form.mass)
         wanted = wanted if excess.any() else min(wanted, value)
     try:
         attrs = md.solve(stated, time_limit=NO_TIME).attrs

@@ -75,7 +75,7 @@ def test_figures_are_those_of_verify(opened, tmp_path, run_json):
     save_page(md.load(tmp_path / "m.nc"), tmp_path / "p.html")
     shown = opened(tmp_path / "p.html").page
     for name in ("expected_loss", "ratio", "violations", "lower_bound_checked", "rebuilt"):
-        said = shown.inner_text(f'[data-figure="{name}"]')
+        said = shown.text_content(f'[data-figure="{name}"]')  # behind its details
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
     said = shown.inner_text('[data-fact="claim"]')
     assert said.split(" (")[0] == verified["claim"].split(" (")[0]
