@@ -111,7 +111,10 @@ def _classes() -> dict[str, type]:
         found |= {
             f"{kind.__module__}.{kind.__name__}": kind
             for kind in below
-            if kind.__module__.startswith("mechdesign.") and is_dataclass(kind) and not isabstract(kind) and array_fields(kind)
+            if kind.__module__.startswith("mechdesign.")
+            and is_dataclass(kind)
+            and not isabstract(kind)
+            and array_fields(kind)
         }
     return found
 
