@@ -79,7 +79,7 @@ def test_figures_are_those_of_verify(opened, tmp_path, run_json):
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
     said = shown.text_content('[data-fact="claim"]')
     assert said.split(" (")[0] == verified["claim"].split(" (")[0]
-    assert shown.inner_text('[data-provenance="sha256sum of the file"]') == verified["sha256"]
+    assert shown.text_content('[data-provenance="sha256sum of the file"]') == verified["sha256"]
 
 
 def damaged(texts: Texts, at: int) -> Texts | None:
