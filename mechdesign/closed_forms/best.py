@@ -27,6 +27,7 @@ from mechdesign.problem.problem import DesignProblem
 
 REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond them the one of the least loss alone
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
+_SHARE = 0.3  # of the time, after which no further closed form of more than REMAPPED secrets is made
 _OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
@@ -49,14 +50,17 @@ class ClosedForm:
 def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> ClosedForm:
     """The certified closed form of the least expected loss; the constant report where no other is certified.
 
-    Cost: O(n m^2) and one certificate, O(e m). deadline, of time.monotonic().
+    Cost: O(n m^2) and one certificate, O(e m). deadline, of time.monotonic(): tables of more than 1,000 secrets leave
+    most of the time until then to a search, and fewer of them are made where it is short.
     Raises: SolverError where certifying would end after the deadline, with an estimate.
     """
+    now = time.monotonic()
+    until = now + _SHARE * (deadline - now) if problem.domain.size > REMAPPED else math.inf
     constant = _constant(problem)
     _require_time(
         problem, constant.mass, time.monotonic(), deadline
     )  # at least as long for any other, which costs to make
-    for name, table in _by_loss(problem):
+    for name, table in _by_loss(problem, until):
         mass = round_private(table, problem.edges)
         started = time.monotonic()
         _require_time(problem, mass, started, deadline)
@@ -97,18 +101,26 @@ def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, 
         )
 
 
-def _by_loss(problem: DesignProblem) -> Iterator[tuple[str, Table]]:
-    """The closed forms, remapped, from the least expected loss on; the constant report is not among them."""
+def _by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str, Table]]:
+    """The closed forms, remapped, from the least expected loss on; the constant report is not among them. After
+    `until`, of time.monotonic(), no more are made, nor remapped.
+    """
     share, cost = 1 - spare(problem.edges, problem.reports.size), problem.weighted_loss
     makers, every = dict(_tables(problem)), problem.domain.size <= REMAPPED
     losses: list[tuple[float, str]] = []
+    best: Table | None = None
     for name, make in makers.items():
+        if best is not None and time.monotonic() >= until:
+            break
         table = make(share)
         losses.append((_remapped(problem, table)[1] if every else float((cost * table).sum()), name))
+        best = table if losses[-1] == min(losses) else best
     for loss, name in sorted(losses):
         if every and loss >= problem.constant_loss:
             return
-        yield name, _remapped(problem, makers[name](share))[0]
+        table = makers[name](share) if best is None else best
+        best = None  # the next one is made again: two tables do not stay
+        yield name, _remapped(problem, table)[0] if time.monotonic() < until else table
 
 
 def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
