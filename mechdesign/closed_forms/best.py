@@ -29,6 +29,7 @@ REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond the
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
 _SHARE = 0.3  # of the time, after which no further closed form of more than REMAPPED secrets is made
 _OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
+_MASSES = 4_000_000  # of noise: on two axes 2,000 cells either way
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
 
@@ -144,12 +145,14 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
 
 
 def _holds_noise(problem: DesignProblem, level: float) -> bool:
-    """Whether noise at a level has a table: on square cells, where its masses fit in memory."""
+    """Whether noise at a level has a table: on square cells, where its masses are not beyond any use: noise that goes
+    on for thousands of cells beyond a map is next to a constant report on it.
+    """
     try:
-        build.displacements(*build.lattice_problem(problem, "noise"), level)
+        shape, cell = build.lattice_problem(problem, "noise")
+        return build.displacements(shape, cell, level) ** len(shape) <= _MASSES
     except (UnsuitableError, SizeError):
         return False
-    return True
 
 
 def _level(problem: DesignProblem, most: float) -> bool:
