@@ -29,7 +29,7 @@ REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond the
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
 _SHARE = 0.3  # of the time, after which no further closed form of more than REMAPPED secrets is made
 _OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
-_MASSES = 4_000_000  # of noise: on two axes 2,000 cells either way
+_IDLE = 1e-4  # nats over a whole map, below which noise is left out: it is no better than a constant report by more
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
 
@@ -145,14 +145,16 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
 
 
 def _holds_noise(problem: DesignProblem, level: float) -> bool:
-    """Whether noise at a level has a table: on square cells, where its masses are not beyond any use: noise that goes
-    on for thousands of cells beyond a map is next to a constant report on it.
+    """Whether noise at a level has a table of use: on square cells, where its masses fit in memory, and where a map is
+    more than next to nothing across. With D nats across P(y|u) >= e^{-D} P(y|v), so that no report of it, remapped or
+    not, loses less than e^{-D} times the best constant one; and its masses go on for 1/D maps.
     """
     try:
         shape, cell = build.lattice_problem(problem, "noise")
-        return build.displacements(shape, cell, level) ** len(shape) <= _MASSES
+        build.displacements(shape, cell, level)
     except (UnsuitableError, SizeError):
         return False
+    return level * cell * math.hypot(*shape) > _IDLE
 
 
 def _level(problem: DesignProblem, most: float) -> bool:

@@ -118,6 +118,16 @@ def test_a_level_too_small_for_a_repair_gets_the_best_closed_form() -> None:
     assert checked.lower_bound_checked
 
 
+def test_noise_that_is_no_better_than_a_constant_report_is_not_made():
+    names = {form.name for form in certified_closed_forms(md.load_problem("line", cells=25, epsilon=1e-6))}
+    assert not any("clamped" in name or "laplace" in name for name in names)
+
+
+@pytest.mark.slow
+def test_noise_of_a_large_map_is_made_however_little_it_is_a_cell():
+    assert best_closed_form(md.load_problem("flat", cells=30, epsilon=0.02)).name == "geometric_clamped"
+
+
 @COUPLED
 def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(program: str) -> None:
     case = "line, zero-one"
