@@ -1,5 +1,7 @@
 """The best closed form that keeps the claim of a problem, remapped under its prior: no design may lose more.
 
+Beyond 1,000 secrets a time limit that is short leaves some of them out, and remapping.
+
 Planar Laplace and geometric noise with what falls outside moved to the border, the exponential mechanism, randomized
 response and the constant report are private by theorem, rows of geometric noise divided by their sums where these are
 alike, and remapping keeps that. Each is made for lengths a little shorter than claimed, so that its integers are
