@@ -10,8 +10,8 @@ from test_column_generation import lattice, scattered
 from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
+from mechdesign import DesignProblem, load_problem
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem.problem import DesignProblem, load_problem
 from mechdesign.solvers import pricing
 from mechdesign.solvers.forest import Forest, proved_bound
 from mechdesign.solvers.pricing import ConePricer
