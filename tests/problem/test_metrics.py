@@ -11,13 +11,11 @@ import pytest
 from rows import each_row
 from scipy.spatial import ConvexHull
 
+from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel, Raster, load_problem
 from mechdesign.errors import InputError, UnitError
-from mechdesign.geo.roads import Streets
-from mechdesign.problem.domain import Domain
+from mechdesign.geo import Streets
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph, metric_from_description
-from mechdesign.problem.problem import load_problem
+from mechdesign.problem.metric import metric_from_description
 
 DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the scale, by 2^-44 and an ulp each
 REACHED = 1e-4  # displacements of at most 20 cells come this close to the worst direction
