@@ -14,7 +14,7 @@ import xarray as xr
 from cases import prior_of
 
 import mechdesign as md
-from mechdesign.programs.program import Program
+from mechdesign.programs import Program
 
 WORST = 1.1  # times the largest loss of the best constant report: a bound that is kept, with room
 

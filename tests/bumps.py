@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign import DesignProblem, load_problem
 
 EXTENT = 100.0
 NODES = 24

@@ -11,16 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechdesign.geo.area import area_problem
-from mechdesign.geo.roads import Streets
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph, Metric
-from mechdesign.problem.plane import Plane
-from mechdesign.problem.problem import DesignProblem, query_problem
-from mechdesign.release.released import release_problem
+from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel, Raster, priors
+from mechdesign.extend import Metric
+from mechdesign.geo import Plane, Streets, area_problem
+from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne, query_problem
+from mechdesign.release import release_problem
 
 
 def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> PrivacyLevel:

@@ -20,8 +20,7 @@ from columns import drawn, sealed
 from exported import MAKERS, exponentially, factored
 
 import mechdesign as md
-from mechdesign.closed_forms import build as exponential
-from mechdesign.mechanism.sampler import Sampler
+from mechdesign import Sampler, baselines
 from mechdesign.web.client import PUBLIC, joined
 
 NODE = shutil.which("node")
@@ -51,7 +50,7 @@ OWN: dict[str, Callable[[], xr.Dataset]] = {
     "town": lambda: exponentially(TOWN, md.Euclidean(epsilon=0.004, unit="m")),
     "network": lambda: exponentially(NETWORK, md.Euclidean(epsilon=0.004, unit="m")),
     "slanted": lambda: exponentially(SLANTED, md.Euclidean(epsilon=3.0, unit="km")),
-    "apart": lambda: exponential.exponential_mechanism(CASES["reports apart from secrets"]()),
+    "apart": lambda: baselines.exponential(CASES["reports apart from secrets"]()),
 }
 
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from mechdesign.problem.problem import load_problem
+from mechdesign import load_problem
 from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.surveys.channel import Channel
 

@@ -13,8 +13,9 @@ from drafts import Draft
 from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
-from mechdesign.maps.dataset import FactoredMechanism, loss_data, make_factored
+from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import LossData, RowBlock, join_words

@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.maps.compact import CompactMap, least_bound
+from mechdesign.maps import CompactMap
+from mechdesign.maps.compact import least_bound
 from mechdesign.maps.compact_design import compact_map
 from mechdesign.maps.compact_file import packed
 from mechdesign.maps.factored import row_sums

@@ -17,18 +17,16 @@ import numpy as np
 import xarray as xr
 from drafts import Draft
 
+from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
+from mechdesign.extend import Edges, Metric, repair
+from mechdesign.losses import LOSSES, TableLoss
 from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.dataset import FACTORED, make_mechanism
-from mechdesign.mechanism.repair import repair
-from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import LOSSES, TableLoss
-from mechdesign.problem.metric import Eikonal, Euclidean, Metric, metric_from_description
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.domain import AXES
+from mechdesign.problem.metric import metric_from_description
 
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _BOUNDS = ("lower_bound", "lower_bound_of", "objective", "objective_of", "dual", "multiplier")

@@ -12,10 +12,10 @@ from cases import CASES
 from tolerances import SOLVED
 
 import mechdesign as md
-from mechdesign.problem import losses as priors
-from mechdesign.problem.problem import DesignProblem
+from mechdesign import DesignProblem, priors
+from mechdesign.extend import Design
 from mechdesign.programs.coupled import Coupled
-from mechdesign.solvers.design import Design, Targets
+from mechdesign.solvers.design import Targets
 from mechdesign.solvers.optimal import solve_optimal
 
 ALL = pytest.mark.parametrize("case", CASES)

@@ -8,13 +8,11 @@ import numpy as np
 import xarray as xr
 from exported import factored, made
 
-from mechdesign.closed_forms import build as geometric
-from mechdesign.closed_forms import build as randomized_response
-from mechdesign.geo.areas import Areas
+from mechdesign import baselines, load_problem
+from mechdesign.geo import Areas
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import stored_domain
-from mechdesign.problem.problem import load_problem
-from mechdesign.surveys.shares import estimate_shares
+from mechdesign.surveys import estimate_shares
 from mechdesign.web.page import page_text
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
@@ -31,11 +29,11 @@ def mechanisms_of(name: str) -> tuple[xr.Dataset, ...]:
     if name == "lost":
         return (made("plane"),)
     problem = load_problem("paris", cells=4, epsilon=0.02)
-    first = geometric.mechanism(problem)
+    first = baselines.geometric(problem)
     if name not in ("two", "same"):
         return (first,)
     weaker = load_problem("paris", cells=4, epsilon=0.01)
-    return first, randomized_response.randomized_response_mechanism(problem if name == "same" else weaker)
+    return first, baselines.randomized_response(problem if name == "same" else weaker)
 
 
 def counts_of(mechanism: xr.Dataset, people: int, seed: int = 0) -> np.ndarray:

@@ -14,13 +14,12 @@ from capped import capped
 from cases import CASES, varying_level
 
 import mechdesign as md
+from mechdesign import baselines
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.closed_forms import build as constant
-from mechdesign.closed_forms import build as exponential
-from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export import Content, write_content
+from mechdesign.utility import bayes_remap
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
@@ -30,15 +29,15 @@ ROADS = md.geo.Streets(epsilon=0.01, unit="m", tail=[0, 1, 2, 3], head=[1, 2, 3,
 def exponentially(domain: md.Domain, metric: object) -> xr.Dataset:
     """The exponential mechanism of a metric: it claims a multiple of it."""
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.ZeroOne())
-    return exponential.exponential_mechanism(problem)
+    return baselines.exponential(problem)
 
 
 MAKERS = {
     "line": lambda: md.solve(md.Optimal(problem=md.load_problem("line", cells=5))),
     "plane": lambda: md.solve(md.Optimal(problem=md.load_problem("flat", cells=3))),
-    "all pairs": lambda: exponential.exponential_mechanism(md.load_problem("euclidean", cells=4)),
-    "remapped": lambda: bayes_remap(exponential.exponential_mechanism(md.load_problem("flat", cells=4))),
-    "discrete": lambda: exponential.exponential_mechanism(md.load_problem("discrete", secrets=4)),
+    "all pairs": lambda: baselines.exponential(md.load_problem("euclidean", cells=4)),
+    "remapped": lambda: bayes_remap(baselines.exponential(md.load_problem("flat", cells=4))),
+    "discrete": lambda: baselines.exponential(md.load_problem("discrete", secrets=4)),
     "holes": lambda: exponentially(
         md.Domain.grid((4, 5), cell=0.1, unit="km", origin=7.3, mask=HOLES), md.Euclidean(epsilon=1.1, unit="km")
     ),
@@ -47,9 +46,9 @@ MAKERS = {
     ),
     "park": lambda: exponentially(PARK, md.Euclidean(epsilon=0.004, unit="m")),
     "roads": lambda: exponentially(md.Domain.points_at([[0, 0], [100, 0], [100, 80], [0, 90]], unit="m"), ROADS),
-    "graph": lambda: exponential.exponential_mechanism(CASES["graph, table loss"]()),
+    "graph": lambda: baselines.exponential(CASES["graph, table loss"]()),
     "capped": lambda: md.solve(capped()),
-    "nothing": lambda: constant.constant_mechanism(md.load_problem("line", cells=3)),
+    "nothing": lambda: baselines.constant(md.load_problem("line", cells=3)),
 }
 
 

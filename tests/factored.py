@@ -10,7 +10,7 @@ import xarray as xr
 from cases import CASES, grid
 
 import mechdesign as md
-from mechdesign.maps.dataset import FactoredMechanism
+from mechdesign.maps import FactoredMechanism
 
 SUITABLE = [name for name, make in CASES.items() if (p := make()).metric.kind == "eikonal" and p.reports is p.domain]
 EVERY = pytest.mark.parametrize("case", SUITABLE)

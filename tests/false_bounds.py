@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.positions.program import Positions
+from mechdesign import DesignProblem, Domain, Euclidean, priors
+from mechdesign.losses import LOSSES
+from mechdesign.positions import Positions
 from mechdesign.positions.symmetry import position_orbits
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
 
 LEVEL = 1e-25  # at all corners: equal rows alone are within it
 AWAY = 1100  # reports at a corner of the area, so many that every mass is below 2^52 and equal rows are certified

@@ -20,9 +20,9 @@ from factored import constant as constant_level
 import mechdesign as md
 from mechdesign.closed_forms import tuples
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.positions import Positions
 from mechdesign.positions.cones import repair
 from mechdesign.positions.patches import corner_levels, patches, quarter_levels
-from mechdesign.positions.program import Positions
 from mechdesign.release.laws import StudentT
 
 

@@ -7,14 +7,9 @@ import itertools
 import numpy as np
 from cases import CASES
 
-from mechdesign.closed_forms import build as exponential
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities
 from mechdesign.closed_forms import build as randomized_response
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance
 from mechdesign.surveys.likelihood import Likelihood
 
 
@@ -47,10 +42,7 @@ def twins(n, m, seed):
     return np.repeat(np.random.default_rng(seed).dirichlet(np.ones(m), n), 2, axis=0)
 
 
-TABLES = {
-    name: lambda case=case: probabilities(exponential.exponential_mechanism(case())).values
-    for name, case in CASES.items()
-}
+TABLES = {name: lambda case=case: probabilities(baselines.exponential(case())).values for name, case in CASES.items()}
 TABLES |= {
     "randomized response": lambda: randomized_response.randomized_response_table(9, 1.1),
     "randomized response, weak": lambda: randomized_response.randomized_response_table(9, 1e-3),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, Raster
 from mechdesign.errors import InputError
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne, proportional
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.priors import proportional
 
 LOSSES = (SquaredDistance(), SquaredDistance(), Distance(), ZeroOne())
 

@@ -22,7 +22,7 @@ from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
 
 from mechdesign.mechanism.stored import read
-from mechdesign.positions.program import Positions
+from mechdesign.positions import Positions
 
 _WORDS = (
     *("km", "m", "cell", "1", "degree", "USD", "metres", "nan", "0", "-1", "1e400", "edge", "secret", "report"),

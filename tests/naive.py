@@ -7,7 +7,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from mechdesign.problem.problem import DesignProblem
+from mechdesign import DesignProblem
 
 
 def raw_optimum(problem: DesignProblem, method: str = "highs-ds") -> NDArray[np.float64]:

@@ -7,10 +7,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.positions.cones import LEVEL_BITS, whole_levels
 from mechdesign.positions.patches import Patches
-from mechdesign.problem.lattice import Edges
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:

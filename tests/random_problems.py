@@ -17,13 +17,12 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import mechdesign as md
+from mechdesign import Domain, Eikonal, Graph, PrivacyLevel
 from mechdesign.errors import InputError
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne, proportional, uniform
-from mechdesign.problem.metric import Eikonal, Graph
+from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.priors import proportional, uniform
+from mechdesign.programs import Program
 from mechdesign.programs.coupled import Coupled
-from mechdesign.programs.program import Program
 
 PROGRAMS = (
     "optimal",

@@ -16,7 +16,8 @@ from reference.compact_map import Reader
 from scipy.stats import chi2
 
 import mechdesign as md
-from mechdesign.maps.compact import CompactMap, least_bound
+from mechdesign.maps import CompactMap
+from mechdesign.maps.compact import least_bound
 from mechdesign.maps.compact_draw import Drawing
 from mechdesign.maps.compact_file import packed
 

@@ -21,7 +21,7 @@ from regions import content, region
 import mechdesign as md
 from mechdesign.maps.web import region_map
 from mechdesign.output.export import handed_over
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 CC = shutil.which("cc")
 FEW, MANY = 4_000, 200_000  # draws of each of two secrets

@@ -35,7 +35,7 @@ from mechdesign.extend import (
     repair,
     simplex,
 )
-from mechdesign.output.maps import plot_mechanism
+from mechdesign.plot import mechanism as plot_mechanism
 
 TRUTH = 0.3  # least probability of the truth
 

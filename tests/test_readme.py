@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from rows import each_row
 
+from mechdesign import load_problem, sweep
 from mechdesign.base.figures import cell
 from mechdesign.output.compare import COLUMNS
 from mechdesign.output.printing import print_table
-from mechdesign.output.sweep import baseline_names, baselines_of, sweep, sweep_rows
-from mechdesign.problem.problem import load_problem
+from mechdesign.output.sweep import baseline_names, baselines_of, sweep_rows
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -13,10 +13,9 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.maps.dataset import FactoredMechanism
-from mechdesign.problem.losses import Loss
-from mechdesign.problem.metric import Metric
-from mechdesign.solvers.solve import SOLVERS
+from mechdesign.extend import SOLVERS, Metric
+from mechdesign.losses import Loss
+from mechdesign.maps import FactoredMechanism
 from mechdesign.verification import verify_table
 
 LEVELS = (0.5, 1.0, 2.0)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.figures import number
 from mechdesign.base.opening import visible
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import provider
@@ -66,7 +66,6 @@ _GREYS = ("0.25", "0.45", "0.65")
 _OTHERS = ("*", "h", "d", "p", "<", ">")
 _BLANK = "0.8"  # grey, of cells without a secret and of streets
 _MARGIN = 0.05  # of a network, on each side
-_WIDTH = 120  # characters of a line above a picture
 
 
 def new_figure(**settings: Any) -> Figure:
@@ -136,11 +135,10 @@ def readable(unit: str) -> str:
 
 
 def protection_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
-    """What is protected, the program, and how far off its reports are."""
+    """What is protected, and on a line of its own how far off reports are and of which program."""
     assert checked.protection is not None
     error = error_sentence(read(mechanism))
-    sentence = f"{protects(checked.protection)} {plain(mechanism.attrs['program'])} mechanism: {error}"
-    return "\n".join(textwrap.wrap(sentence, _WIDTH))
+    return f"{protects(checked.protection)}\n{error} Program: {plain(mechanism.attrs['program'])}."
 
 
 def axis_label(axis: str, unit: str) -> str:
@@ -171,7 +169,8 @@ def place_words(domain: Domain, place: int) -> str:
         east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
         return f"{east:.{digits}f}, {north:.{digits}f}"
     unit = "" if domain.unit == "1" else f" {domain.unit}"
-    return ", ".join(f"{x:.4g}" for x in domain.points[place]) + unit
+    digits = (number(float(x)).replace(",", "") for x in domain.points[place])  # the comma parts coordinates
+    return ", ".join(digits) + unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

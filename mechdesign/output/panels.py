@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ Panel = Callable[..., None]  # of axes
 FLOOR = 1e-5  # of the largest probability shown: what is smaller has the lightest colour
 MOST_ROWS = 9
 _FEW = 3.3  # inches of a map where there are one or two in a row
+_PER_INCH = 13  # characters of a heading, at most
 _SAME = 1e-9  # relative range of values below which a panel of them would say nothing
 _STYLES: dict[str, Any] = {
     "boundary": {"color": BLUE, "marker": "x"},
@@ -136,7 +138,8 @@ def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
     """The heading: the problem, with a prior that is uniform and has no panel, the claim, the metric, what is given."""
     uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
     first = problem_sentence(result, result.sizes["secret"]) + uniform
-    lines = [*filter(None, (first, claim, metric_sentence(result), *last))]
+    sentences = "\n".join(filter(None, (first, claim, metric_sentence(result), *last))).split("\n")
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, int(_PER_INCH * figure.get_figwidth()))]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
 
 

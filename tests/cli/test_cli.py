@@ -13,16 +13,13 @@ import numpy as np
 import pytest
 from designs import designed
 
+from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.dataset import probabilities, seal
-from mechdesign.mechanism.storage import load, save
+from mechdesign.mechanism.dataset import seal
 from mechdesign.output.summary import summarise
-from mechdesign.problem.problem import load_problem, read_problem_file, shipped_problems
-from mechdesign.programs.coupled import Minimax
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.verify import certified, verify
+from mechdesign.problem.problem import read_problem_file, shipped_problems
+from mechdesign.programs import Minimax
+from mechdesign.verification.verify import certified
 
 AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to integers
 ENCLOSED = 2e-6  # absolute; the reference optimum has six digits

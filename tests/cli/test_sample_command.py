@@ -10,10 +10,9 @@ from factored import made
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.closed_forms import build as exponential
+from mechdesign import baselines, save
 from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.storage import save
 from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import identifying_digits, place_at, rounded
 
@@ -24,7 +23,7 @@ RIVER = md.Domain.grid((2, 3), cell=(0.25, 1.5), unit="km", origin=(-0.25, 10.0)
 def mechanism(domain: md.Domain = RIVER):
     metric = md.Euclidean(epsilon=2.0, unit="km")
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
-    return exponential.exponential_mechanism(problem)
+    return baselines.exponential(problem)
 
 
 @pytest.fixture
@@ -204,7 +203,7 @@ def rome(unit: str = "m", kind: str = "cells"):
         prior=md.priors.uniform(domain),
         loss=md.losses.Distance(),
     )
-    return exponential.exponential_mechanism(problem)
+    return baselines.exponential(problem)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_
     """Of a map of 90 km its own degrees are a part, so a position there may be one in km."""
     plane = md.geo.Plane(latitude=5.6, longitude=-0.2, unit="km")
     domain = md.Domain.grid((9, 9), cell=10.0, unit="km", origin=-45.0, plane=plane)
-    made = exponential.exponential_mechanism(
+    made = baselines.exponential(
         md.DesignProblem(
             domain=domain,
             metric=md.Euclidean(epsilon=0.1, unit="km"),

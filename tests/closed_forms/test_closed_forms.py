@@ -7,18 +7,26 @@ import pytest
 from rows import each_row
 from scipy.integrate import dblquad, quad
 
+from mechdesign import (
+    DesignProblem,
+    Discrete,
+    Domain,
+    Eikonal,
+    Euclidean,
+    Graph,
+    PrivacyLevel,
+    baselines,
+    load_problem,
+    priors,
+    probabilities,
+    verify,
+)
 from mechdesign.closed_forms import build, planar_laplace
-from mechdesign.closed_forms.loss import expected_distance
 from mechdesign.errors import InputError, SizeError
+from mechdesign.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.dataset import probabilities, stored_edges
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.verification.verify import verify
+from mechdesign.mechanism.dataset import stored_edges
+from mechdesign.utility import expected_distance
 
 INTEGRAL = 1e-8  # what the adaptive rules of SciPy are asked for
 FLOAT = 1e-12  # sums of at most 10^5 positive terms in double precision
@@ -26,12 +34,12 @@ RATIO = 1e-9  # edges are rounded down by 2^-43, and tables are rounded to doubl
 
 LEVELS = [(0.4, 1.0), (1.0, 1.0), (2.5, 1.0), (0.3, 4.0)]
 FORMS = {
-    "exponential": build.exponential_mechanism,
-    "geometric_clamped": build.mechanism,
-    "geometric_normalised": lambda problem: build.mechanism(problem, border="normalised"),
-    "planar_laplace": planar_laplace.mechanism,
-    "planar_laplace_normalised": lambda problem: planar_laplace.mechanism(problem, border="normalised"),
-    "randomized_response": build.randomized_response_mechanism,
+    "exponential": baselines.exponential,
+    "geometric_clamped": baselines.geometric,
+    "geometric_normalised": lambda problem: baselines.geometric(problem, border="normalised"),
+    "planar_laplace": baselines.planar_laplace,
+    "planar_laplace_normalised": lambda problem: baselines.planar_laplace(problem, border="normalised"),
+    "randomized_response": baselines.randomized_response,
 }
 HOLES = np.array([[1, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1]], bool)
 
@@ -156,7 +164,7 @@ def test_randomized_response():
     assert table.sum(axis=1) == pytest.approx(np.ones(7), rel=FLOAT)
     assert np.ptp(off) == 0
     assert np.diag(table) / off[0] == pytest.approx(np.full(7, math.exp(1.3)), rel=FLOAT)
-    mechanism = build.randomized_response_mechanism(problem)
+    mechanism = baselines.randomized_response(problem)
     assert probabilities(mechanism).values == pytest.approx(table, rel=FLOAT)
     assert mechanism.attrs["ratio"] == pytest.approx(1, abs=RATIO)
     assert mechanism.attrs["claimed_epsilon"] == 1.3
@@ -171,7 +179,7 @@ def test_exponential_is_private_on_any_metric(seed):
     domain = Domain.nodes(9)
     metric = Graph(tail=tail[kept], head=head[kept], length=lengths)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    mechanism = build.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     assert steepest_over_all_pairs(mechanism, problem) <= 1 + RATIO
     assert mechanism.attrs["ratio"] == pytest.approx(steepest_over_all_pairs(mechanism, problem), abs=RATIO)
     weight = [[math.exp(-d / 2) for d in row] for row in problem.distances]
@@ -192,17 +200,17 @@ def test_geometric_on_a_line(cell, epsilon):
 
 def test_geometric_at_the_figures_of_the_literature():
     problem = on_grid((30, 30), epsilon=0.0040154449, cell=150.0, loss=Distance())
-    normalised = build.mechanism(problem, border="normalised")
+    normalised = baselines.geometric(problem, border="normalised")
     assert expected_distance(normalised) == pytest.approx(450, rel=1e-6)  # eps was solved for this distance
     assert round(normalised.attrs["ratio"], 3) == 1.525
     assert verify(normalised).certified
-    clamped = build.mechanism(problem)
+    clamped = baselines.geometric(problem)
     assert clamped.attrs["ratio"] == pytest.approx(1, abs=RATIO)
 
 
 def test_constant_reveals_nothing_and_is_the_best_that_does_so():
     problem = on_grid((3, 5))
-    mechanism = build.constant_mechanism(problem)
+    mechanism = baselines.constant(problem)
     assert mechanism.attrs["ratio"] == 0
     assert mechanism.attrs["expected_loss"] == pytest.approx(problem.weighted_loss.sum(axis=0).min(), rel=FLOAT)
     assert verify(mechanism).certified
@@ -222,13 +230,13 @@ def test_the_default_level_is_the_smallest_of_the_metric():
 @each_row(
     ("make", "field"),
     [
-        (lambda: build.mechanism(on_grid((3, 3)), border="torn"), "border"),
-        (lambda: planar_laplace.mechanism(on_grid((3, 3)), border="torn"), "border"),
-        (lambda: build.mechanism(on_grid((3, 3)), 0.0), "epsilon"),
-        (lambda: build.mechanism(on_grid((3, 3), cell=(1.0, 2.0))), "domain"),
-        (lambda: planar_laplace.mechanism(on_grid((2, 2, 2))), "domain"),
+        (lambda: baselines.geometric(on_grid((3, 3)), border="torn"), "border"),
+        (lambda: baselines.planar_laplace(on_grid((3, 3)), border="torn"), "border"),
+        (lambda: baselines.geometric(on_grid((3, 3)), 0.0), "epsilon"),
+        (lambda: baselines.geometric(on_grid((3, 3), cell=(1.0, 2.0))), "domain"),
+        (lambda: baselines.planar_laplace(on_grid((2, 2, 2))), "domain"),
         (lambda: planar_laplace.mean_squared_error(-1.0), "epsilon"),
-        (lambda: build.randomized_response_mechanism(on_grid((3, 3)), math.inf), "epsilon"),
+        (lambda: baselines.randomized_response(on_grid((3, 3)), math.inf), "epsilon"),
     ],
 )
 def test_refusals_name_the_field(make, field):
@@ -238,12 +246,12 @@ def test_refusals_name_the_field(make, field):
 
 
 def test_noise_wider_than_memory_is_refused_before_it_is_made():
-    for form in (build.mechanism, planar_laplace.mechanism):
+    for form in (baselines.geometric, baselines.planar_laplace):
         with pytest.raises(SizeError, match=r"noise at 1e-07 per unit .* would need"):
             form(on_grid((3, 3)), 1e-7)
 
 
 def test_a_true_level_is_found_where_rounding_hides_it() -> None:
     """At 1e-12 nats an edge the logarithms carry four digits; the multiple still ends, and certifies."""
-    found = build.mechanism(load_problem("line", epsilon=1e-12), border="normalised")
+    found = baselines.geometric(load_problem("line", epsilon=1e-12), border="normalised")
     assert violations(found["mass"].values, stored_edges(found)) == 0

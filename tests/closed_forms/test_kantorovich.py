@@ -11,10 +11,10 @@ from scipy.stats import wasserstein_distance
 from tolerances import CERTIFIED, ORACLE, REORDERED
 from transports import Transport, pot
 
+from mechdesign import Domain
 from mechdesign.errors import InputError
-from mechdesign.problem.domain import Domain
 from mechdesign.programs.transport import excess
-from mechdesign.solvers.kantorovich import kantorovich
+from mechdesign.utility import kantorovich
 
 HOLES = np.ones((9, 14), bool)
 HOLES[3:7, 2:9] = False

@@ -10,17 +10,13 @@ from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, probabilities, verify
 from mechdesign.closed_forms import planar_laplace as laplace
 from mechdesign.closed_forms import radial_laplace
 from mechdesign.errors import InputError
+from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.dataset import probabilities
 from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.verification.verify import verify
 
 PRINTED = 5e-7  # absolute; the figures have six decimals
 INTEGRAL = 1e-9  # what adaptive quadrature is asked for
@@ -180,7 +176,7 @@ def test_where_no_level_is_small_enough():
 
 def test_the_grid_of_central_paris_is_private_and_true_to_the_plane_away_from_the_border():
     problem = on_grid((30, 30), epsilon=EPSILON, cell=CELL)
-    mechanism = laplace.mechanism(problem)
+    mechanism = baselines.planar_laplace(problem)
     assert mechanism.attrs["ratio"] <= 1
     assert violations(mechanism["mass"].values, problem.edges) == 0
     table = probabilities(mechanism).values

@@ -8,15 +8,11 @@ import pytest
 from rows import each_row
 from scipy.optimize import minimize
 
-from mechdesign.closed_forms import build, planar_laplace, radial_laplace, retrieval
-from mechdesign.closed_forms.loss import adversary_error, bayes_remap, remapped_loss
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, baselines, priors, probabilities, utility
+from mechdesign.closed_forms import planar_laplace, radial_laplace
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.problem.metric import Discrete, Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.utility import adversary_error, bayes_remap, remapped_loss
 
 DRAWS = 200_000
 SIGMAS = 4  # of a share of so many draws
@@ -37,7 +33,7 @@ def on_grid(shape, *, epsilon=0.8, cell=1.0, loss=None, seed=0):
 @each_row("dimension", [2, 3])
 @each_row(("interest", "confidence", "epsilon"), [(0.3, 0.95, 4.0), (2.0, 0.5, 1.0), (0.0, 0.99, 0.1)])
 def test_the_retrieved_disc_holds_the_area_as_often_as_asked(interest, confidence, epsilon, dimension):
-    radius = float(retrieval.retrieval_radius(interest, confidence, epsilon, dimension))
+    radius = float(utility.retrieval_radius(interest, confidence, epsilon, dimension))
     place, rng = np.arange(1.0, dimension + 1), np.random.default_rng(2)
     reports = radial_laplace.sample(place, epsilon, rng, DRAWS)
     away = reports - place
@@ -56,7 +52,7 @@ def test_tables_by_their_integers_place_by_place(shape):
         return sum(Fraction(m, 2**62) for m, d in zip(mass[u], away[u], strict=True) if d <= radius)
 
     for share in (0.0, 0.3, 0.9, 0.999, 1.0):
-        found = retrieval.table_retrieval_radius(mechanism, 0.25, share) - 0.25
+        found = utility.table_retrieval_radius(mechanism, 0.25, share) - 0.25
         for u in range(problem.domain.size):
             radii = [radius for radius in sorted(set(away[u].tolist())) if held(u, radius) >= Fraction(share)]
             assert found[u] == pytest.approx(radii[0], abs=FLOAT)
@@ -66,14 +62,14 @@ def test_an_answer_is_exact_at_the_share_that_a_row_holds():
     domain = Domain.grid(3, cell=1.0, unit="km")
     metric = Discrete(epsilon=math.log(2))
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    mechanism = build.randomized_response_mechanism(problem)
+    mechanism = baselines.randomized_response(problem)
     assert 2**61 - 100 < int(mechanism["mass"].values[1, 1]) < 2**61  # in doubles it is one half
-    assert retrieval.table_retrieval_radius(mechanism, 0.0, math.nextafter(0.5, 0))[1] == 0
-    assert retrieval.table_retrieval_radius(mechanism, 0.0, 0.5)[1] == 1
+    assert utility.table_retrieval_radius(mechanism, 0.0, math.nextafter(0.5, 0))[1] == 0
+    assert utility.table_retrieval_radius(mechanism, 0.0, 0.5)[1] == 1
     rare = np.array([[1, 2**62 - 2, 1]] * 3, np.uint64)
     least = mechanism.assign(mass=(("secret", "report"), rare))
-    assert retrieval.table_retrieval_radius(least, 0.0, 2.0**-62)[0] == 0
-    assert retrieval.table_retrieval_radius(least, 0.0, 1.5 * 2.0**-62)[0] == 1
+    assert utility.table_retrieval_radius(least, 0.0, 2.0**-62)[0] == 0
+    assert utility.table_retrieval_radius(least, 0.0, 1.5 * 2.0**-62)[0] == 1
 
 
 def test_inside_a_fine_grid_the_table_has_the_radius_of_the_law():
@@ -81,8 +77,8 @@ def test_inside_a_fine_grid_the_table_has_the_radius_of_the_law():
     mechanism = planar_laplace.mechanism(on_grid((27, 27), epsilon=2.0, cell=cell))
     center = 13 * 27 + 13
     for confidence in (0.3, 0.5, 0.7, 0.9):
-        found = retrieval.table_retrieval_radius(mechanism, 1.0, confidence)[center]
-        assert found == pytest.approx(float(retrieval.retrieval_radius(1.0, confidence, 2.0)), abs=cell)
+        found = utility.table_retrieval_radius(mechanism, 1.0, confidence)[center]
+        assert found == pytest.approx(float(utility.retrieval_radius(1.0, confidence, 2.0)), abs=cell)
 
 
 def naive_errors(mechanism, prior, power):
@@ -140,7 +136,7 @@ def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(
 
 def test_a_report_that_says_nothing_leaves_the_spread_of_the_prior():
     problem = on_grid((3, 4), loss=SquaredDistance())
-    mechanism = build.constant_mechanism(problem)
+    mechanism = baselines.constant(problem)
     points, prior = problem.domain.points, problem.prior_array
     variance = float(prior @ ((points - prior @ points) ** 2).sum(axis=1))
     assert adversary_error(mechanism, "squared").value == pytest.approx(variance, rel=1e-9)  # rows differ by 2^-62
@@ -154,18 +150,18 @@ def on_nodes():
     domain = Domain.nodes(3)
     metric = Discrete(epsilon=1.0)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    return build.randomized_response_mechanism(problem)
+    return baselines.randomized_response(problem)
 
 
 @each_row(
     ("ask", "field"),
     [
-        (lambda m: retrieval.retrieval_radius(-1.0, 0.5, 1.0), "interest_radius"),
-        (lambda m: retrieval.retrieval_radius(1.0, 1.5, 1.0), "confidence"),
-        (lambda m: retrieval.table_retrieval_radius(m, math.inf, 0.5), "interest_radius"),
-        (lambda m: retrieval.table_retrieval_radius(m, 1.0, 1.01), "confidence"),
-        (lambda m: retrieval.table_retrieval_radius(m, 1.0, math.nan), "confidence"),
-        (lambda m: retrieval.table_retrieval_radius(on_nodes(), 1.0, 0.5), "mechanism"),
+        (lambda m: utility.retrieval_radius(-1.0, 0.5, 1.0), "interest_radius"),
+        (lambda m: utility.retrieval_radius(1.0, 1.5, 1.0), "confidence"),
+        (lambda m: utility.table_retrieval_radius(m, math.inf, 0.5), "interest_radius"),
+        (lambda m: utility.table_retrieval_radius(m, 1.0, 1.01), "confidence"),
+        (lambda m: utility.table_retrieval_radius(m, 1.0, math.nan), "confidence"),
+        (lambda m: utility.table_retrieval_radius(on_nodes(), 1.0, 0.5), "mechanism"),
         (lambda m: adversary_error(m, "cubic"), "loss"),
         (lambda m: adversary_error(m, prior=[1.0]), "prior"),
         (lambda m: adversary_error(on_nodes()), "mechanism"),

@@ -13,16 +13,11 @@ from conftest import ROOT
 from rows import each_row
 from taken import needs
 
-from mechdesign.closed_forms import build, planar_laplace, tuples
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, verify
+from mechdesign.closed_forms import tuples
 from mechdesign.errors import InputError, SizeError
+from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.verification.verify import verify
 
 SCRIPT = ROOT / "scripts" / "tuples.py"
 
@@ -56,7 +51,7 @@ def test_distances_between_tuples_by_definition(shape, count):
 @each_row(("shape", "count"), CASES)
 def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     problem = on_grid(shape)
-    single = build.mechanism(problem)
+    single = baselines.geometric(problem)
     together = tuples.independent(problem, [single] * count)
     assert verify(together).certified
     assert together.attrs["scale"] == pytest.approx(count * single.attrs["scale"], rel=RATIO)
@@ -75,7 +70,7 @@ def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
 
 def test_different_mechanisms_add_their_levels():
     problem = on_grid((4,))
-    single, half = build.mechanism(problem), build.mechanism(problem, 0.4)
+    single, half = baselines.geometric(problem), baselines.geometric(problem, 0.4)
     together = tuples.independent(problem, [single, half])
     assert together.attrs["scale"] == pytest.approx(1.5, rel=RATIO)
     p, q = probabilities(single).values, probabilities(half).values
@@ -100,7 +95,7 @@ def test_the_script_measures_what_it_says():
     ("make", "field"),
     [
         (lambda p: tuples.independent(p, []), "count"),
-        (lambda p: tuples.independent(p, [build.mechanism(on_grid((5,)))]), "mechanisms"),
+        (lambda p: tuples.independent(p, [baselines.geometric(on_grid((5,)))]), "mechanisms"),
         (lambda p: tuples.tuple_problem(p, 0), "count"),
     ],
 )
@@ -117,7 +112,7 @@ def test_tuples_that_do_not_fit_are_refused_before_they_are_made():
 
 def test_mechanisms_with_other_worst_pairs_are_tight_too():
     problem = on_grid((3,))
-    pair = [build.randomized_response_mechanism(problem), planar_laplace.mechanism(problem)]
+    pair = [baselines.randomized_response(problem), baselines.planar_laplace(problem)]
     logs = [np.log(probabilities(m).values) for m in pair]
     d = problem.distances + np.diag(np.full(3, np.inf))
     together = np.log(np.kron(*(probabilities(m).values for m in pair)))

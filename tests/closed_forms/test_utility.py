@@ -6,25 +6,13 @@ import numpy as np
 import pytest
 from rows import each_row
 
-from mechdesign.closed_forms import build
-from mechdesign.closed_forms.loss import (
-    bayes_remap,
-    expected_distance,
-    loss_matrix,
-    mechanism_loss,
-    remap_targets,
-    remapped_loss,
-)
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, Graph, baselines, priors, probabilities, verify
+from mechdesign.closed_forms.loss import loss_matrix, remap_targets
 from mechdesign.errors import VerificationError
+from mechdesign.losses import LOSSES, TableLoss
 from mechdesign.mechanism import repair as table_remap
-from mechdesign.mechanism.dataset import probabilities
 from mechdesign.output.compare import makers
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import LOSSES, TableLoss
-from mechdesign.problem.metric import Discrete, Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.verification.verify import verify
+from mechdesign.utility import bayes_remap, expected_distance, mechanism_loss, remapped_loss
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 RANDOM = np.random.default_rng(11)
@@ -63,7 +51,7 @@ def square(a, b):
 @each_row("apart", [False, True])
 def test_expected_loss_by_its_definition(name, function, apart):
     problem = scattered(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
-    mechanism = build.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     table = probabilities(mechanism).values
     places = APART if apart else PLACES
     expected = sum(
@@ -77,14 +65,14 @@ def test_expected_loss_by_its_definition(name, function, apart):
 
 
 def test_a_loss_table_is_stored_and_read_back():
-    mechanism = build.exponential_mechanism(scattered(TableLoss(values=TABLE), Domain.points_at(APART, unit="km")))
+    mechanism = baselines.exponential(scattered(TableLoss(values=TABLE), Domain.points_at(APART, unit="km")))
     assert loss_matrix(mechanism).tolist() == TABLE.tolist()
     direct = (np.arange(1, 6)[:, None] / 15 * TABLE * probabilities(mechanism).values).sum()
     assert mechanism_loss(mechanism) == pytest.approx(direct, rel=FLOAT)
 
 
 def test_an_unknown_loss_is_refused():
-    mechanism = build.exponential_mechanism(scattered(LOSSES["squared"])).assign_attrs(loss="regret")
+    mechanism = baselines.exponential(scattered(LOSSES["squared"])).assign_attrs(loss="regret")
     with pytest.raises(VerificationError, match="unknown loss") as caught:
         mechanism_loss(mechanism)
     assert caught.value.field == "loss"
@@ -94,7 +82,7 @@ def test_an_unknown_loss_is_refused():
 def test_nodes_of_a_graph_have_no_distance(metric):
     domain = Domain.nodes(3)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES["zero-one"])
-    assert expected_distance(build.exponential_mechanism(problem)) is None
+    assert expected_distance(baselines.exponential(problem)) is None
 
 
 @each_row("name", makers(grid_problem()))
@@ -121,7 +109,7 @@ def test_remapping_is_the_best_relabelling(name, epsilon):
     prior = priors.proportional(random.random(4) ** 2)
     metric = Euclidean(epsilon=epsilon, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss)
-    mechanism = build.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     table = probabilities(mechanism).values
     best = min(
         (problem.weighted_loss[:, list(labels)] * table).sum() for labels in itertools.product(range(4), repeat=4)
@@ -138,7 +126,7 @@ def test_two_reports(prior, targets, left):
     domain = Domain.points_at([0.0, 1.0], unit="km")
     metric = Euclidean(epsilon=1.0, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=LOSSES["zero-one"])
-    mechanism = build.mechanism(problem, border="normalised")
+    mechanism = baselines.geometric(problem, border="normalised")
     remapped = bayes_remap(mechanism)
     assert remap_targets(mechanism).tolist() == targets
     assert remapped.sizes["report"] == left

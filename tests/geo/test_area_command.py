@@ -19,12 +19,11 @@ from tolerances import REORDERED
 import mechdesign as md
 from mechdesign.base.figures import length
 from mechdesign.errors import InputError
-from mechdesign.geo.area import area_problem, plane_level
+from mechdesign.geo import Plane, area_problem, plane_level
 from mechdesign.geo.design import cells_instead, check_pairs, chosen_for, dearer, positions_method
 from mechdesign.mechanism.stored import stored_domain
+from mechdesign.positions import Positions
 from mechdesign.positions.patches import Patches, step_weights
-from mechdesign.positions.program import Positions
-from mechdesign.problem.plane import Plane
 from mechdesign.verification.verify_table import main as check_table
 
 pyproj = pytest.importorskip("pyproj")

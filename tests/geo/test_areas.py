@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo.areas import MOST, Areas, read_areas
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.plane import Plane
+from mechdesign.geo import Areas, Plane, read_areas
+from mechdesign.geo.areas import MOST
 
 FLAT = Domain.grid((4, 3), cell=1.0, unit="km")
 

@@ -9,9 +9,9 @@ import pytest
 from pyproj import Geod
 from rows import each_row
 
+from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo.people import read_checkins
-from mechdesign.problem.domain import Domain
+from mechdesign.geo import read_checkins
 
 CENTRE = {"latitude": 48.858072, "longitude": 2.34805}
 SOUTH = {"latitude": -33.87, "longitude": 179.999}

@@ -7,10 +7,10 @@ import pytest
 from capped import capped
 
 import mechdesign as md
+from mechdesign import save
 from mechdesign.closed_forms.privacy_radius import disc_share
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
-from mechdesign.mechanism.storage import save
 from mechdesign.problem.problem import shipped_paths
 from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs
 

@@ -14,11 +14,11 @@ from tolerances import DESIGN_MARGIN
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo.area import Area, area_of, area_problem, plane_level
-from mechdesign.geo.areas import read_area
+from mechdesign.geo import Area, Plane, area_problem, plane_level, read_area
+from mechdesign.geo.area import area_of
 from mechdesign.mechanism.dataset import seal
 from mechdesign.problem.locate import place_at, place_on_earth
-from mechdesign.problem.plane import LARGEST_EXCESS, METRES, Plane
+from mechdesign.problem.plane import LARGEST_EXCESS, METRES
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")

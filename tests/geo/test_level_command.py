@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 from rows import each_row
 
-from mechdesign.closed_forms import planar_laplace, privacy_radius
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, utility
+from mechdesign.closed_forms import privacy_radius
 from mechdesign.errors import InputError
 from mechdesign.geo.level import level_document
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance
 
 FLOAT = 1e-13  # a few products and logarithms
 
@@ -34,9 +30,9 @@ def run(run):
 
 @pytest.mark.parametrize(("radius", "nats"), [(200.0, math.log(2)), (0.2, 1.0), (1e-3, 40.0)])
 def test_levels_and_radii_are_two_ways_of_one_statement(radius, nats):
-    epsilon = privacy_radius.epsilon_within(radius, nats)
+    epsilon = utility.epsilon_within(radius, nats)
     assert epsilon * radius == pytest.approx(nats, rel=FLOAT)
-    assert privacy_radius.nats_within(radius, epsilon) == pytest.approx(nats, rel=FLOAT)
+    assert utility.nats_within(radius, epsilon) == pytest.approx(nats, rel=FLOAT)
     assert privacy_radius.odds_factor(nats) == pytest.approx(math.e**nats, rel=FLOAT)
     assert privacy_radius.nats_of_factor(privacy_radius.odds_factor(nats)) == pytest.approx(nats, rel=FLOAT)
     assert privacy_radius.odds_factor(1000.0) == math.inf
@@ -45,10 +41,10 @@ def test_levels_and_radii_are_two_ways_of_one_statement(radius, nats):
 def test_a_certified_table_changes_odds_by_no_more_than_the_factor():
     radius, factor = 2.0, 3.0
     domain = Domain.grid((5, 5), cell=1.0, unit="km")
-    epsilon = privacy_radius.epsilon_within(radius, privacy_radius.nats_of_factor(factor))
+    epsilon = utility.epsilon_within(radius, privacy_radius.nats_of_factor(factor))
     metric = Euclidean(epsilon=epsilon, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
-    table = probabilities(planar_laplace.mechanism(problem)).values
+    table = probabilities(baselines.planar_laplace(problem)).values
     prior = np.random.default_rng(0).random(25)
     posterior = prior[:, None] * table
     odds = (posterior[:, None] / posterior[None]) / (prior[:, None] / prior[None])[:, :, None]

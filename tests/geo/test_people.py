@@ -12,11 +12,9 @@ import pytest
 from conftest import ROOT
 from rows import each_row
 
+from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError, SizeError
-from mechdesign.geo.areas import read_area
-from mechdesign.geo.people import read_people
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.plane import Plane
+from mechdesign.geo import Plane, read_area, read_people
 
 pyproj = pytest.importorskip("pyproj")
 GEOD = pyproj.Geod(ellps="WGS84")

@@ -14,10 +14,9 @@ from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.geo.area import Area
-from mechdesign.geo.georeferenced import raster_on
+from mechdesign.geo import Area, Plane, raster_on
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.problem.plane import METRES, Plane
+from mechdesign.problem.plane import METRES
 from mechdesign.problem.problem import shipped_paths
 
 pyproj = pytest.importorskip("pyproj")

@@ -19,16 +19,16 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
 import mechdesign as md
+from mechdesign import Sampler, compare
 from mechdesign.errors import FileFormatError, InputError, UnitError, VerificationError
-from mechdesign.geo.roads import Roads, Streets, read_roads
+from mechdesign.geo import Roads, Streets, read_roads
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.sampler import Sampler
-from mechdesign.output.compare import compare
-from mechdesign.output.maps import plot_mechanism
 from mechdesign.output.sampling import sample_document
-from mechdesign.problem.locate import nearest_node, place_at, place_on_earth
+from mechdesign.plot import mechanism as plot_mechanism
+from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.problem.metric import metric_from_description
 from mechdesign.problem.problem import read_problem_file
+from mechdesign.utility import nearest_node
 
 synthetic_roads = read_problem_file("streets").module.synthetic_roads
 GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ

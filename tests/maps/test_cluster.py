@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+from mechdesign import EikonalWeights, load_problem
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, SolverError
 from mechdesign.maps import cluster
 from mechdesign.maps.cluster import workers
 from mechdesign.maps.factored import Run, solve_factored
 from mechdesign.maps.work_folder import Folder, in_order
-from mechdesign.problem.problem import load_problem
-from mechdesign.programs.eikonal import EikonalWeights
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
 

@@ -16,10 +16,11 @@ from reference import untruths
 from scipy.stats import chisquare
 
 import mechdesign as md
+from mechdesign import load, save
 from mechdesign.errors import MechdesignError, VerificationError
-from mechdesign.maps.dataset import FactoredMechanism, _draw
+from mechdesign.maps import FactoredMechanism
+from mechdesign.maps.dataset import _draw
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.storage import load, save
 
 CASE = "eikonal, 16 neighbours"
 DRAWS = 20_000

@@ -15,14 +15,15 @@ from compact_maps import CELLS, design, made, sealed, short, with_digest
 from reference.compact_map import HALF, Reader
 
 from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.geo import Plane
+from mechdesign.maps import load_compact
 from mechdesign.maps.compact import bounds, least_bound
 from mechdesign.maps.compact_design import compact_map
 from mechdesign.maps.compact_draw import Drawing
-from mechdesign.maps.compact_file import load_compact, packed, save_compact, unpacked
+from mechdesign.maps.compact_file import packed, save_compact, unpacked
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.row_sums import join_words
 from mechdesign.mechanism.stored import read
-from mechdesign.problem.plane import Plane
 
 STENCIL = pytest.mark.parametrize("stencil", [8, 16])
 ARRAYS = ("level", "potential", "weight")

@@ -11,10 +11,10 @@ from compact_maps import design, made
 from reference.compact_map import HALF, Reader
 
 import mechdesign as md
+from mechdesign import Sampler
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.maps.compact import CompactMap
+from mechdesign.maps import CompactMap
 from mechdesign.maps.compact_file import packed
-from mechdesign.mechanism.sampler import Sampler
 
 
 def changed(name: str, place: tuple[int, int], by: int) -> CompactMap:

@@ -11,11 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from mechdesign import Domain, Eikonal, Raster
 from mechdesign.errors import InputError, SizeError
-from mechdesign.maps.elastic import STEP, elastic_level, elastic_radii
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
-from mechdesign.problem.metric import Eikonal
+from mechdesign.maps import elastic_level
+from mechdesign.maps.elastic import STEP, elastic_radii
 
 SIDES = 96  # of the polygons between which a disc lies: they differ by 0.11 % of its area
 POINTS = 20  # along each side of a cell

@@ -16,12 +16,13 @@ from scipy.stats import chisquare
 from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
-from mechdesign.closed_forms.loss import remapped_loss
 from mechdesign.errors import DesignError, InputError, UnsuitableError
+from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.certificate import KERNEL_BITS
-from mechdesign.maps.dataset import FactoredMechanism, _draw, loss_data, make_factored
+from mechdesign.maps.dataset import _draw, loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.mechanism.dataset import total_cost
+from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
 QUANTUM = 5e-3  # lengths of at least 0.3 nats are rounded down to units of at most 9e-4

@@ -8,9 +8,9 @@ import xarray as xr
 from factored import made
 
 import mechdesign as md
+from mechdesign import load, save
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.storage import load, save
 
 
 @pytest.mark.parametrize("case", ["eikonal, 16 neighbours", "ring road"])

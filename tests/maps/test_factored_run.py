@@ -13,15 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
 from mechdesign.maps import factored
 from mechdesign.maps.factored import Run, solve_factored
 from mechdesign.maps.rounds import SETTLING
-from mechdesign.mechanism.storage import load
-from mechdesign.problem.problem import load_problem
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.verify import verify
 
 CELLS, ROUNDS, BLOCK = 20, 6, 128  # four blocks a pass
 PROVED = 5.475739  # squared units, 300 x 300 cells, 8 neighbours

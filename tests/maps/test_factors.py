@@ -16,13 +16,14 @@ from oracles import reference_violations
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
+from mechdesign.extend import Edges
+from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
-from mechdesign.maps.dataset import _MOST_COLUMNS, FactoredMechanism
+from mechdesign.maps.dataset import _MOST_COLUMNS
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import join_words, split_words
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.problem.lattice import Edges
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]

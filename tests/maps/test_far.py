@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mechdesign import Domain
+from mechdesign.losses import LOSSES
 from mechdesign.maps.row_sums import far_losses
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import LOSSES
 
 BETWEEN = 1e-4  # relative: lengths read between the nodes of a lattice, a few of them as long as its steps
 ROUNDED = 1e-12  # relative

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from cases import CASES, grid, varying_level
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign import Eikonal
 from mechdesign.errors import InputError
 from mechdesign.maps.integer_metric import LARGEST, IntegerMetric
-from mechdesign.problem.metric import Eikonal
 
 STEP = 1e-3  # nats per unit
 RIVER = np.ones((9, 11), bool)

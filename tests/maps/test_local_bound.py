@@ -13,6 +13,8 @@ from maps import random_map
 from random_problems import optimum
 
 import mechdesign as md
+from mechdesign import load_problem
+from mechdesign.losses import TableLoss
 from mechdesign.maps import local_bound as certificate
 from mechdesign.maps import local_bound as local
 from mechdesign.maps.cluster import workers
@@ -20,8 +22,6 @@ from mechdesign.maps.local_bound import certify, local_bound, proved
 from mechdesign.maps.local_pricing import Places, PricingTask
 from mechdesign.maps.work_folder import threads
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem.losses import TableLoss
-from mechdesign.problem.problem import load_problem
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 NEAR = 1e-3  # relative; what the bound is asked to be within of the optimum

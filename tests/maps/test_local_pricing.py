@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from cases import SMALL, grid, prior_of, varying_level
 
+from mechdesign import DesignProblem, Eikonal
+from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 from mechdesign.maps.local_pricing import Places, PricingTask, Radii, State, advance, ratio_block, value_block
 from mechdesign.maps.work_folder import threads
-from mechdesign.problem.losses import Distance, Loss, SquaredDistance, ZeroOne
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.pricing import ConePricer
 
 RATIO = 1e-5  # ratios settle to 1e-6, and gains below 1e-7 of the whole are left

@@ -12,18 +12,18 @@ from cases import SMALL, grid, prior_of, varying_level
 from oracles import reference_violations
 
 import mechdesign as md
+from mechdesign import DesignProblem, Eikonal
 from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
+from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
+from mechdesign.maps import FactoredMechanism
 from mechdesign.maps import pool as run
-from mechdesign.maps.dataset import FactoredMechanism
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_pricing import Places
 from mechdesign.maps.pool import felt
 from mechdesign.maps.pool_master import Blocks, Matrix, conjugate_gradients
 from mechdesign.maps.work_folder import threads
-from mechdesign.problem.losses import Distance, Loss, SquaredDistance, ZeroOne
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem, read_problem_file
+from mechdesign.problem.problem import read_problem_file
 
 NEAR = 3e-3  # relative width of the interval: what whole steps and row sums cost on edges of half a nat and more
 STEP = 2.0**-12

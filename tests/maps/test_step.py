@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from factored import constant
 
+from mechdesign import DesignProblem
 from mechdesign.errors import DesignError
+from mechdesign.extend import Edges
 from mechdesign.maps import factored as step
 from mechdesign.maps.certificate import STEP_BITS, Factors
 from mechdesign.maps.factored import OVER_ROWS, certified
@@ -17,8 +19,6 @@ from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.rounds import RANGE, Units
 from mechdesign.maps.row_sums import LossData, join_words, rounded_words, row_block, sum_rows
 from mechdesign.maps.work_folder import Arrays, together
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.problem import DesignProblem
 
 OVERSHOT = 4e-3  # of a factor: as much as is taken off at most beyond what a step breaks the claim by
 

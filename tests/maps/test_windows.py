@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 import mechdesign as md
+from mechdesign import Domain
 from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import BLOCK, LARGEST, IntegerMetric, Neighbours, Windows, tiled
 from mechdesign.maps.rounds import FARTHEST, Units
 from mechdesign.maps.row_sums import join_words, sum_block
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit

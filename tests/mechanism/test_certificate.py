@@ -10,8 +10,8 @@ import pytest
 from oracles import reference_violations
 from rows import each_row
 
+from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import ROW_SUM, edge_ratios, exp_lower, max_log_ratio, row_sums_exact, violations
-from mechdesign.problem.lattice import Edges
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
 LOGARITHM = 1e-12  # relative: two logarithms of ratios of rounded 62-bit integers

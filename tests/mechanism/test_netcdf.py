@@ -20,9 +20,10 @@ import xarray as xr
 from rows import each_row
 from test_storage import MARK, check_identical, square
 
+from mechdesign import load, save
 from mechdesign.errors import SizeError, VerificationError
 from mechdesign.mechanism.dataset import MECHANISM, Array, seal
-from mechdesign.mechanism.storage import append_mark, load, read_netcdf, save, write_netcdf
+from mechdesign.mechanism.storage import append_mark, read_netcdf, write_netcdf
 
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces

@@ -21,9 +21,9 @@ from placed import domain_of, masses_at, placed
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace
-from mechdesign.closed_forms.build import exponential_mechanism
-from mechdesign.geo.area import area_of, area_problem
+from mechdesign import baselines
+from mechdesign.geo import area_problem
+from mechdesign.geo.area import area_of
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal
 from mechdesign.mechanism.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.mechanism.stored import read
@@ -65,7 +65,7 @@ def city(name: str, cell: float, radius: float, factor: float) -> xr.Dataset:
     forbidden = None if water is None else area_of([[np.array([*water, water[0]], float)]])
     domain = md.geo.Area.box(west=west, south=south, east=east, north=north).grid(cell=cell, forbidden=forbidden)
     known = {"within": radius, "nats": math.log(factor), "cell": cell}
-    return planar_laplace.mechanism(area_problem(domain, epsilon=math.log(factor) / radius, parameters=known))
+    return baselines.planar_laplace(area_problem(domain, epsilon=math.log(factor) / radius, parameters=known))
 
 
 def odds(mechanism: xr.Dataset, u: int, v: int) -> Fraction:
@@ -139,7 +139,7 @@ def flat(shape: tuple[int, ...], cell: float, within: float | None, *, unit: str
         loss=md.losses.Distance(),
         parameters={} if within is None else {"within": within, "factor": 2.0},
     )
-    return exponential_mechanism(problem)
+    return baselines.exponential(problem)
 
 
 def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
@@ -204,7 +204,7 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
 
 
 def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
-    stored = read(planar_laplace.mechanism(CASES["eikonal, 8 neighbours"]()))
+    stored = read(baselines.planar_laplace(CASES["eikonal, 8 neighbours"]()))
     away, index = stored.problem.distances, stored.domain.index
     for step in ((0, 1), (1, 0), (1, 1), (2, 1), (-1, 2), (3, 3)):
         there = [(u, v) for u, v in np.ndindex(away.shape) if tuple(index[v] - index[u]) == step]
@@ -340,13 +340,13 @@ def test_what_was_asked_for_stands_first_in_files_of_positions():
 
 
 def test_places_of_other_kinds():
-    discrete = protection(read(exponential_mechanism(CASES["discrete"]())))
-    table = md.probabilities(exponential_mechanism(CASES["discrete"]()))
+    discrete = protection(read(baselines.exponential(CASES["discrete"]())))
+    table = md.probabilities(baselines.exponential(CASES["discrete"]()))
     assert table.attrs["units"] == "1"
     rows = table.values
     assert discrete.factor == pytest.approx((rows[:, None] / rows[None]).max(), rel=1e-12)
     assert protects(discrete).startswith("Protects these 6 inputs: between any two of them, one report ")
-    points = read(exponential_mechanism(CASES["scattered points"]()))
+    points = read(baselines.exponential(CASES["scattered points"]()))
     found = protection(points, 1.5)
     rows = md.probabilities(points.mechanism).values
     near = points.domain.euclidean_to(points.domain) <= 1.5

@@ -8,9 +8,10 @@ from oracles import reference_violations
 from rows import each_row
 
 from mechdesign.errors import DesignError, InputError
+from mechdesign.extend import Edges, repair
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.repair import MARGIN, envelope, repair, round_to_integers
-from mechdesign.problem.lattice import Edges, shortest_paths
+from mechdesign.mechanism.repair import MARGIN, envelope, round_to_integers
+from mechdesign.problem.lattice import shortest_paths
 
 SHORTEST = 2.0**-30  # nats, the shortest edge that is taken
 UNCHANGED = 1e-9  # relative loss: the margin 2^-40, divided by the shortest length of these cases, 0.01 nats

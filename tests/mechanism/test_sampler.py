@@ -16,7 +16,7 @@ from rows import each_row
 from scipy.stats import chisquare
 
 import mechdesign as md
-from mechdesign.closed_forms import build as exponential
+from mechdesign import baselines
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism import rows as table_rows
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -29,7 +29,7 @@ FEWEST = 5  # expected draws of a report that is counted by itself, and not with
 
 @cache
 def plane(cells: int = 30) -> md.Sampler:
-    return md.Sampler(mechanism=exponential.exponential_mechanism(md.load_problem("flat", cells=cells)))
+    return md.Sampler(mechanism=baselines.exponential(md.load_problem("flat", cells=cells)))
 
 
 def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
@@ -203,7 +203,7 @@ ALTERED = {
 @each_row("name", ALTERED)
 def test_altered_tables_are_refused(name: str) -> None:
     alter, field = ALTERED[name]
-    mechanism = alter(exponential.exponential_mechanism(md.load_problem("flat", cells=3)).copy(deep=True))
+    mechanism = alter(baselines.exponential(md.load_problem("flat", cells=3)).copy(deep=True))
     with pytest.raises(VerificationError) as caught:
         md.sample(mechanism, 0, 1)
     assert caught.value.field == field
@@ -225,7 +225,7 @@ def test_graphs_are_sampled_by_their_listed_edges() -> None:
     problem = md.DesignProblem(
         domain=md.Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=md.losses.ZeroOne()
     )
-    mechanism = exponential.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     assert md.sample(mechanism, [0, 1, 2], 2).shape == (3, 2)
     cut_off = mechanism.isel(edge=[0])
     with pytest.raises(VerificationError, match="falls into parts"):
@@ -233,7 +233,7 @@ def test_graphs_are_sampled_by_their_listed_edges() -> None:
 
 
 def test_later_changes_do_not_reach_the_draws() -> None:
-    mechanism = with_mass(np.ascontiguousarray)(exponential.exponential_mechanism(md.load_problem("flat", cells=3)))
+    mechanism = with_mass(np.ascontiguousarray)(baselines.exponential(md.load_problem("flat", cells=3)))
     sampler = md.Sampler(mechanism=mechanism)
     before = sampler.sample(0, 100, rng=1)
     mechanism["mass"].values[0] = mechanism["mass"].values[8]

@@ -18,23 +18,12 @@ import xarray as xr
 from rows import each_row
 
 import mechdesign
-from mechdesign.closed_forms import build as exponential
+from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load, save
 from mechdesign.errors import FileFormatError, InputError, VerificationError
+from mechdesign.losses import Distance, TableLoss
 from mechdesign.mechanism import storage
 from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism, seal
-from mechdesign.mechanism.storage import (
-    append_mark,
-    check_target,
-    load,
-    read_netcdf,
-    save,
-    write_atomically,
-    write_dataset,
-)
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance, TableLoss
-from mechdesign.problem.metric import Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.mechanism.storage import append_mark, check_target, read_netcdf, write_atomically, write_dataset
 
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
 
@@ -45,7 +34,7 @@ def square() -> xr.Dataset:
     problem = DesignProblem(
         domain=domain, metric=Euclidean(epsilon=3.0, unit="km"), prior=prior, loss=Distance(), parameters={"side": 2}
     )
-    mass = exponential.exponential_mechanism(problem)["mass"].values
+    mass = baselines.exponential(problem)["mass"].values
     return make_mechanism(problem, mass, program="test", dual=prior / 3, lower_bound=0.0, stopped="gap")
 
 
@@ -54,7 +43,7 @@ def graph() -> xr.Dataset:
     loss = TableLoss(values=np.random.default_rng(0).random((3, 2)))
     reports = Domain.points_at([0.5, 1.5], unit="1")
     problem = DesignProblem(domain=Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=loss, reports=reports)
-    return exponential.exponential_mechanism(problem)
+    return baselines.exponential(problem)
 
 
 MAKERS = each_row("make", [square, graph])

@@ -22,16 +22,15 @@ from factored import made as factored
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.closed_forms import build as exponential
-from mechdesign.closed_forms import build as geometric
+from mechdesign import baselines
 from mechdesign.errors import InputError, MechdesignError, VerificationError
+from mechdesign.extend import Edges
 from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import _add_losses, split_words
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, seal
 from mechdesign.mechanism.stored import read
-from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import APART
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
@@ -55,7 +54,7 @@ def minimax(multiplier: float) -> xr.Dataset:
 
 @cache
 def normalised() -> xr.Dataset:
-    return geometric.mechanism(CASES["euclidean lattice"](), border="normalised")
+    return baselines.geometric(CASES["euclidean lattice"](), border="normalised")
 
 
 def said_of(mechanism: xr.Dataset) -> str:
@@ -269,7 +268,7 @@ def test_the_metric_of_the_problem_is_rebuilt() -> None:
 
 
 def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
-    mechanism = exponential.exponential_mechanism(ring(2.0))
+    mechanism = baselines.exponential(ring(2.0))
     assert mechanism.attrs["scale"] != 1
     assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
@@ -310,7 +309,7 @@ def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
 def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
-    mass = exponential.exponential_mechanism(CASES["euclidean lattice"]())["mass"].values
+    mass = baselines.exponential(CASES["euclidean lattice"]())["mass"].values
     claim = make_mechanism(problem, mass, program="test", scale=times).attrs["claim"]
     printed = claim.split("where d is ")[1].split(" times ")[0]
     assert Fraction(float(printed)) == Fraction(times)
@@ -345,7 +344,7 @@ def test_an_infinite_figure_agrees_with_nothing() -> None:
     domain = md.Domain.nodes(2)
     problem = md.DesignProblem(domain=domain, metric=md.Discrete(epsilon=1.0), prior=[0.5, 0.5], loss=loss)
     with np.errstate(over="ignore"):
-        mechanism = exponential.exponential_mechanism(problem)
+        mechanism = baselines.exponential(problem)
     assert "expected_loss: " in said_of(mechanism.assign_attrs(expected_loss=0.25))
 
 

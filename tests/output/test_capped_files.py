@@ -20,7 +20,7 @@ from exported import resealed
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.programs.constrained import Constrained
+from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")

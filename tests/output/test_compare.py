@@ -13,13 +13,14 @@ from rows import each_row
 from taken import needs
 
 import mechdesign as md
-from mechdesign.closed_forms.baselines import BASELINES
-from mechdesign.output.compare import compare, each_mechanism, rows
+from mechdesign import compare, sweep
+from mechdesign.baselines import BASELINES
+from mechdesign.output.compare import each_mechanism, rows
 from mechdesign.output.files import save_curve, write_rows
-from mechdesign.output.plot import plot_sweep
 from mechdesign.output.printing import plain, show
 from mechdesign.output.summary import comparison_words
-from mechdesign.output.sweep import baselines_of, sweep, sweep_rows
+from mechdesign.output.sweep import baselines_of, sweep_rows
+from mechdesign.plot import sweep as plot_sweep
 
 EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43
 

@@ -11,26 +11,31 @@ import pandas as pd
 import pytest
 from rows import each_row
 
+from mechdesign import (
+    DesignProblem,
+    Domain,
+    EikonalWeights,
+    Euclidean,
+    Optimal,
+    baselines,
+    export,
+    load,
+    load_problem,
+    priors,
+    save,
+    solve,
+)
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.closed_forms import build as exponential
-from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.maps.dataset import FactoredMechanism
+from mechdesign.extend import FORMATS, Format
+from mechdesign.losses import Distance
+from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.storage import load, save
 from mechdesign.output.compare import each_mechanism
 from mechdesign.output.compare import rows as rows_of
-from mechdesign.output.export import FORMATS, Format, export
 from mechdesign.output.files import write_rows
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
+from mechdesign.utility import bayes_remap
 
 
 def in_space():
@@ -43,10 +48,10 @@ def in_space():
 COMMENTS = ("problem", "program", "loss", "expected_loss", "lower_bound", "ratio")
 MECHANISMS = {
     "line": lambda: solve(Optimal(problem=load_problem("line", cells=5))),
-    "plane": lambda: exponential.exponential_mechanism(load_problem("flat", cells=3)),
-    "plane, remapped": lambda: bayes_remap(exponential.exponential_mechanism(load_problem("flat", cells=4))),
-    "space, reports apart": lambda: exponential.exponential_mechanism(in_space()),
-    "nodes": lambda: exponential.exponential_mechanism(load_problem("discrete", secrets=4)),
+    "plane": lambda: baselines.exponential(load_problem("flat", cells=3)),
+    "plane, remapped": lambda: bayes_remap(baselines.exponential(load_problem("flat", cells=4))),
+    "space, reports apart": lambda: baselines.exponential(in_space()),
+    "nodes": lambda: baselines.exponential(load_problem("discrete", secrets=4)),
 }
 
 

@@ -13,9 +13,9 @@ from pyarrow import parquet
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import load, save
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.storage import load, save
 from mechdesign.output.export import VERIFIER, handed_over
 
 SUFFIXES = ("csv", "json", "parquet")

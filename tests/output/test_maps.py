@@ -18,26 +18,33 @@ from matplotlib.axes import Axes
 from rows import each_row
 from test_sweep import command
 
+from mechdesign import (
+    DesignProblem,
+    Discrete,
+    Domain,
+    Eikonal,
+    EikonalWeights,
+    Optimal,
+    PrivacyLevel,
+    diagnosis,
+    load_problem,
+    priors,
+    probabilities,
+    save,
+    solve,
+    sweep,
+)
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
-from mechdesign.maps.dataset import FactoredMechanism
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.mechanism.storage import save, write_dataset
+from mechdesign.losses import SquaredDistance
+from mechdesign.maps import FactoredMechanism
+from mechdesign.mechanism.storage import write_dataset
 from mechdesign.output.answers import probability
-from mechdesign.output.maps import plot_mechanism
-from mechdesign.output.panels import FLOOR, plot_diagnosis
-from mechdesign.output.plot import load_drawable, save_plot
-from mechdesign.output.sweep import sweep
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import SquaredDistance
-from mechdesign.problem.metric import Discrete, Eikonal
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.diagnosis import diagnosis
-from mechdesign.solvers.solve import solve
+from mechdesign.output.panels import FLOOR
+from mechdesign.plot import diagnosis as plot_diagnosis
+from mechdesign.plot import load as load_drawable
+from mechdesign.plot import mechanism as plot_mechanism
+from mechdesign.plot import save as save_plot
 
 LINE, MASKED = "line, squared, skewed prior", "eikonal, masked"
 
@@ -90,7 +97,7 @@ def test_the_picture_of_a_table() -> None:
     assert lines[0] == "problem: 4 x 4 cells, 14 of them secrets"
     claim = " ".join(lines[1:-2])
     assert claim.startswith("Protects cells, not positions: between two people however close, one report changes the")
-    off = float(re.search(r"optimal mechanism: Reports are ([\d.]+) cells off the true position on average.", claim)[1])
+    off = float(re.search(r"Reports are ([\d.]+) cells off the true position on average. Program: optimal.", claim)[1])
     assert 0 <= off / position_loss(mechanism) - 1 <= 1e-3  # four digits, rounded up
     assert lines[-2].startswith("eikonal metric, 16 neighbours, eps = ")
     assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)

@@ -11,10 +11,10 @@ from cases import CASES, SMALL
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import sweep
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.output.canvas import GREEN, bar_length
-from mechdesign.output.plot import plot_sweep
-from mechdesign.output.sweep import sweep
+from mechdesign.plot import sweep as plot_sweep
 
 RIVER = [[2.336, 48.859], [2.344, 48.8605], [2.35, 48.858]]
 

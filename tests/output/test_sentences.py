@@ -14,8 +14,8 @@ from placed import placed
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import baselines
 from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
-from mechdesign.closed_forms import build as exponential
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.stored import read
 from mechdesign.output.sentences import bound_sentence, error_sentence, stopped_sentence
@@ -112,7 +112,7 @@ def test_what_was_stopped_says_so_and_what_goes_on():
 
 
 def test_a_share_of_right_reports_is_rounded_down():
-    stored = read(exponential.exponential_mechanism(CASES["line, zero-one"]()))
+    stored = read(baselines.exponential(CASES["line, zero-one"]()))
     said = error_sentence(stored)
     shown = float(said.split("probability ")[1].split(" %")[0])
     right = 100 * (1 - stored.mechanism.attrs["expected_loss"])

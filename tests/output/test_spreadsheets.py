@@ -13,13 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 import mechdesign as md
+from mechdesign import compare
 from mechdesign.base.spreadsheets import cell_of, text_of
-from mechdesign.geo.areas import Areas, read_areas
+from mechdesign.geo import Areas, read_areas
 from mechdesign.mechanism.dataset import seal
-from mechdesign.output.compare import compare
 from mechdesign.output.files import write_rows
+from mechdesign.surveys import estimate_shares
 from mechdesign.surveys.export import save_shares
-from mechdesign.surveys.shares import estimate_shares
 from mechdesign.verification import verify_table
 
 NAMES = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "'=1", "''@x", "'quoted'", "north, =1", "-5", "\t=1")

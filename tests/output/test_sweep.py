@@ -16,16 +16,16 @@ from cases import CASES
 from rows import each_row
 from tolerances import DESIGN_MARGIN, SOLVED
 
+from mechdesign import DesignProblem, Optimal, load, load_problem, save, solve, sweep
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.dataset import checksum
-from mechdesign.mechanism.storage import load, save
 from mechdesign.output import sweep as module
-from mechdesign.output.plot import load_drawable, plot_sweep, save_plot
-from mechdesign.output.sweep import baseline_names, baselines_of, scale_range, sweep, sweep_rows
-from mechdesign.problem.problem import DesignProblem, load_problem, read_problem_file
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
+from mechdesign.output.sweep import baseline_names, baselines_of, scale_range, sweep_rows
+from mechdesign.plot import load as load_drawable
+from mechdesign.plot import save as save_plot
+from mechdesign.plot import sweep as plot_sweep
+from mechdesign.problem.problem import read_problem_file
 
 SCALES = (2.0, 0.25, 0.5, 1.0)
 CURVES = {  # and what the picture says of the metric

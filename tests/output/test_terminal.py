@@ -11,8 +11,8 @@ from placed import placed
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import baselines, verify
 from mechdesign.base import progress as progress_of_base
-from mechdesign.closed_forms import build as exponential
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.output import printing
@@ -21,7 +21,6 @@ from mechdesign.output.sentences import protects
 from mechdesign.output.summary import comparison_words, curve_words, summarise, summary_words
 from mechdesign.output.verdicts import verification_words
 from mechdesign.solvers.design import Progress
-from mechdesign.verification.verify import verify
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
 HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "effective eps", "asymptotic MSE"]
@@ -186,7 +185,7 @@ SUMMARY = {
 @each_row("verbose", [False, True])
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    mechanism = exponential.exponential_mechanism(CASES[case]())
+    mechanism = baselines.exponential(CASES[case]())
     show_words(summary_words(SUMMARY | changed, mechanism, checked := verify(mechanism), verbose=verbose, limit=90))
     said = " ".join(capsys.readouterr().out.split())
     early = "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 360 goes on. "
@@ -197,7 +196,7 @@ def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, m
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
-    made = exponential.exponential_mechanism(CASES["discrete"]())
+    made = baselines.exponential(CASES["discrete"]())
     show_words(verification_words(verify(made), verbose=verbose))
     out = capsys.readouterr().out
     said = " ".join(out.split())

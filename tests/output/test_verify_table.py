@@ -16,11 +16,11 @@ from oracles import reference_violations
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import baselines
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.closed_forms import build as exponential
+from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import ROW_SUM, exp_lower, violations
 from mechdesign.mechanism.dataset import stored_edges
-from mechdesign.problem.lattice import Edges
 from mechdesign.verification import verify_table
 
 TRIALS = 1000
@@ -308,7 +308,7 @@ def test_the_file_alone_proves_a_table(tmp_path, suffix):
 @each_row("suffix", ["csv", "json"])
 @each_row("case", CASES)
 def test_every_kind_of_claim_is_proved(tmp_path, case, suffix):
-    path = md.export(exponential.exponential_mechanism(CASES[case]()), tmp_path / f"t.{suffix}")
+    path = md.export(baselines.exponential(CASES[case]()), tmp_path / f"t.{suffix}")
     assert verify_table.faults_of(verify_table.read(path)) == []
 
 

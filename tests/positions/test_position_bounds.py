@@ -13,20 +13,15 @@ import pytest
 from false_bounds import flat_program, in_doubles, noise
 from rows import each_row
 
+from mechdesign import DesignProblem, Domain, Euclidean, priors, solve, verify
+from mechdesign.extend import Edges
+from mechdesign.losses import LOSSES
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal, total_cost
-from mechdesign.positions.program import Positions
+from mechdesign.positions import Positions
 from mechdesign.positions.solve import proved_bound, solve_positions
 from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_multipliers
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.pricing import sum_down
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.verify import verify
 
 NOISE = 1e-10  # relative: what rounding down may cost a bound of ordinary multipliers
 HALF_OPEN = 1e-7  # relative: nearer than this costs and levels are taken for one

@@ -14,25 +14,20 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError
+from mechdesign.losses import LOSSES, SquaredDistance
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.dataset import total_cost
+from mechdesign.positions import Positions, cone_blocks
 from mechdesign.positions import columns as by_columns
-from mechdesign.positions import cone_blocks
 from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.columns import column_table, plane_noise
 from mechdesign.positions.cone_blocks import longest_step
 from mechdesign.positions.cones import breaches
 from mechdesign.positions.patches import Patches, patches
-from mechdesign.positions.program import Positions
 from mechdesign.positions.solve import solve_positions
 from mechdesign.positions.spline import spline_cones
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import LOSSES, SquaredDistance
-from mechdesign.problem.metric import Eikonal, Euclidean
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.design import Targets
 
 GAP = 1e-5

@@ -12,20 +12,16 @@ import pytest
 from rows import each_row
 from tolerances import ORACLE
 
+from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.losses import LOSSES
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import total_cost
+from mechdesign.positions import Positions
 from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.cones import breaches
-from mechdesign.positions.program import Positions
 from mechdesign.positions.solve import cell_lower_bound, solve_positions
 from mechdesign.positions.symmetry import Orbits, position_orbits
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.design import Targets
 
 GAP = 1e-6

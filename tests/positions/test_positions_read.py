@@ -9,13 +9,14 @@ from placed import placed
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
-from mechdesign.closed_forms.loss import drawn_rows, remapped_loss
-from mechdesign.closed_forms.retrieval import table_retrieval_radius
+from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.sessions.rules import Clock
+from mechdesign.sessions import Clock
+from mechdesign.surveys import Study
 from mechdesign.surveys.channel import table_of
-from mechdesign.surveys.study import Study, _Simulation
+from mechdesign.surveys.study import _Simulation
+from mechdesign.utility import remapped_loss, table_retrieval_radius
 
 
 def centred(mechanism) -> np.ndarray:

@@ -7,18 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechdesign.closed_forms import planar_laplace
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, verify
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.errors import UnsuitableError
+from mechdesign.losses import SquaredDistance
 from mechdesign.mechanism.stored import read
 from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.cones import breaches
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import SquaredDistance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.verification.verify import verify
 
 
 def problem(z: float, shape: tuple[int, ...] = (6, 7), **given) -> DesignProblem:
@@ -53,7 +48,7 @@ def test_the_share_of_the_level_falls_with_its_square() -> None:
 
 
 def test_its_loss_is_little_above_that_of_planar_laplace() -> None:
-    forms = (spline_laplace.spline_laplace, planar_laplace.mechanism)
+    forms = (spline_laplace.spline_laplace, baselines.planar_laplace)
     ours, laplace = (position_loss(form(problem(0.5))) for form in forms)
     assert laplace < ours < 1.06 * laplace
 

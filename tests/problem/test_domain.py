@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import Domain
 from mechdesign.base.units import KNOWN_UNITS, canonical_unit, require_unit
 from mechdesign.errors import InputError, SizeError, UnitError
-from mechdesign.problem.domain import LATTICE, SPARSEST, Domain
-from mechdesign.problem.plane import Plane
+from mechdesign.geo import Plane
+from mechdesign.problem.domain import LATTICE, SPARSEST
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 

@@ -3,12 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mechdesign import Domain, Eikonal, PrivacyLevel
 from mechdesign.errors import InputError
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.fast_marching import START_RADIUS, fast_marching, fast_marching_kernel
 from mechdesign.problem.lattice import lipschitz_minorant
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.metric import Eikonal
 
 skfmm = pytest.importorskip("skfmm", reason="needs the extra: pip install 'mechdesign[fmm]'")
 

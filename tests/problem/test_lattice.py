@@ -9,12 +9,12 @@ import pytest
 from rows import each_row
 from scipy.ndimage import label
 
+from mechdesign import Domain, Euclidean
 from mechdesign.base import memory as size
 from mechdesign.errors import InputError, SizeError
+from mechdesign.extend import Edges
 from mechdesign.problem import lattice
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.lattice import Edges, all_pairs, irreducible_pairs, shortest_paths, stencil_pairs
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.lattice import all_pairs, irreducible_pairs, shortest_paths, stencil_pairs
 
 CLOSURE = 1e-12  # a sum of at most a dozen collinear lengths, each rounded to 2^-53
 

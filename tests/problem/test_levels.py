@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import Domain, PrivacyLevel, Raster
 from mechdesign.errors import InputError
 from mechdesign.problem import levels
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel, Raster
 
 DEFECT = Fraction(1, 2**43)  # promised by line_integrals: rounded down, and by no more than this
 ROUNDING = 2.0**-43  # two roundings of one quantity differ by no more than the promised defect

@@ -11,13 +11,11 @@ import pytest
 from rows import each_row
 from scipy.spatial import ConvexHull
 
+from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel, Raster, load_problem
 from mechdesign.errors import InputError, UnitError
-from mechdesign.geo.roads import Streets
-from mechdesign.problem.domain import Domain
+from mechdesign.geo import Streets
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph, metric_from_description
-from mechdesign.problem.problem import load_problem
+from mechdesign.problem.metric import metric_from_description
 
 DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the scale, by 2^-44 and an ulp each
 REACHED = 1e-4  # displacements of at most 20 cells come this close to the worst direction
@@ -164,7 +162,7 @@ FINGERPRINTS = {
     ("neighbourhoods", "cells 15"): "bcdce961e288",
     ("neighbourhoods", "cells 40, stencil 16"): "bc235d3371d4",
     ("flat", "cells 40, cell 0.3, epsilon 0.7, stencil 64"): "5c617bcceeb7",
-    ("flat", "cells 40, cell 0.3, epsilon 0.7, metric euclidean"): "6fee4e759d79",
+    ("euclidean", "cells 40, cell 0.3, epsilon 0.7"): "6fee4e759d79",
     ("line", "cells 40"): "32f2135e8c88",
     ("discrete", ""): "d923159eb9d7",
     ("euclidean", ""): "f192f5a151a8",

@@ -16,11 +16,11 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import load
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.errors import FileFormatError, InputError, SizeError
-from mechdesign.mechanism.storage import load
 from mechdesign.problem.tables import number_column, read_frame
-from mechdesign.surveys.reports import read_reports
+from mechdesign.surveys import read_reports
 
 GRID = md.Domain.grid((2, 2), cell=100.0, unit="m")
 READERS = {

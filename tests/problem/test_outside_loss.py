@@ -13,7 +13,7 @@ from mechdesign.base.figures import amount
 from mechdesign.errors import UnsuitableError, VerificationError
 from mechdesign.maps.row_sums import LossData
 from mechdesign.output.canvas import loss_words
-from mechdesign.output.maps import plot_mechanism
+from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.problem import named_problem
 
 

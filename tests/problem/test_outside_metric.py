@@ -10,10 +10,9 @@ import pytest
 import mechdesign as md
 from mechdesign.base.descriptions import finite
 from mechdesign.errors import VerificationError
+from mechdesign.extend import METRICS, Edges, Metric
 from mechdesign.output.canvas import metric_sentence
-from mechdesign.output.maps import plot_mechanism
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.metric import METRICS, Metric
+from mechdesign.plot import mechanism as plot_mechanism
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

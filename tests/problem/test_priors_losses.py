@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import DesignProblem, Domain, Euclidean, Raster, priors
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SizeError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
-from mechdesign.problem.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne, check_loss
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.problem.losses import check_loss, check_prior
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 QUADRATURE = 1e-6  # midpoint rule, 1000 points an axis: the error is of order 1/1000^2 and less
@@ -30,7 +27,7 @@ def test_priors():
 
 @pytest.mark.parametrize("total", [1.0, 1 + 9e-10, 1 - 9e-10])
 def test_a_prior_that_sums_to_one_is_kept(total):
-    assert priors.check_prior([total / 4, 0, total * 3 / 4], 3).tolist() == [total / 4, 0, total * 3 / 4]
+    assert check_prior([total / 4, 0, total * 3 / 4], 3).tolist() == [total / 4, 0, total * 3 / 4]
 
 
 @each_row(
@@ -49,7 +46,7 @@ def test_a_prior_that_sums_to_one_is_kept(total):
 )
 def test_bad_priors_are_refused(prior, message):
     with pytest.raises(InputError, match=message) as caught:
-        priors.check_prior(prior, 3)
+        check_prior(prior, 3)
     assert (caught.value.field, caught.value.exit_code) == ("prior", 2)
 
 

@@ -7,13 +7,10 @@ import sys
 import pytest
 from rows import each_row
 
+from mechdesign import Discrete, EikonalWeights, Optimal, load_problem, solve
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem import problem as shipped
-from mechdesign.problem.metric import Discrete
-from mechdesign.problem.problem import load_problem, read_problem_file, shipped_problems
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
+from mechdesign.problem.problem import read_problem_file, shipped_problems
 
 CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
 PRINTED = 1e-7  # relative; reference losses have ten digits

@@ -12,12 +12,10 @@ from cases import CASES, grid
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import Domain, Raster
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
-from mechdesign.problem.losses import Query
-from mechdesign.problem.problem import query_problem
-from mechdesign.problem.rasters import read_raster
+from mechdesign.losses import Query, query_problem
+from mechdesign.read import raster as read_raster
 
 
 def test_labels_become_reports_and_losses() -> None:

@@ -9,8 +9,8 @@ import xarray as xr
 from rows import each_row
 
 import mechdesign as md
+from mechdesign import Raster
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem.levels import Raster
 
 X, Y, Z = np.array([0.0, 1.0, 3.0]), np.array([-1.0, 2.0]), np.array([5.0, 5.5, 6.0, 9.0])
 VALUES = np.random.default_rng(0).uniform(1, 2, (3, 2, 4))

@@ -6,9 +6,9 @@ import xarray as xr
 from conftest import ROOT
 from rows import each_row
 
+from mechdesign import PrivacyLevel
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.rasters import read_raster
+from mechdesign.read import raster as read_raster
 
 PRINTED = 5e-4  # eps of the Philadelphia map is known to three decimals
 

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from rows import each_row
 
 from mechdesign.errors import InputError
-from mechdesign.problem.lattice import Edges, check_connected, lipschitz_minorant, shortest_paths
+from mechdesign.extend import Edges
+from mechdesign.problem.lattice import check_connected, lipschitz_minorant, shortest_paths
 
 LIPSCHITZ = 1e-12  # of values up to tens of nats: a few roundings of 2^-53 each
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from rows import each_row
 
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import LOSSES, Distance, SquaredDistance, ZeroOne, position_cost
+from mechdesign import Domain, priors
+from mechdesign.losses import LOSSES, Distance, SquaredDistance, ZeroOne
+from mechdesign.problem.losses import position_cost
 
 MIDPOINT = 1.1 / 60**2  # relative error of the midpoint rule of 60 x 60 positions a cell
 EXACT = 1e-12  # polynomials, in floating point

@@ -21,11 +21,11 @@ from exported import joined
 from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
+from mechdesign import load_problem
 from mechdesign.errors import DesignError, InfeasibleError, InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
-from mechdesign.problem.problem import load_problem
 from mechdesign.solvers import convex as stated
 from mechdesign.web.contents import mechanism_facts
 

@@ -15,23 +15,14 @@ from numpy.typing import NDArray
 from tolerances import BLOCKS, NOTED, ORACLE, REORDERED
 
 import mechdesign as md
+from mechdesign import DesignProblem, Domain, Graph
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.discs import disc_sets
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.metric import Graph
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.constrained import Constrained
-from mechdesign.programs.posterior import (
-    DiscConstraint,
-    PosteriorCap,
-    PosteriorLift,
-    exact_fraction,
-    posterior_shares,
-    whole_persons,
-)
+from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
+from mechdesign.programs.posterior import DiscConstraint, exact_fraction, posterior_shares, whole_persons
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
 EVEN = {

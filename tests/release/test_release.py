@@ -14,12 +14,12 @@ from scipy import stats
 from tolerances import SOLVED
 
 import mechdesign as md
-from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign import DesignProblem
+from mechdesign.baselines import from_table as closed_form_mechanism
 from mechdesign.errors import InputError, UnitError, VerificationError
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.release import release_problem
 from mechdesign.release import released as release
 from mechdesign.release.laws import GeneralizedCauchy, Laplace, StudentT
-from mechdesign.release.released import release_problem
 from mechdesign.verification import verify_table
 
 RATIO = 1e-9  # masses are rounded to doubles, then to multiples of 2^-62, before they are compared

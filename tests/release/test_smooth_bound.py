@@ -8,17 +8,14 @@ import pytest
 import slopes
 from rows import each_row
 
+from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel
 from mechdesign.errors import InputError
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
 from mechdesign.problem.max_plus import steepest_chords, transform
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph
+from mechdesign.release import SmoothBound, SmoothSensitivity, cell_smooth_bound, least_smooth_bound
 from mechdesign.release import query_functions as queries
 from mechdesign.release import smooth_sensitivity as closed
 from mechdesign.release import solve as solver
 from mechdesign.release.growth import growth_of
-from mechdesign.release.program import SmoothSensitivity
-from mechdesign.release.solve import SmoothBound, cell_smooth_bound, least_smooth_bound
 
 ROUNDED = 1e-12  # logarithms, exponentials and sums of path lengths within a few hundred nats
 SOLVED = 1e-7  # HiGHS is asked for 1e-9 of ln S, cvxpy's solvers for 1e-8

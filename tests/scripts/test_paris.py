@@ -16,20 +16,17 @@ from conftest import ROOT
 from rows import each_row
 from taken import needs
 
+from mechdesign import Eikonal, PrivacyLevel, compare, load_problem, probabilities, sweep
 from mechdesign.base.figures import cell
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.output.compare import compare, each_mechanism, rows
+from mechdesign.output.compare import each_mechanism, rows
 from mechdesign.output.files import write_rows
 from mechdesign.output.matched import effective_epsilon, matched_family
 from mechdesign.output.printing import show
 from mechdesign.output.summary import comparison_words
-from mechdesign.output.sweep import sweep
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import load_problem, read_problem_file
+from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched_distance import FAMILIES
-from mechdesign.solvers.matched import match_distance
+from mechdesign.utility import match_distance
 
 MATCHED = 1e-6  # asked of the expected distance
 ORACLE = 1e-5  # cvxpy hands the program to another solver at its default tolerance

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.closed_forms import build as exponential
+from mechdesign import baselines
 from mechdesign.errors import BudgetError, FileFormatError, InputError
 from mechdesign.mechanism.dataset import make_mechanism
 from mechdesign.sessions.budget import REMEMBERED
@@ -33,7 +33,7 @@ def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
 
 @cache
 def sampler(multiple: float = 1.0) -> md.Sampler:
-    mass = exponential.exponential_mechanism(problem())["mass"].values
+    mass = baselines.exponential(problem())["mass"].values
     return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", scale=multiple))
 
 
@@ -107,7 +107,7 @@ def test_what_is_remembered_is_drawn_afresh_in_another_ledger(tmp_path: Path) ->
 def test_multiples_of_one_metric_add_up(path: Path) -> None:
     budget, steep = (
         md.sessions.Budget.create(path, limit=3.5),
-        md.Sampler(mechanism=exponential.exponential_mechanism(doubled())),
+        md.Sampler(mechanism=baselines.exponential(doubled())),
     )
     budget.report(sampler(), 5)
     budget.report(sampler(1.5), 5)
@@ -128,7 +128,7 @@ def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.Desig
     budget = md.sessions.Budget.create(path, limit=9)
     budget.report(sampler(), 5)
     with pytest.raises(InputError) as caught:
-        budget.report(md.Sampler(mechanism=exponential.exponential_mechanism(other)), 5)
+        budget.report(md.Sampler(mechanism=baselines.exponential(other)), 5)
     assert caught.value.field == "mechanism"
     assert budget.spent == 1
 

@@ -10,7 +10,8 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.output.printing import show
-from mechdesign.sessions.propose import TIMES, Point, Proposal
+from mechdesign.sessions import Proposal
+from mechdesign.sessions.propose import TIMES, Point
 from mechdesign.sessions.simulated import Clocked, Risky, split
 from mechdesign.sessions.terminal import proposal_words
 

@@ -18,8 +18,8 @@ from sessions import RULES, design
 
 import mechdesign as md
 from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.sessions import Transcript
 from mechdesign.sessions.advance import Plan, begin, planned, released
-from mechdesign.sessions.record import Transcript
 from mechdesign.sessions.verify import exhausted
 from mechdesign.sessions.windows import Window
 

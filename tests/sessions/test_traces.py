@@ -9,20 +9,27 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import Domain, Euclidean, Sampler
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.geo.area import Area
-from mechdesign.mechanism.sampler import Sampler
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Euclidean
+from mechdesign.geo import Area
+from mechdesign.sessions import (
+    Clock,
+    HomeAway,
+    Risk,
+    SessionDesign,
+    fit_home_away,
+    loss_after,
+    propose,
+    report_table,
+    state_table,
+    walks,
+)
 from mechdesign.sessions.advance import begin, carried_out, planned, simulated
-from mechdesign.sessions.design import SessionDesign
-from mechdesign.sessions.movement import HomeAway, movement_from_description
-from mechdesign.sessions.propose import homes_found, propose, session_design
-from mechdesign.sessions.rules import Clock, Risk
+from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.propose import homes_found, session_design
 from mechdesign.sessions.setting import Released, Setting
 from mechdesign.sessions.simulated import Clocked, Risky, clocks, mean_error, ranked, sessions, split
-from mechdesign.sessions.tables import loss_after, report_table, state_table
-from mechdesign.sessions.walks import fit_home_away, nights, walks
+from mechdesign.sessions.walks import nights
 from mechdesign.sessions.windows import Window, ordered_worst
 
 TICKS = 12

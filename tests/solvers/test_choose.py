@@ -12,12 +12,9 @@ from cases import grid
 from taken import needs
 
 import mechdesign as md
+from mechdesign import DesignProblem, Domain, Euclidean, Graph, load_problem, priors
 from mechdesign.errors import UnsuitableError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem, load_problem
+from mechdesign.losses import Distance
 from mechdesign.solvers.choose import ROUTES, accepts, choose, constraints, explained, explanation, few_rays, nearest
 from mechdesign.solvers.optimal import attempts_for
 

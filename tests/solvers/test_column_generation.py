@@ -17,12 +17,9 @@ from oracles import reference_violations
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
+from mechdesign import DesignProblem, Domain, Euclidean, Optimal, load_problem
+from mechdesign.losses import Distance, SquaredDistance
 from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance, SquaredDistance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.program import Optimal
 from mechdesign.solvers import columns as columns_module
 from mechdesign.solvers import optimal
 from mechdesign.solvers.design import Progress

@@ -20,11 +20,11 @@ from designs import (
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
+from mechdesign import load_problem
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem.problem import load_problem
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task

@@ -18,18 +18,24 @@ from cases import CASES, grid
 from conftest import ROOT
 from tolerances import REORDERED
 
+from mechdesign import (
+    DesignProblem,
+    Domain,
+    Eikonal,
+    EikonalWeights,
+    PrivacyLevel,
+    diagnosis,
+    load_problem,
+    priors,
+    save,
+    solve,
+)
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.storage import load_sealed, save
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import SquaredDistance
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.eikonal import EikonalWeights, border_rings, border_step, diagnose
+from mechdesign.losses import SquaredDistance
+from mechdesign.mechanism.storage import load_sealed
+from mechdesign.programs.eikonal import border_rings, border_step, diagnose
 from mechdesign.solvers import diagnosis as module
-from mechdesign.solvers.diagnosis import DIAGNOSIS, diagnosis
-from mechdesign.solvers.solve import solve
+from mechdesign.solvers.diagnosis import DIAGNOSIS
 
 SCRIPT = ROOT / "scripts" / "curvature_rule.py"
 CELLS = 36  # a second for each map

@@ -11,18 +11,25 @@ import scipy.linalg
 from cases import CASES, grid
 from tolerances import LINEAR_ALGEBRA, ORACLE
 
+from mechdesign import (
+    DesignProblem,
+    Eikonal,
+    EikonalWeights,
+    Euclidean,
+    Optimal,
+    PrivacyLevel,
+    Raster,
+    load_problem,
+    priors,
+    solve,
+    verify,
+)
 from mechdesign.errors import InputError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.losses import SquaredDistance
-from mechdesign.problem.metric import Eikonal, Euclidean, Metric
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.eikonal import EikonalWeights, diagnose
-from mechdesign.programs.program import Optimal
+from mechdesign.extend import Metric
+from mechdesign.losses import SquaredDistance
+from mechdesign.programs.eikonal import diagnose
 from mechdesign.solvers import weights as eikonal
-from mechdesign.solvers.solve import solve
 from mechdesign.solvers.weights import edge_budget, framed
-from mechdesign.verification.verify import verify
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 

@@ -15,20 +15,20 @@ from oracles import reference_violations
 from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
 
 import mechdesign as md
+from mechdesign import priors
+from mechdesign.baselines import BASELINES
 from mechdesign.closed_forms import best
-from mechdesign.closed_forms.baselines import BASELINES
 from mechdesign.closed_forms.best import best_closed_form, certified_closed_forms
-from mechdesign.closed_forms.loss import remapped_loss
 from mechdesign.errors import SolverError, UnsuitableError
 from mechdesign.maps import factored
 from mechdesign.mechanism.certificate import row_sums_exact
 from mechdesign.output.compare import AT_CLAIM
-from mechdesign.problem import losses as priors
 from mechdesign.solvers import blocks as block_interior_point
 from mechdesign.solvers import weights as budgets
 from mechdesign.solvers.coupled import task_of
 from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
 from mechdesign.solvers.weights import framed
+from mechdesign.utility import remapped_loss
 
 NO_TIME = 1e-9  # seconds
 METHODS = ("auto", "columns", "blocks", pytest.param("highs", marks=pytest.mark.slow))

@@ -8,14 +8,11 @@ from designs import ALL, designed, optimum, problem_of
 from oracles import reference_violations
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
+from mechdesign import DesignProblem, Optimal, probabilities, solve, verify
 from mechdesign.closed_forms import build
-from mechdesign.closed_forms.loss import bayes_remap
 from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.dataset import probabilities, stored_edges
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.verify import verify
+from mechdesign.mechanism.dataset import stored_edges
+from mechdesign.utility import bayes_remap
 
 
 @ALL

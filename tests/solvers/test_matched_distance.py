@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, priors
 from mechdesign.closed_forms import build
 from mechdesign.errors import InputError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Discrete, Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance
 from mechdesign.programs import matched_distance
 from mechdesign.programs.matched_distance import FAMILIES, Family, MatchedDistance
-from mechdesign.solvers.matched import match_distance
+from mechdesign.utility import match_distance
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
 TUNED = 1e-10  # asked of eps

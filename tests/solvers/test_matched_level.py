@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from mechdesign import load_problem
 from mechdesign.errors import InputError
-from mechdesign.problem.problem import load_problem
 from mechdesign.programs.matched_distance import FAMILIES
-from mechdesign.solvers.matched import match_effective_epsilon
+from mechdesign.utility import match_effective_epsilon
 
 MATCHED = 1e-6  # asked of distances and levels
 

@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_problem, priors
 from mechdesign.errors import InputError, SolverError, UnsuitableError
+from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs import matched_optimal
-from mechdesign.programs.matched_optimal import MatchedOptimal
+from mechdesign.programs import MatchedOptimal, matched_optimal
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.matched import solve_matched_optimal
 

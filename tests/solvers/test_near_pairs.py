@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from cases import grid
 
+from mechdesign import DesignProblem, Domain, Euclidean, priors
 from mechdesign.errors import UnsuitableError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.losses import Distance
 from mechdesign.programs.near_pairs import excess, near_edges, near_pairs
 
 

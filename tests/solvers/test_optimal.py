@@ -15,20 +15,25 @@ from designs import designed
 from scipy.ndimage import label
 from tolerances import BLOCKS, PRINTED, SOLVED
 
-from mechdesign.closed_forms import build
+from mechdesign import (
+    DesignProblem,
+    Eikonal,
+    EikonalWeights,
+    Euclidean,
+    Optimal,
+    PrivacyLevel,
+    baselines,
+    load_problem,
+    priors,
+    solve,
+)
 from mechdesign.errors import InputError, SizeError, SolverError
+from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.mechanism.certificate import violations
 from mechdesign.mechanism.dataset import RESOLUTION
-from mechdesign.problem import losses as priors
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.problem.metric import Eikonal, Euclidean
-from mechdesign.problem.problem import DesignProblem, load_problem, read_problem_file
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
+from mechdesign.problem.problem import read_problem_file
 from mechdesign.solvers import optimal as aggregation
 from mechdesign.solvers.design import Progress
-from mechdesign.solvers.solve import solve
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
 PHILADELPHIA_ROUNDING = 2e-6
@@ -205,7 +210,7 @@ def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
     problem = load_problem("line")
     design = designed(problem, gap=1e-3, time_limit=-1.0)
-    attrs = build.exponential_mechanism(problem).attrs
+    attrs = baselines.exponential(problem).attrs
     assert design.stopped == "time"
     assert design.loss == pytest.approx(attrs["expected_loss"], rel=SOLVED)
     assert 0 <= design.lower_bound <= design.loss

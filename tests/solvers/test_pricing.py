@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.lattice import Edges, shortest_paths
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel
+from mechdesign.extend import Edges
+from mechdesign.problem.lattice import shortest_paths
 from mechdesign.solvers.pricing import ConePricer, homogeneous_bound, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10

@@ -17,16 +17,13 @@ from cases import CASES, grid
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
+from mechdesign import DesignProblem, Eikonal, PrivacyLevel, Raster, priors
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.losses import Query, ZeroOne, query_problem
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.certificate import violations
 from mechdesign.mechanism.repair import envelope
-from mechdesign.problem import losses as priors
 from mechdesign.problem.lattice import distances_to_sets
-from mechdesign.problem.levels import PrivacyLevel, Raster
-from mechdesign.problem.losses import Query, ZeroOne
-from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem, query_problem
 from mechdesign.programs import query_weights
 from mechdesign.solvers import query as solver
 

@@ -11,8 +11,8 @@ from designs import designed
 from maps import random_map
 
 import mechdesign as md
+from mechdesign import load_problem
 from mechdesign.errors import SolverError
-from mechdesign.problem.problem import load_problem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers import highs
 from mechdesign.solvers.coupled import solve_coupled

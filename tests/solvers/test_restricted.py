@@ -10,8 +10,8 @@ import pytest
 from cases import CASES
 from tolerances import BLOCKS, SOLVED
 
+from mechdesign import DesignProblem, load_problem
 from mechdesign.base.threads import OutOfTime, in_blocks
-from mechdesign.problem.problem import DesignProblem, load_problem
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
 from mechdesign.solvers.highs import solve_linear_program

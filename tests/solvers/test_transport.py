@@ -12,14 +12,14 @@ from scipy.optimize import linprog
 from tolerances import CERTIFIED, REORDERED
 from transports import Transport
 
-from mechdesign.problem.domain import Domain
+from mechdesign import Domain
 from mechdesign.programs.transport import excess
 from mechdesign.solvers import transport as route
 from mechdesign.solvers.ground import Ground, extension
-from mechdesign.solvers.kantorovich import kantorovich
 from mechdesign.solvers.network_simplex import TransportTree, _whole
 from mechdesign.solvers.transport import cheapest, tightened
 from mechdesign.solvers.transport_certificate import Plan, balanced, certify, in_order, marginals
+from mechdesign.utility import kantorovich
 
 PARTS = 1024  # masses are multiples of 1 / PARTS, so that they are exact
 MARGIN = 1e-11  # relative; rounding errors that the bounds count are smaller on 64 places

@@ -22,9 +22,8 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
+from mechdesign import DesignProblem, load_problem, priors
 from mechdesign.errors import InfeasibleError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.problem import DesignProblem, load_problem
 
 
 @ALL

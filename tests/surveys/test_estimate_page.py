@@ -10,9 +10,9 @@ from browsers import check_layout, needs_browser
 from estimates import counts_of, estimate_of, mechanisms_of, shown
 from rows import each_row
 
+from mechdesign import save
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.storage import save
 from mechdesign.surveys.page import outward
 from mechdesign.surveys.tables import estimate_document
 from mechdesign.web.page import page_text

@@ -11,11 +11,10 @@ import xarray as xr
 from cases import CASES
 from rows import each_row
 
-from mechdesign.closed_forms import build as exponential
+from mechdesign import baselines, probabilities
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.surveys import estimation
-from mechdesign.surveys.estimation import SHARE, empirical, expectation_maximization, maximum_likelihood
+from mechdesign.surveys import empirical, estimation, expectation_maximization, maximum_likelihood
+from mechdesign.surveys.estimation import SHARE
 from mechdesign.surveys.likelihood import Likelihood
 from mechdesign.surveys.solve_likelihood import updates
 
@@ -26,7 +25,7 @@ SEEDS = range(3)
 
 
 def mechanism_of(name):
-    return exponential.exponential_mechanism(CASES[name]())
+    return baselines.exponential(CASES[name]())
 
 
 def drawn(mechanism, reports, seed=0):

@@ -14,13 +14,12 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
-from mechdesign.closed_forms.baselines import BASELINES, FREQUENCY_ORACLES
+from mechdesign import DesignProblem, Euclidean, priors
+from mechdesign.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import UnsuitableError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
+from mechdesign.surveys import asymptotic_mse
 from mechdesign.surveys import frequency_estimation as forms
-from mechdesign.surveys.channel import asymptotic_mse, criterion
+from mechdesign.surveys.channel import criterion
 
 LEVELS = [0.05, 0.6, 1.5, 4.0]
 SERIES = 1e-8  # the closed form of a width loses eight digits at 1e-3 nats, where a series takes over

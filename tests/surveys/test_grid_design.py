@@ -16,20 +16,17 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
-from mechdesign.closed_forms.baselines import FREQUENCY_ORACLES
+from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
+from mechdesign.baselines import FREQUENCY_ORACLES
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.metric import Eikonal, Euclidean
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.symmetry import no_symmetry, symmetry
+from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
-from mechdesign.surveys.channel import asymptotic_mse, channel_rank, criterion
+from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import area_indicators
 from mechdesign.surveys.grid_design import _columns, _pool, _unfolded, torus_of
-from mechdesign.surveys.statistical_design import StatisticalDesign, kernel_rays
+from mechdesign.surveys.statistical_design import kernel_rays
 from mechdesign.surveys.torus_mixture import Mixture, Torus, choose_mixture, cornered, first_clusters, torus_weights
 
 SETTLED = 1e-6  # the weights of two routes, each found to 1e-9 of the value

@@ -12,12 +12,11 @@ from rows import each_row
 from tolerances import LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
+from mechdesign import Discrete, Domain, Euclidean, Graph, priors
 from mechdesign.errors import InputError, SizeError
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.metric import Discrete, Euclidean, Graph
-from mechdesign.surveys.channel import asymptotic_mse, channel_rank, criterion
+from mechdesign.extend import Edges
+from mechdesign.surveys import asymptotic_mse, channel_rank
+from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import dual_sobolev_norm, neighbours, relative_neighbours
 
 NONE = Edges(tail=np.zeros(0, np.int64), head=np.zeros(0, np.int64), length=np.zeros(0))

@@ -11,13 +11,14 @@ from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
 from conftest import ROOT
 from rows import each_row
 
+from mechdesign import load_problem, save
 from mechdesign.errors import InputError
-from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.storage import load_sealed, save
-from mechdesign.problem.problem import load_problem
+from mechdesign.geo import Areas
+from mechdesign.mechanism.storage import load_sealed
 from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.surveys import epsilon_for, plan
 from mechdesign.surveys.linear_estimator import linear_weights
-from mechdesign.surveys.plan import PLAN, epsilon_for, plan
+from mechdesign.surveys.plan import PLAN
 
 SIMULATIONS = 4_000
 

@@ -17,13 +17,9 @@ from taken import needs
 from tolerances import ON_THE_GROUND
 
 import mechdesign as md
-from mechdesign.closed_forms import build as geometric
-from mechdesign.closed_forms import build as randomized_response
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.mechanism.storage import load, save
-from mechdesign.problem.problem import load_problem
+from mechdesign import baselines, load, load_problem, probabilities, save
+from mechdesign.surveys import load_estimate
 from mechdesign.surveys.plan_command import ODDS
-from mechdesign.surveys.shares import load_estimate
 
 SIDE = 6
 PARK = ROOT / "problems" / "data" / "example_park.geojson"
@@ -32,11 +28,7 @@ PARK = ROOT / "problems" / "data" / "example_park.geojson"
 @cache
 def made(kind):
     problem = load_problem("paris", cells=SIDE, epsilon=0.02)
-    return (
-        geometric.mechanism(problem)
-        if kind == "geometric"
-        else randomized_response.randomized_response_mechanism(problem)
-    )
+    return baselines.geometric(problem) if kind == "geometric" else baselines.randomized_response(problem)
 
 
 def reports_of(mechanism, path, people, seed=0, header="report"):

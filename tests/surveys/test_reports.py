@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from rows import each_row
 
+from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.plane import Plane
-from mechdesign.surveys.reports import read_reports
+from mechdesign.geo import Plane
+from mechdesign.surveys import read_reports
 
 ONE, TWO = "ab12" * 16, "cd34" * 16
 GRID = Domain.grid((3, 2), cell=10.0, unit="m", origin=-5.0, mask=[[True, True], [True, False], [True, True]])

@@ -12,23 +12,15 @@ from cases import SMALL
 from collected import MECHANISMS, channel, simulated, truths
 from rows import each_row
 
-from mechdesign.closed_forms import build as constant
-from mechdesign.closed_forms import build as exponential
+from mechdesign import EikonalWeights, baselines, load_problem, priors, probabilities, save, solve
 from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import InputError, SizeError
-from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.mechanism.storage import save
-from mechdesign.problem import losses as priors
-from mechdesign.problem.problem import load_problem
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.solvers.solve import solve
+from mechdesign.geo import Areas
 from mechdesign.surveys import channel as channels
+from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood
 from mechdesign.surveys.channel import table_of
-from mechdesign.surveys.estimation import maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.surveys.intervals import quantile
-from mechdesign.surveys.shares import estimate_shares, load_estimate
 
 SIDE = 6
 
@@ -96,7 +88,7 @@ def test_few_reports_get_no_interval_and_the_reason():
 
 def test_lost_shares_get_no_interval():
     problem = load_problem("paris", cells=SIDE, epsilon=0.01)
-    flat = constant.constant_mechanism(problem)
+    flat = baselines.constant(problem)
     counts = drawn(5_000, made=flat)
     found = estimate_shares([flat], [counts], areas())
     assert np.isnan(found["share"]).all()
@@ -204,7 +196,7 @@ def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
 
 
 def test_an_estimate_without_areas_is_a_distribution():
-    case = exponential.exponential_mechanism(SMALL["scattered points"]())
+    case = baselines.exponential(SMALL["scattered points"]())
     found = estimate_shares([case], [np.arange(5) * 10])
     assert "share" not in found
     assert found.attrs["reports"] == 100
@@ -234,7 +226,7 @@ def test_what_does_not_fit_is_refused(given, field):
 
 
 def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
-    other = exponential.exponential_mechanism(SMALL["euclidean line"]())
+    other = baselines.exponential(SMALL["euclidean line"]())
     prior = priors.proportional(np.arange(1.0, 37.0))
     same = geometric.mechanism(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
     with pytest.raises(InputError, match="other secrets"):

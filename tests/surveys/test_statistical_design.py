@@ -18,18 +18,14 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
+from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Graph, priors
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.symmetry import symmetries
+from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
-from mechdesign.surveys.channel import asymptotic_mse, channel_rank
 from mechdesign.surveys.criterion_bound import bound_criterion, proved_bound, sides
 from mechdesign.surveys.solve_design import RaySearch, distinct
-from mechdesign.surveys.statistical_design import StatisticalDesign
 
 CONVERGED = 1e-8  # the master problem is solved to a relative 1e-9
 PRECISE = 1e-6  # the semidefinite program is solved to 1e-8, and its multipliers prove a little less

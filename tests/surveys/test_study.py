@@ -7,18 +7,12 @@ import pytest
 from rows import each_row
 from scipy.stats import t as student
 
-from mechdesign.closed_forms import build as exponential
-from mechdesign.closed_forms import build as geometric
-from mechdesign.closed_forms import build as randomized_response
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.kantorovich import kantorovich
-from mechdesign.surveys.study import ESTIMATORS, Study, bands, utility_loss, utility_study
+from mechdesign.losses import Distance
+from mechdesign.surveys import Study, bands, utility_loss, utility_study
+from mechdesign.surveys.study import ESTIMATORS
+from mechdesign.utility import kantorovich
 
 DEVIATIONS = 5.0  # standard errors: a chance of 6e-7 a comparison
 REORDERED = 1e-12  # the same sums in another order
@@ -33,8 +27,8 @@ def on_grid(epsilon=1.0, shape=(2, 3), reports=None):
 
 def two_mechanisms(**given):
     return {
-        "geometric_normalised": geometric.mechanism(on_grid(**given), border="normalised"),
-        "randomized_response": randomized_response.randomized_response_mechanism(on_grid(**given)),
+        "geometric_normalised": baselines.geometric(on_grid(**given), border="normalised"),
+        "randomized_response": baselines.randomized_response(on_grid(**given)),
     }
 
 
@@ -116,7 +110,7 @@ def test_one_report_of_one_secret_is_as_far_as_it_lies():
 
 
 def test_a_mechanism_that_tells_the_truth_costs_nothing():
-    truthful = {"randomized_response": randomized_response.randomized_response_mechanism(on_grid(), 35.0)}
+    truthful = {"randomized_response": baselines.randomized_response(on_grid(), 35.0)}
     distances = simulated(mechanisms=truthful, estimators=ESTIMATORS)["kantorovich"].values
     assert distances.max() < 1e-6
 
@@ -146,12 +140,12 @@ OTHER = Domain.points_at([[0.0, 0.0], [1.0, 1.0]], unit="km")
         ({"seed": -1}, "seed"),
         ({"mechanisms": {}}, "mechanisms"),
         (
-            {"mechanisms": two_mechanisms() | {"other": exponential.exponential_mechanism(on_grid(shape=(3, 2)))}},
+            {"mechanisms": two_mechanisms() | {"other": baselines.exponential(on_grid(shape=(3, 2)))}},
             "mechanisms",
         ),
         (
             {
-                "mechanisms": {"a": exponential.exponential_mechanism(on_grid(reports=OTHER))},
+                "mechanisms": {"a": baselines.exponential(on_grid(reports=OTHER))},
                 "estimators": ["empirical"],
             },
             "estimators",

@@ -16,18 +16,24 @@ from naive import raw_optimum
 from scipy.special import lambertw
 from tolerances import DESIGN_MARGIN
 
+from mechdesign import (
+    DesignProblem,
+    Domain,
+    Euclidean,
+    Optimal,
+    audit,
+    baselines,
+    load_problem,
+    priors,
+    probabilities,
+    solve,
+)
+from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.losses import SquaredDistance
 from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.dataset import probabilities, stored_edges
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import SquaredDistance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem, load_problem
-from mechdesign.programs.program import Optimal
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.audit import UP_TO_ROUNDING, audit, repaired
+from mechdesign.mechanism.dataset import stored_edges
+from mechdesign.verification.audit import UP_TO_ROUNDING
 
 EPSILON = math.log(4) / 200  # nats per metre: a factor of four within 200 m, as Location Guard's examples have it
 TILTED = 4 - 2 * math.sqrt(2)  # squared worst ratio of 8-neighbour and Euclidean distance
@@ -67,7 +73,7 @@ def test_the_lattice_of_a_rounded_radius_gives_the_place_away():
     assert found > 35
 
     problem = city()
-    mechanism = planar_laplace.mechanism(problem)
+    mechanism = baselines.planar_laplace(problem)
     for report in range(problem.domain.size):  # a report is a cell: it lies on the lattices of all places or of none
         assert len(possible(mechanism, report)) == problem.domain.size
     assert violations(mechanism["mass"].values, problem.edges) == 0
@@ -82,7 +88,7 @@ def test_the_bits_of_a_sum_depend_on_the_secret():
     assert shares[0] > 0.2
     assert shares[1] < shares[0] * math.exp(-EPSILON * 1023) / 10
 
-    mechanism = planar_laplace.mechanism(city())
+    mechanism = baselines.planar_laplace(city())
     assert mechanism["mass"].dtype == np.uint64
     assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as integers
 
@@ -104,7 +110,7 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
     assert found.ratio > 1.25
     assert found.worst["log_ratio"] > 1.25 * found.worst["distance"]
 
-    for form in (geometric.mechanism(problem), planar_laplace.mechanism(problem)):
+    for form in (baselines.geometric(problem), baselines.planar_laplace(problem)):
         assert violations(form["mass"].values, stored_edges(form)) == 0
         assert form.attrs["scale"] <= 1 + DESIGN_MARGIN
 
@@ -172,7 +178,7 @@ def test_the_mean_of_many_reports_is_the_place():
     assert error[0] > 2 * error[1] > 4 * error[2]
 
     problem = city(3)
-    mechanism = geometric.mechanism(problem)
+    mechanism = baselines.geometric(problem)
     assert "One report satisfies" in mechanism.attrs["claim"]
     assert "k reports cost k times as much" in mechanism.attrs["claim"]
     table = probabilities(mechanism).values

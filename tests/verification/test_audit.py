@@ -15,22 +15,29 @@ from hypothesis import strategies as some
 from naive import raw_optimum
 from rows import each_row
 
-from mechdesign.closed_forms import build as exponential
+from mechdesign import (
+    DesignProblem,
+    Domain,
+    Euclidean,
+    audit,
+    baselines,
+    export,
+    load,
+    load_problem,
+    priors,
+    probabilities,
+    save,
+    verify,
+)
+from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import FileFormatError, InputError, SizeError
+from mechdesign.extend import Edges
+from mechdesign.losses import Distance, SquaredDistance
 from mechdesign.mechanism.certificate import breaches, exp_lower, true_scale, worst_ratio
-from mechdesign.mechanism.dataset import probabilities
-from mechdesign.mechanism.storage import load, save
-from mechdesign.output.export import export
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import Distance, SquaredDistance
-from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.problem import DesignProblem, load_problem, named_problem
-from mechdesign.problem.tables import read_table
-from mechdesign.verification.audit import UP_TO_ROUNDING, audit, repaired
-from mechdesign.verification.verify import verify
+from mechdesign.problem.problem import named_problem
+from mechdesign.read import table as read_table
+from mechdesign.verification.audit import UP_TO_ROUNDING
 
 TABLE = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.375, 0.5]])
 TAILS, HEADS = np.triu_indices(4, 1)
@@ -137,7 +144,7 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
 
 def test_metrics_without_one_level_have_no_effective_epsilon():
     problem = load_problem("philadelphia", cells=4)
-    found = audit(probabilities(exponential.exponential_mechanism(problem)).values, problem)
+    found = audit(probabilities(baselines.exponential(problem)).values, problem)
     assert found.verdict == "holds"
     assert found.effective_epsilon is found.claimed_epsilon is found.epsilon_unit is None
     assert found.prior == "given"
@@ -385,7 +392,7 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
     from cases import CASES
 
     problem = CASES["graph, table loss"]()
-    mechanism = exponential.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     save(mechanism, "ring.nc")
     np.save("ring.npy", probabilities(mechanism).values)
     found = run_json("audit", "ring.npy", "--metric", "ring.nc")[1]

@@ -25,10 +25,10 @@ from mutations import mutant
 from reference import untruths
 from rows import each_row
 
+from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.maps.certificate import Factors
-from mechdesign.mechanism.storage import load, save, write_dataset
-from mechdesign.verification.verify import verify
+from mechdesign.mechanism.storage import write_dataset
 
 FEW, MANY = 100, 20_000  # mutants of a kind
 LEADING = (  # kinds that the others vary

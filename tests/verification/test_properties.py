@@ -10,20 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from tolerances import SOLVED
 
+from mechdesign import DesignProblem, Domain, Euclidean, Graph, Optimal, audit, load, priors, save, solve, verify
+from mechdesign.extend import repair
+from mechdesign.losses import SquaredDistance, TableLoss
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact, violations
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.storage import load, save
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import SquaredDistance, TableLoss
-from mechdesign.problem.metric import Euclidean, Graph
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Optimal
 from mechdesign.solvers.pricing import ConePricer, lower_bound
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.audit import audit
-from mechdesign.verification.verify import verify
 
 SEEDS = some.integers(0, 2**20)
 FEW = settings(derandomize=True, deadline=None, max_examples=25, database=None)

@@ -26,13 +26,12 @@ from reference.exact import Length, exponential, log_ratio, lower_ratio, square_
 from reference.reading import File
 from rows import each_row
 
+from mechdesign import Domain, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.dataset import seal
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.problem.metric import metric_from_description
-from mechdesign.verification.verify import verify
 
 SIMPSON = 1e-12  # relative; the package's line integrals in doubles
 NUMBERS = [Fraction(0), Fraction(1, 3), Fraction(7, 10), Fraction(2), Fraction(10**9 + 7, 10**9), Fraction(1, 10**30)]

@@ -12,32 +12,28 @@ import pytest
 import xarray as xr
 from rows import each_row
 
-from mechdesign.closed_forms import (
-    build as constant,
-)
-from mechdesign.closed_forms import (
-    build as exponential,
-)
-from mechdesign.closed_forms import (
-    build as geometric,
-)
-from mechdesign.closed_forms import (
-    build as randomized_response,
+from mechdesign import (
+    DesignProblem,
+    Discrete,
+    Domain,
+    Eikonal,
+    EikonalWeights,
+    Euclidean,
+    Graph,
+    Optimal,
+    PrivacyLevel,
+    baselines,
+    priors,
+    save,
+    solve,
+    verify,
 )
 from mechdesign.errors import VerificationError
+from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.mechanism.storage import save, write_dataset
-from mechdesign.problem import losses as priors
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean, Graph, metric_from_description
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
+from mechdesign.mechanism.storage import write_dataset
+from mechdesign.problem.metric import metric_from_description
 from mechdesign.solvers.pricing import ConePricer, lower_bound
-from mechdesign.solvers.solve import solve
-from mechdesign.verification.verify import verify
 
 GRID = Domain.grid((4, 4), cell=0.5, unit="km")
 LEVEL = PrivacyLevel.from_values(GRID, np.random.default_rng(0).uniform(0.8, 1.6, (4, 4)))
@@ -66,10 +62,10 @@ PROBLEMS = {
 MAKERS = {
     "optimal": lambda problem: solve(Optimal(problem=problem)),
     "weights": lambda problem: solve(EikonalWeights(problem=problem)),
-    "exponential": exponential.exponential_mechanism,
-    "constant": constant.constant_mechanism,
-    "geometric": lambda problem: geometric.mechanism(problem, border="normalised"),
-    "response": randomized_response.randomized_response_mechanism,
+    "exponential": baselines.exponential,
+    "constant": baselines.constant,
+    "geometric": lambda problem: baselines.geometric(problem, border="normalised"),
+    "response": baselines.randomized_response,
 }
 ON_ANY = [(problem, maker) for problem in PROBLEMS for maker in ("optimal", "exponential", "constant")]
 ELSEWHERE = [("eikonal", "weights"), ("eikonal", "geometric"), ("euclidean", "geometric"), ("discrete", "response")]
@@ -178,14 +174,14 @@ VARIABLES = ("mass", "edge_tail", "edge_length", "prior", "level")
 def test_effective_epsilon_is_the_steepest_log_ratio_of_the_probabilities(name: str) -> None:
     """By the integers times the level, and by logarithms of the table over distances without the level."""
     problem = PROBLEMS[name]
-    mechanism = exponential.exponential_mechanism(problem)
+    mechanism = baselines.exponential(problem)
     table = np.log(mechanism["mass"].values.astype(float))
     apart = problem.distances / problem.metric.epsilon + np.diag(np.full(problem.domain.size, np.inf))
     steepest = (np.abs(table[:, None] - table[None]).max(axis=2) / apart).max()
     checked = verify(mechanism)
     assert checked.effective_epsilon == pytest.approx(steepest, rel=1e-9)
     assert checked.ratio < 0.95
-    assert verify(exponential.exponential_mechanism(PROBLEMS["eikonal"])).effective_epsilon is None
+    assert verify(baselines.exponential(PROBLEMS["eikonal"])).effective_epsilon is None
 
 
 ATTRIBUTES = ("metric", "domain", "claim", "loss", "expected_loss", "ratio", "schema")
@@ -264,7 +260,7 @@ def test_other_edges_of_a_graph_read_differently(tmp_path: Path) -> None:
 
 
 def test_small_losses_are_compared_by_their_digits(tmp_path: Path) -> None:
-    small = exponential.exponential_mechanism(on(NODES, RING, TableLoss(values=1e-9 * (1 - np.eye(5)))))
+    small = baselines.exponential(on(NODES, RING, TableLoss(values=1e-9 * (1 - np.eye(5)))))
     assert verify(small).certified
     check_refused(attribute("expected_loss", lambda x: 1.001 * x)(small), "expected_loss", tmp_path / "m.nc")
 
@@ -272,7 +268,7 @@ def test_small_losses_are_compared_by_their_digits(tmp_path: Path) -> None:
 def test_a_bound_follows_whichever_secrets_the_rays_are_normalised_at() -> None:
     loss = TableLoss(values=np.random.default_rng(3).random((5, 5)))
     problem = on(NODES, Discrete(epsilon=1.0), loss, reports=Domain.nodes(5))
-    dual, mass = 2 * problem.weighted_loss.min(axis=1), exponential.exponential_mechanism(problem)["mass"].values
+    dual, mass = 2 * problem.weighted_loss.min(axis=1), baselines.exponential(problem)["mass"].values
     bounds = set()
     for anchors in (np.arange(5), problem.anchors):
         bound = lower_bound(dual, ConePricer(problem.edges, 5, anchors).price(problem.weighted_loss, dual).value)

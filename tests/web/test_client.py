@@ -17,7 +17,7 @@ from clients import DRAWN, NODE, Stream, drawn_in_python, mechanism, put_togethe
 from rows import each_row
 from scipy.stats import chi2
 
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs

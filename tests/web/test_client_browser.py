@@ -18,7 +18,7 @@ from browsers import needs_browser
 from clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
 from sessions import ruled
 
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 pytestmark = needs_browser()
 ELSEWHERE = next(

@@ -13,11 +13,12 @@ from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
-from mechdesign.mechanism.storage import save
+from mechdesign import save
 from mechdesign.output.export import handed_over
 from mechdesign.web import client as folders
 from mechdesign.web import packed as packing
-from mechdesign.web.client import joined, package_name, write_client
+from mechdesign.web import write_client
+from mechdesign.web.client import joined, package_name
 from mechdesign.web.packed import size_words
 
 

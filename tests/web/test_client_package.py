@@ -14,7 +14,7 @@ from clients import NODE, mechanism
 from conftest import ROOT
 
 from mechdesign.mechanism.dataset import seal
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 NPM = shutil.which("npm")
 ESBUILD = shutil.which("esbuild") or shutil.which("esbuild", path=str(ROOT / "node_modules" / ".bin"))

@@ -14,8 +14,9 @@ from clients import NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
 import mechdesign as md
 from mechdesign.output.export import handed_over
 from mechdesign.output.sampling import sample_document
-from mechdesign.problem.locate import nearest_node, place_at, place_on_earth
-from mechdesign.web.client import write_client
+from mechdesign.problem.locate import place_at, place_on_earth
+from mechdesign.utility import nearest_node
+from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 MICROMETRE = 1e-6  # the client's projection and PROJ's agree to 1e-7 m

@@ -13,16 +13,16 @@ from clients import NODE, Stream, put_together, run, taken_apart
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
+from mechdesign import Sampler
 from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.protection import protection
-from mechdesign.mechanism.sampler import Sampler
 from mechdesign.mechanism.stored import read
 from mechdesign.output.sentences import protects
 from mechdesign.positions.cones import repair
 from mechdesign.positions.patches import HALF, Patches, patches
 from mechdesign.problem.locate import place_at
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 PLANE = md.geo.Plane(latitude=41.9, longitude=12.49)

@@ -18,8 +18,8 @@ from clients import NODE, Stream, run
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.sessions.session import Session
-from mechdesign.web.client import write_client
+from mechdesign.sessions import Session
+from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 ROUNDED = 1e-12  # sums of doubles in another order, relative

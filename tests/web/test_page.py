@@ -16,14 +16,15 @@ from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
+from mechdesign import verify
 from mechdesign.base.figures import percent
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
-from mechdesign.verification.verify import verify
 from mechdesign.web import contents as carried
+from mechdesign.web import save_page
 from mechdesign.web.contents import headline
-from mechdesign.web.page import page_text, save_page
+from mechdesign.web.page import page_text
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "

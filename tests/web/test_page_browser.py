@@ -21,7 +21,8 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import rows
 from mechdesign.positions.patches import step_weights
-from mechdesign.web.page import page_text, save_page
+from mechdesign.web import save_page
+from mechdesign.web.page import page_text
 
 pytestmark = needs_browser()
 FORGERIES = 50

@@ -34,10 +34,10 @@ from tolerances import LINEAR_ALGEBRA
 import mechdesign as md
 from mechdesign.base.figures import number, percent
 from mechdesign.closed_forms.loss import position_loss
-from mechdesign.maps.dataset import FactoredMechanism
+from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import read
-from mechdesign.positions.program import Positions
+from mechdesign.positions import Positions
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried
 from mechdesign.web.contents import headline

@@ -9,10 +9,11 @@ from clients import NODE, run
 from regions import region
 
 import mechdesign as md
-from mechdesign.maps.compact_file import load_compact, packed, save_compact, unpacked
+from mechdesign.maps import load_compact
+from mechdesign.maps.compact_file import packed, save_compact, unpacked
 from mechdesign.maps.web import region_map, room
 from mechdesign.web import client as folders
-from mechdesign.web.client import write_client
+from mechdesign.web import write_client
 
 OWN = folders.NAMES - {"index.html"}
 DRAWN = """

@@ -18,7 +18,8 @@ from regions import MAPS, content, drawing, region
 from rows import each_row
 
 from mechdesign.errors import InputError
-from mechdesign.maps.compact import CompactMap, bounds, least_bound
+from mechdesign.maps import CompactMap
+from mechdesign.maps.compact import bounds, least_bound
 from mechdesign.maps.compact_file import packed
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.row_sums import join_words

@@ -35,7 +35,7 @@ class PlaceMap {
     if (!whole) return;
     const bars = ground.kind === "bars";
     const scaled = !bars && shown.unit && !["units", "cells"].includes(shown.unit);
-    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.56, 620)), bars ? 26 : scaled ? 30 : 0];
+    const [maximal, room] = [Math.max(260, Math.min(window.innerHeight * 0.72, 700)), bars ? 26 : scaled ? 30 : 0];
     const shape = (high - low) / (right - left);
     const tall = bars ? Math.min(maximal, 300) : Math.min(maximal, whole * shape);
     const wide = bars ? whole : Math.max(tall / shape, Math.min(whole, LEAST_WIDE));
