@@ -194,7 +194,9 @@ def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, 
     page = opened(tmp_path / "capped.html").page
     page.click("#tabs button >> text=After the worst report")
     share = posterior_shares(mechanism["mass"].values, program.caps[0]).max()
-    assert page.inner_text("#legend .words").endswith(f"{percent(share, up=True, digits=3)} in the disc that is outlined")
+    assert page.inner_text("#legend .words").endswith(
+        f"{percent(share, up=True, digits=3)} in the disc that is outlined"
+    )
     drawn = page.evaluate("() => document.getElementById('map').toDataURL()")
     page.click("#tabs button >> text=Reports from here")
     assert page.evaluate("() => document.getElementById('map').toDataURL()") != drawn
