@@ -11,7 +11,7 @@ from mechdesign.losses import ZeroOne
 
 
 def problem(secrets: int = 8, epsilon: float = 1.5) -> DesignProblem:
-    """Knobs: secrets, their number K; epsilon in nats."""
+    """Parameters: secrets, their number K; epsilon in nats."""
     domain = Domain.nodes(secrets)
     return DesignProblem(domain=domain, metric=Discrete(epsilon=epsilon), prior=priors.uniform(domain), loss=ZeroOne())
 

@@ -10,8 +10,8 @@ from mechdesign import DesignProblem, Domain, Euclidean, losses, priors
 def problem(
     cells: int = 5, epsilon: float = 1.0, cell: float = 1.0, unit: str = "cell", loss: str = "squared"
 ) -> DesignProblem:
-    """Knobs: cells per side; epsilon in nats per unit; cell, the size of a cell in units; loss: squared, distance or
-    zero-one.
+    """Parameters: cells per side; epsilon in nats per unit; cell, the size of a cell in units; loss: squared, distance
+    or zero-one.
     """
     domain = Domain.grid((cells, cells), cell=cell, unit=unit)
     return DesignProblem(

@@ -5,23 +5,20 @@ mechanism, of mean squared error 6 / eps^2; on finite grids the border cuts nois
 exceeds the Euclidean one.
 """
 
-from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
+from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
 from mechdesign.closed_forms import planar_laplace
-from mechdesign.errors import InputError
 from mechdesign.losses import SquaredDistance
 
 
-def problem(
-    cells: int = 15, epsilon: float = 1.0, cell: float = 1.0, stencil: int = 8, metric: str = "eikonal"
-) -> DesignProblem:
-    """Knobs: cells per side; epsilon in nats per cell unit; cell, the size of a cell; metric, eikonal or euclidean."""
-    if metric not in ("eikonal", "euclidean"):
-        raise InputError("unknown metric", field="metric", value=metric, remedy="use eikonal or euclidean")
+def problem(cells: int = 15, epsilon: float = 1.0, cell: float = 1.0, stencil: int = 8) -> DesignProblem:
+    """Parameters: cells per side; epsilon in nats per cell unit; cell, the size of a cell; stencil 4, 8, 16, 32 or 64.
+
+    The problem euclidean has the same grids with the Euclidean metric over all pairs.
+    """
     domain = Domain.grid((cells, cells), cell=cell, unit="cell")
-    eikonal = Eikonal(level=PrivacyLevel.constant(epsilon, "cell"), stencil=stencil)
     return DesignProblem(
         domain=domain,
-        metric=eikonal if metric == "eikonal" else Euclidean(epsilon=epsilon, unit="cell"),
+        metric=Eikonal(level=PrivacyLevel.constant(epsilon, "cell"), stencil=stencil),
         prior=priors.uniform(domain),
         loss=SquaredDistance(),
     )

@@ -12,7 +12,7 @@ from mechdesign.losses import ZeroOne
 
 
 def problem(cells: int = 10, epsilon: float = 0.9, cell: float = 1.0, unit: str = "km") -> DesignProblem:
-    """Knobs: cells; epsilon in nats per unit; cell, the size of a cell in units."""
+    """Parameters: cells; epsilon in nats per unit; cell, the size of a cell in units."""
     domain = Domain.grid(cells, cell=cell, unit=unit)
     metric = Eikonal(level=PrivacyLevel.constant(epsilon, unit))
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())

@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 
 def problem(
     cells: int = 100,
-    people: float = 2000.0,
+    inhabitants: float = 2000.0,
     stencil: int = 16,
     latitude: float = 40.5,
     longitude: float = -74.9,
@@ -36,7 +36,7 @@ def problem(
 ) -> DesignProblem:
     """The design problem.
 
-    Parameters: cells per side; people within the radius; stencil 4, 8, 16, 32 or 64; latitude and longitude of the
+    Parameters: cells per side; inhabitants within the radius; stencil 4, 8, 16, 32 or 64; latitude and longitude of the
     centre in degrees; points, a CSV file of latitude, longitude and population, or "shipped"; cell, least and most in
     m; nats over the radius.
     """
@@ -44,7 +44,7 @@ def problem(
     plane = Plane(latitude=latitude, longitude=longitude)
     domain = Domain.grid((cells, cells), cell=cell, unit="m", origin=-cells * cell / 2, plane=plane)
     density = read_people(SHIPPED if points == "shipped" else points, domain, margin=most).density
-    level = elastic_level(density, people=people, nats=nats, least=least, most=most)
+    level = elastic_level(density, people=inhabitants, nats=nats, least=least, most=most)
     return area_problem(domain, epsilon=level, density=density, stencil=stencil, name="northeast")
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mechdesign.cli.options import DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
-from mechdesign.cli.parsing import epsilon_words, parameter_values, parse_discs, parse_problem, people_of
+from mechdesign.cli.parsing import (
+    check_disc_picture,
+    epsilon_words,
+    parameter_values,
+    parse_discs,
+    parse_problem,
+    people_of,
+)
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,13 +33,15 @@ _TABLE_HELP = (
     "--people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
 )
 
+_OUTPUT_HELP = "NetCDF file of the repaired table; or a picture of the shares of --disc by radius: .png, .pdf, .svg."
+
 
 def audit(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help=_TABLE_HELP)],
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file of the repaired table.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     disc: DiscOption = None,
     people: PeopleOption = None,
     overwrite: OverwriteOption = False,
@@ -43,9 +52,15 @@ def audit(
 
     Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
+    picture = None
+    if output is not None and output.suffix.lower() != ".nc":
+        check_disc_picture(output, disc, overwrite=overwrite)
+        picture, output = output, None
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}
-        _audit_rule(table, others, context, disc=disc, people=people, as_json=as_json)
+        _audit_rule(
+            table, others, context, disc=disc, people=people, picture=picture, overwrite=overwrite, as_json=as_json
+        )
         return
     if disc is None and people is not None:
         raise InputError("is for discs; pass --disc 564", field="people", value=people)
@@ -78,6 +93,7 @@ def audit(
         weight = built.prior_array if persons is None else persons
         radii = parse_discs(disc, built.domain.unit)
         document["discs"] = [audit_discs(entries, built.domain, weight, radius).as_dict() for radius in radii]
+        _draw(document["discs"], picture, overwrite=overwrite)
         words += disc_words(document["discs"], prior=people is None)
     printing.show(document, words, as_json=as_json)
 
@@ -89,6 +105,8 @@ def _audit_rule(
     *,
     disc: str | None,
     people: Path | None,
+    picture: Path | None,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
@@ -111,11 +129,19 @@ def _audit_rule(
         level = epsilon_words(words, radius=True).get("epsilon")
         epsilon = None if level is None else float(level)
         found = window.audit_rule_discs(rule, people, window.window(box), parse_discs(disc, "m"), epsilon=epsilon)
+        _draw(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)
         return
     rules = provider("rules")
     document = rules.audit_rule(rule) | {"vectors": rules.vectors(rule)}
     show(document, rules.rule_words(document), as_json=as_json)
+
+
+def _draw(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
+    if picture is not None:
+        from mechdesign.output.plot import plot_discs, save_plot
+
+        save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
 def _setting(context: typer.Context, metric: str | None) -> Callable[[int], DesignProblem]:

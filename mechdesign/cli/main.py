@@ -71,7 +71,11 @@ def _run() -> int:
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:
-        raise InputError(error.format_message(), field=_option_of(error), remedy="see mechdesign --help") from error
+        message = error.format_message().rstrip(".")
+        if message.startswith("Missing "):  # the field before it says what
+            message = "is missing"
+        command_path = getattr(getattr(error, "ctx", None), "command_path", "mechdesign")
+        raise InputError(message, field=_option_of(error), remedy=f"see {command_path} --help") from error
     if code == INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing
         raise KeyboardInterrupt
     if sys.stdout is not None:

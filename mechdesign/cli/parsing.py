@@ -143,6 +143,15 @@ def parse_discs(words: str, unit: str) -> list[float]:
     return radii
 
 
+def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
+    """Refuse a picture of discs that cannot be written, or without --disc, before anything is computed."""
+    from mechdesign.output.plot import check_plot_target
+
+    check_plot_target(output, overwrite=overwrite)
+    if disc is None:
+        raise InputError("a picture is of discs; pass --disc 250,564,1000", field="output", value=output.name)
+
+
 def people_of(path: Path | None, domain: Domain) -> NDArray[np.int64] | None:
     """Whole persons (n,) of the CSV file of --people at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider

@@ -1,11 +1,12 @@
 """`mechdesign verify`: prove or refuse the claim of a file."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mechdesign.cli.options import DiscOption, FileArgument, JsonOption, PeopleOption, VerboseOption
-from mechdesign.cli.parsing import parse_discs, people_of
+from mechdesign.cli.options import DiscOption, FileArgument, JsonOption, OverwriteOption, PeopleOption, VerboseOption
+from mechdesign.cli.parsing import check_disc_picture, parse_discs, people_of
 from mechdesign.errors import InputError
 
 
@@ -16,6 +17,10 @@ def verify(
     ] = True,
     disc: DiscOption = None,
     people: PeopleOption = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Picture of the shares of --disc by radius: .png, .pdf, .svg.")
+    ] = None,
+    overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,6 +40,8 @@ def verify(
         raise InputError("is for discs; pass --disc 564", field="people", value=people)
     if disc is not None and not table:
         raise InputError("is for mechanism files (.nc)", field="disc", value=file)
+    if output is not None:
+        check_disc_picture(output, disc, overwrite=overwrite)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_file(file, bound=bound, on_progress=on_progress)
@@ -45,6 +52,10 @@ def verify(
 
         radii, persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
         document["discs"] = [each.as_dict() for each in audit_mechanism_discs(stored.mechanism, radii, persons)]
+        if output is not None:
+            from mechdesign.output.plot import plot_discs, save_plot
+
+            save_plot(plot_discs(document["discs"]), output, overwrite=overwrite)
         more = list(disc_words(document["discs"], prior=people is None))
     words = verification_words(result, stored, verbose=verbose)
     printing.show(document, [*words, *more], as_json=as_json)

@@ -50,6 +50,7 @@ Border = Literal["normalised", "clamped"]
 Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
 TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
 _NODES = 12  # Gauss-Legendre nodes per panel and axis: relative error under 1e-12 for panels of at most one nat
+_FAR_NODES, _NEAR = 6, 4  # the same from so many cells off the cusp
 _ANGLES = 40  # nodes of the polar form of the cell that holds the cusp
 _LARGEST = 700.0  # nats: e^700 is a double
 
@@ -312,19 +313,11 @@ def line_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
 def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
     """Masses (count, count) of the square cells at non-negative displacements, in the plane.
 
-    Tensor Gauss-Legendre rule on panels of at most one nat; the cell around the centre, where the density has a cusp,
+    Tensor Gauss-Legendre rules on panels of at most one nat; the cell around the centre, where the density has a cusp,
     in polar coordinates: 8 integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta / 2 pi with s = eps h / (2 cos theta).
     """
-    panels = max(1, math.ceil(epsilon * cell))
-    node, weight = leggauss(_NODES)
-    inner = (np.arange(panels)[:, None] + (node + 1) / 2) / panels - 0.5
-    at, share = inner.ravel() * cell, np.tile(weight / 2 / panels, panels) * cell
-    masses = np.zeros((count, count))
-    centre = np.arange(count) * cell
-    for s, ws in zip(at, share, strict=True):
-        for t, wt in zip(at, share, strict=True):
-            masses += (ws * wt) * np.exp(-epsilon * np.hypot((centre + s)[:, None], (centre + t)[None, :]))
-    masses *= epsilon**2 / (2 * math.pi)
+    masses, near = _rule(count, epsilon * cell, _FAR_NODES), _rule(min(count, _NEAR), epsilon * cell, _NODES)
+    masses[: len(near), : len(near)] = near
     angle, angle_weight = leggauss(_ANGLES)
     theta = (angle + 1) * math.pi / 8
     radius = epsilon * cell / 2 / np.cos(theta)
@@ -332,6 +325,21 @@ def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
         8 * float((angle_weight * (-np.expm1(-radius) - radius * np.exp(-radius))).sum()) * math.pi / 8 / (2 * math.pi)
     )
     return masses
+
+
+def _rule(count: int, cell: float, nodes: int) -> NDArray[np.float64]:
+    """Integrals (count, count) of the density over cells of so many nats by so many nodes a panel and axis."""
+    panels = max(1, math.ceil(cell))
+    node, weight = leggauss(nodes)
+    inner = (np.arange(panels)[:, None] + (node + 1) / 2) / panels - 0.5
+    share = np.tile(weight / 2 / panels, panels) * cell
+    squares = (cell * (inner.reshape(-1, 1) + np.arange(count))) ** 2
+    masses = np.zeros((count, count))
+    for i in range(len(share)):  # nodes (j, i) give the transpose of (i, j)
+        decay = squares[i][:, None, None] + squares[: i + 1].T
+        np.exp(-np.sqrt(decay, out=decay), out=decay)
+        masses += share[i] * (decay @ np.append(share[:i], share[i] / 2))
+    return np.asarray((masses + masses.T) / (2 * math.pi))
 
 
 def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from mechdesign.mechanism.storage import check_target, load_sealed, write_atomic
 from mechdesign.mechanism.stored import rebuilding
 from mechdesign.output.canvas import (
     BLACK,
+    LINES,
     loss_words,
     mechanism_style,
     mechanism_words,
@@ -53,6 +54,12 @@ KINDS = (".png", ".pdf", ".svg")
 _LOG_RANGE = 10.0  # losses that range further than this are shown on a logarithmic axis
 _LEAST = 1e-300  # a level of 0, of reports that say nothing, on a logarithmic axis
 _FINEST = 1e-6  # relative: gaps are stated as no smaller
+_DISCS = {
+    "worst": "after the worst report",
+    "one_in_hundred": "after one report in a hundred, or more",
+    "median": "after the median report",
+    "before": "before any report",
+}
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
@@ -94,6 +101,23 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     _draw_nats(above, curve)
     handles, labels = above.get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], fontsize=8, frameon=False, loc="outside right upper")
+    return figure
+
+
+def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
+    """The figure of audits of discs as documents (verification/disc_audit.py), 7 x 4.4 inches: by radius, the share of
+    the probability in one disc after the worst report, one in a hundred and the median one, and before any report.
+    """
+    figure = new_figure(figsize=(7, 4.4), layout="constrained")
+    axes = figure.subplots()
+    found = sorted(audits, key=lambda audit: audit["radius"])
+    for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
+        shares = [100 * audit[name] for audit in found]
+        radii = [audit["radius"] for audit in found]
+        axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
+    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel="probability in one disc, %", ylim=(0, 102))
+    axes.legend()
+    figure.suptitle("What one report leaves in one disc; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure
 
 

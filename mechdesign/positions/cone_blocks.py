@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mechdesign.base import interrupts
 from mechdesign.base.memory import room
 from mechdesign.positions.spline import SplineCones
 
@@ -180,11 +181,12 @@ def solve_cone_blocks(
     total = np.asarray(sums.sum(axis=1)).ravel()
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
-    x = np.full((n, m), 1.0 / m)
-    z, dual = _start(algebra, scaled)
-    best, merit, since, stopped, count = (x, dual, z), np.inf, 0, "precision", 0
-    began, taken = time.monotonic(), 0.0
-    try:
+    best, count = (np.full((n, m), 1.0 / m), *_start(algebra, scaled)), 0
+
+    def run() -> str:
+        nonlocal best, count
+        (x, z, dual), merit, since = best, np.inf, 0
+        began, taken = time.monotonic(), 0.0
         for count in range(_ITERATIONS):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
@@ -202,20 +204,20 @@ def solve_cone_blocks(
                 on_progress(count, primal * unit / n, bound * unit / n)
             since = 0 if reached < merit else since + 1
             if reached < merit:
-                best, merit = (x, dual, z), reached
+                best, merit = (x, z, dual), reached
             if reached <= tolerance or since >= _STALLED:
-                stopped = "gap" if reached <= tolerance else stopped
-                break
+                return "gap" if reached <= tolerance else "precision"
             taken, began = time.monotonic() - began, time.monotonic()
             if began + taken >= deadline:
-                stopped = "time"
-                break
-            x, z, dual = _step(algebra, (x, z, dual), residual, mu)
-    except KeyboardInterrupt:
-        stopped = "interrupt"
-    except np.linalg.LinAlgError:
-        stopped = "precision"
-    x, dual, z = best
+                return "time"
+            try:
+                x, z, dual = _step(algebra, (x, z, dual), residual, mu)
+            except np.linalg.LinAlgError:
+                return "precision"
+        return "precision"
+
+    stopped = interrupts.search(run, "interrupt")
+    x, z, dual = best
     slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
 

@@ -49,6 +49,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.dataset import certified_scale, total_cost
@@ -131,7 +132,9 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
         _report_iteration(report, "cone blocks", iteration, primal, dual, own.size, cones.size * own.shape[1])
 
     early = targets.time_limit < np.inf
-    first = _first_table(program, targets, deadline - targets.time_limit / 2)[0] if early else None
+    first, ended = _first_table(program, targets, deadline - targets.time_limit / 2) if early else (None, "")
+    if first is not None and ended == "interrupt":
+        return first, ended, False, {}
     point = solve_cone_blocks(
         cones, own, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
     )
@@ -156,16 +159,18 @@ def _first_table(
     in its place, and where that is worse too, the best constant report.
     """
     on_iteration = None if report is None else partial(_report_iteration, report, "weights of columns")
-    mass, stopped = column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration)
-    if stopped == "columns":
-        return mass, stopped
+    found = interrupts.search(
+        lambda: column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration), None
+    )
+    if found is not None and found[1] == "columns":
+        return found
     cost, problem = program.cost, program.problem
     constant = np.zeros(cost.shape)
     constant[:, cost.sum(axis=0).argmin()] = 1.0
-    tables = [mass, repair(constant, program.patches)]
+    tables = [repair(constant, program.patches)] + ([] if found is None else [found[0]])
     with contextlib.suppress(UnsuitableError):
         tables.append(certified_mass(problem)[0])
-    return min(tables, key=lambda table: total_cost(table, cost)), stopped
+    return min(tables, key=lambda table: total_cost(table, cost)), "interrupt" if found is None else found[1]
 
 
 def _report_iteration(

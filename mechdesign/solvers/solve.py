@@ -265,14 +265,18 @@ def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, 
 
 
 def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
-    """What the solver of a program makes. Raises: InputError for options that it does not take; SizeError where a table
-    does not fit; what the solver raises.
+    """What the solver of a program makes. Raises: InputError for options that it does not take, and for a solver that
+    returns anything else; SizeError where a table does not fit; what the solver raises.
     """
     entry = entry_of(program)
     _check_options(targets, entry.options)
     if not entry.large:
         _require_table(program)
-    return entry.solve(program, targets)
+    result = entry.solve(program, targets)
+    if not isinstance(result, (Design, xr.Dataset)):
+        message = f"has a solver that returns {type(result).__name__}: return a Design or a mechanism"
+        raise InputError(message, field="program", value=program.name)
+    return result
 
 
 def _check_options(targets: Targets, taken: tuple[str, ...] = ()) -> None:

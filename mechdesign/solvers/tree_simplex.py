@@ -13,7 +13,9 @@ minimum of products for every place of the smaller side, without lists.
 Trees stay in the cone whatever the cost is, so that a forest, one tree for each report, is kept from pricing to
 pricing. On a complete graph a tree may be worked on within the core of its report, the places nearest to it: any other
 place u follows as the smallest extension max over v in the core of g(v) e^{-d(u, v)}, which keeps all pairs (McShane
-1934, Bulletin of the AMS 40), and hangs at the v that attains it.
+1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0 beyond the core, as it is wherever the
+prior is zero, g(u) is raised as far as the other places let it, and r(u) is borne by places near u with r > 0: for
+every a >= 0, -a g(u) >= -a e^{d(u, v)} g(v).
 
 Charges. Push r = cost - dual from the leaves of any spanning tree to its root, v handing its parent T e^{-d} where
 T >= 0 and T e^{+d} where T < 0, T being r(v) and what was handed to it: for g in the cone T g(v) is at least what is
@@ -453,8 +455,35 @@ def _part(places, parents, rises, graph):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _extended(inner, outer, part, graph, ray, beyond):  # type: ignore[no-untyped-def]
-    """Fill a ray with what it is on the core, part (k,) of places `inner`, and its smallest extension to `outer`."""
+def _borne(root, outer, graph, near, left):  # type: ignore[no-untyped-def]
+    """Let places nearby bear what is negative of left (n,) at the places `outer`, but none farther off than the root;
+    every operation is rounded to the safe side.
+    """
+    ulp, tiny = 2.0**-52, 1e-290
+    for u in outer:
+        for b in range(1, left.size):
+            v = near[u, b]
+            d = graph.lengths[u, v]
+            if left[u] >= 0 or d > graph.lengths[u, root]:
+                break
+            if left[v] <= 0:
+                continue
+            factor = math.exp(d) * (1 + 8 * ulp)
+            after = left[v] + left[u] * factor
+            after -= (left[v] + abs(after)) * 2 * ulp + tiny
+            if after >= 0:
+                left[v], left[u] = after, 0.0
+            else:
+                left[u] += left[v] / factor * (1 - 8 * ulp)
+                left[u] -= abs(left[u]) * ulp + tiny
+                left[v] = 0.0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _extended(inner, outer, part, graph, r, ray, beyond):  # type: ignore[no-untyped-def]
+    """Fill a ray with what it is on the core, part (k,) of places `inner`, and with its smallest extension to `outer`,
+    raised where r (n,) is negative.
+    """
     k = inner.size
     inverse = np.empty(k)
     for i in range(k):
@@ -467,6 +496,10 @@ def _extended(inner, outer, part, graph, ray, beyond):  # type: ignore[no-untype
             if product < least:
                 least, at = product, i
         ray[u], beyond[u] = 1.0 / least, inner[at]
+    for u in outer:
+        if r[u] < 0:
+            ray[u] = np.inf
+            ray[u] = _least_product(graph.factors[u], ray)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -475,7 +508,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
     at the anchor, and the ratios <cost_y, g> / <dual, g> of the forest. Returns the number of pivots.
     """
     n, pivots = dual.size, 0
-    r, g, grow = np.empty(n), np.empty(n), np.empty(n)
+    r, left, grow = np.empty(n), np.empty(n), np.empty(n)
     for j in range(which.size):
         y = which[j]
         root, k, ray, whole = forest.anchor[y], forest.core[y], rays[j], forest.core[y] == n
@@ -486,24 +519,23 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
             tree, up, part = _part(inner, parent, rises, graph)
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else forest.ratio[y]
+            for u in range(n):
+                r[u] = cost[y, u] - t * dual[u]
             if whole:
-                for u in range(n):
-                    r[u] = cost[y, u] - t * dual[u]
                 _climb(root, parent, rises, graph, grow)
                 pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
             else:
                 if step > 0:  # the simplex ends with the places at which it worked: charges need them
                     for u in outer:
                         parent[u] = beyond[u]
-                for i in range(k):
-                    r[i] = cost[y, inner[i]] - t * dual[inner[i]]
-                    g[inner[i]] = i
+                left[:] = r
+                _borne(root, outer, graph, forest.near, left)
                 for u in outer:
-                    r[int(g[parent[u]])] += (cost[y, u] - t * dual[u]) / graph.factors[u, parent[u]]
+                    left[parent[u]] += left[u] / graph.factors[u, parent[u]]
                 _climb(0, tree, up, part, grow)
                 part_ray = np.empty(k)
-                pivots += _improve(0, r[:k], tree, grow[:k], up, part, most, effort.gain, part_ray)
-                _extended(inner, outer, part_ray, graph, ray, beyond)
+                pivots += _improve(0, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
+                _extended(inner, outer, part_ray, graph, r, ray, beyond)
             above, below = 0.0, 0.0
             for u in range(n):
                 above += cost[y, u] * ray[u]
@@ -541,19 +573,7 @@ def charge_reports(cost, dual, which, graph, forest, charge, own):  # type: igno
         for v in range(n):
             difference = cost[y, v] - dual[v]
             left[v] = difference - abs(difference) * ulp - tiny
-        for i in range(forest.core[y], n):  # places beyond the core may hand over to anyone
-            u = forest.near[root, i]
-            if left[u] < 0:
-                for b in range(1, n):
-                    v = forest.near[u, b]
-                    d = graph.lengths[u, v]
-                    total = left[v] + (left[u] * math.exp(d) * (1 + 8 * ulp) - tiny)
-                    total -= abs(total) * ulp + tiny
-                    if total >= 0:
-                        left[v], left[u] = total, 0.0
-                        break
-                    if d > graph.lengths[u, root]:
-                        break
+        _borne(root, forest.near[root, forest.core[y] :], graph, forest.near, left)
         for i in range(n - 1, -1, -1):
             v = order[i]
             if v == root:

@@ -28,7 +28,7 @@ the levels listed for the corners of a cell, or of its four quarters,
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
-those of e P, on the cell or on its four quarters, in integers; on the quarters where levels are listed for them.
+those of e P, on the four quarters of the cell, in integers.
 
 Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
@@ -36,7 +36,7 @@ and the checksum of the mechanism's file are repeated as they stand.
 
 Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 and nothing else; this file
 stands alone. Cost: 0.2 microseconds for each of 2 e m inequalities, and 4 for a Euclidean pair without an edge; of
-positions 10 to 20 for each of n m cells and reports, and up to half a millisecond where floats do not tell.
+positions 30 to 50 for each of n m cells and reports, and three thousand where a level varies and is reached.
 """
 
 from __future__ import annotations
@@ -46,12 +46,10 @@ import json
 import math
 import os
 import re
-import struct
 import sys
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from itertools import chain, combinations, product
-from operator import add, gt, mul
+from operator import add, gt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,19 +69,23 @@ STENCILS |= {(2, k): "10 11 21 31 32 41 43 52 53"[:end] for k, end in ((4, 2), (
 AROUND, ENDS = list(product((-1, 0, 1), repeat=2)), list(product((0, 1), repeat=2))
 CONES = [(0, 3, 1, 4), (1, 4, 2, 5), (3, 6, 4, 7), (4, 7, 5, 8), (4, 7, 1, 5, 3)]  # places in a patch
 CONES += [(1, 4, 2, 5, 0, 3), (4, 7, 5, 8, 3, 6), (3, 4, 6, 7, 0, 1), (4, 5, 7, 8, 1, 2)]
-CHAIKIN, HALVES = ((3, 1, 0), (1, 3, 0), (0, 3, 1), (0, 1, 3)), ((2, 0), (1, 1), (0, 2))
-SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # the parts of CHAIKIN: that of weight 3, that of weight 1
-SPARE = 2.0**-40  # of levels, for rounding
-HIGHEST = 1e150  # of levels and sides whose products with coordinates are numbers
+GRADIENTS: dict[int, Any] = {  # at a corner, the node and the middle of an edge, with the value there
+    4: lambda c, e, n, d: (2 * (e + d - c - n), 2 * (n + d - c - e), c + e + n + d),
+    5: lambda c, e, w, n, s: (e - w, n - s, 2 * c),
+    6: lambda c, e, n, d, s, f: (4 * (e - c), n + d - s - f, 2 * (c + e)),
+}
+SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # cells that a half is a mean of, with weights 3 and 1
+SPARE, HIGHEST = 2.0**-40, 1e150  # of radii, for rounding; of levels and sides whose products are numbers
 ONE = 1 << 60  # of integers for levels times the side of a cell, rounded down
+WHOLE = 8 * ONE  # of four times these, over half the side
 VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
 SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
 Edge = tuple[int, int, float]
+Integers = list[list[int]]
 
 
-# What numbers and texts of a file that is no table raise.
-BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, struct.error)
+BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)  # where no table is
 
 
 class BadInput(Exception):
@@ -98,7 +100,7 @@ class Table(NamedTuple):
     """header, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
 
     header: dict[str, Any]
-    rows: list[list[int]]
+    rows: Integers
     sums: list[int]
     edges: list[Edge]
     points: list[tuple[float, ...]]
@@ -188,7 +190,7 @@ def _number(text: str) -> float:
     raise BadInput(f"{text[:50]!r} is not a plain finite number")
 
 
-def _table(header: dict[str, Any], divided: str, rows: list[list[int]], edges: list[Any], *places: list[Any]) -> Table:
+def _table(header: dict[str, Any], divided: str, rows: Integers, edges: list[Any], *places: list[Any]) -> Table:
     """The table of rows (n, m + 1), the last column their sums. places are coordinates of secrets and of reports."""
     if header["claim"]["denominator"] != divided:
         raise BadInput("the claim does not say what masses are divided by")
@@ -228,7 +230,7 @@ def lower_bound(length: float) -> tuple[int, int]:
     return value >> drop, WORKING_BITS - drop
 
 
-def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
+def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
     """The (secret, other, report) with P(report|secret) > e^length P(report|other), over edges both ways.
     a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u). Cost: 0.2 microseconds a triple.
     """
@@ -246,7 +248,7 @@ def breaches(rows: list[list[int]], sums: list[int], edges: list[Edge]) -> list[
 
 def connected(n: int, edges: list[Edge]) -> bool:
     """Whether the edges lead from secret 0 to all n secrets."""
-    beside: list[list[int]] = [[] for _ in range(n)]
+    beside: Integers = [[] for _ in range(n)]
     for tail, head, _ in edges:
         beside[tail].append(head)
         beside[head].append(tail)
@@ -479,7 +481,7 @@ def _levels(patches: list[Any]) -> list[list[float]]:
     return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
 
 
-def _rows_around(cells: list[Any]) -> list[list[int]]:
+def _rows_around(cells: list[Any]) -> Integers:
     """The rows of the nine cells around each: a cell's own, or that of the nearest one, the first of several."""
     at = {cell: u for u, cell in enumerate(cells)}
 
@@ -489,107 +491,60 @@ def _rows_around(cells: list[Any]) -> list[list[int]]:
     return [[row(x + i, y + j) for i, j in AROUND] for x, y in cells]
 
 
-def steep_pairs(
-    masses: list[list[int]], rows: list[list[int]], levels: list[list[float]], side: float
-) -> list[tuple[int, int]]:
-    """The cells and reports for which neither the coefficients of the cell nor those of all four quarters of it prove
-    the claim, those of the quarters alone by levels (n, 16): in integers, where `unsure` does not decide.
+def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], side: float) -> list[tuple[int, int]]:
+    """The cells and reports for which the coefficients of the four quarters of the cell do not prove the claim.
+
+    A quarter at a constant level, the least of its corners, has nine conditions on its coefficients of degree 2: those
+    of degree 3, at a level that varies, follow by convexity, and are compared only where one of the nine fails.
     """
-    broken, seen, fine = [], {}, Fine(masses)
+    broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
-        z = [int(Fraction(each) * Fraction(side) * ONE) for each in level]
-        own = _own_levels(z)
-        places = fine.places(around)
-        steep: set[int] = set()
+        own, steep = _own_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level]), set()
+        fine = _halved([masses[row] for row in around])
         for (i, j), corners in zip(ENDS, own, strict=True):
             least = min(chain(*corners))
             for shape in CONES:
-                key = (least, *(places[i + k // 3][j + k % 3] for k in shape))
-                if key not in seen:  # neighbours share cones
-                    seen[key] = unsure([fine.masses[place] for place in key[1:]], least / (8 * ONE))
-                steep.update(seen[key])
+                steep.update(outside([fine[i + k // 3][j + k % 3] for k in shape], least))
         for y in sorted(steep):
-            p = [[masses[row][y] for row in around[k : k + 3]] for k in (0, 3, 6)]
-            whole = _along(p, CHAIKIN)
-            parts = [[r[j : j + 3] for r in whole[i : i + 3]] for i, j in ENDS]
-            if not (
-                (len(z) == 4 and gentle(p, [z[:2], z[2:]], ONE))
-                or all(gentle(part, corners, 8 * ONE) for part, corners in zip(parts, own, strict=True))
-            ):
+            parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in ENDS]
+            if not all(gentle(part, corners) for part, corners in zip(parts, own, strict=True)):
                 broken.append((u, y))
     return broken
 
 
-def _own_levels(z: list[int]) -> list[list[list[int]]]:
+def _own_levels(z: list[int]) -> list[Integers]:
     """Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4,) or of its quarters."""
     if len(z) == 4:
-        half = _along([z[:2], z[2:]], HALVES)
+        a, b, c, d = z
+        half = [[4 * a, 2 * (a + b), 4 * b], [2 * (a + c), sum(z), 2 * (b + d)], [4 * c, 2 * (c + d), 4 * d]]
         return [[row[j : j + 2] for row in half[i : i + 2]] for i, j in ENDS]
     return [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, 16, 4)]
 
 
-class Fine:
-    """The masses of the same spline on cells of half the side, 16 times as large, as floats: right to 2^-50 of them."""
+def _halved(nine: Integers) -> list[Integers]:
+    """16 times the masses of the same spline in the 4 x 4 cells of half the side, in and around a cell."""
 
-    def __init__(self, masses: list[list[int]]) -> None:
-        self._rows = [list(map(float, row)) for row in masses]
-        self._known: dict[tuple[int, ...], int] = {}
-        self.masses: list[list[float]] = []
+    def half(c: list[int], a: list[int], b: list[int], d: list[int]) -> list[int]:
+        return [9 * p + 3 * (q + r) + s for p, q, r, s in zip(c, a, b, d, strict=True)]
 
-    def places(self, around: list[int]) -> list[list[int]]:
-        """Where the masses of the 4 x 4 cells of half the side in and around a cell are in `masses`."""
-        return [[self._place([around[3 * x + y] for y in ys for x in xs]) for ys in SHARED] for xs in SHARED]
-
-    def _place(self, rows: list[int]) -> int:
-        if (key := tuple(rows)) not in self._known:
-            self._known[key] = len(self.masses)
-            near, *beside = (self._rows[row] for row in rows)
-            self.masses.append([9 * c + 3 * (a + b) + d for c, a, b, d in zip(near, *beside, strict=True)])
-        return self._known[key]
+    return [[half(*(nine[3 * x + y] for x in xs for y in ys)) for ys in SHARED] for xs in SHARED]
 
 
-def unsure(lists: list[list[float]], level: float) -> list[int]:
-    """The reports that may break a cone of a constant level: of a corner, an edge or the node, its masses in floats.
-
-    A quarter that passes all nine keeps its cones: let z = level - 2^-40 be at most 1, and c the mass of its node. An
-    edge that passes has 4 |e - c| <= z (c + e), a corner |e + d - c - n| and |n + d - c - e| <= z s / 2, s its sum,
-    where floats are off by at most 2^-47 of c + e and of s. So all masses are at most 3 c, all sums of the conditions
-    right to 2^-43 c, and 2^-40 c is left.
-    """
-    z = min(level, 1.0) - SPARE
-    if z <= 0:
-        return list(range(len(lists[0])))
-    lines = enumerate(zip(*lists, strict=True))
-    if len(lists) == 4:
-        return [y for y, (c, e, n, d) in lines
-                if 4 * ((e + d - c - n) ** 2 + (n + d - c - e) ** 2) > (z * (c + e + n + d)) ** 2]  # fmt: skip
-    if len(lists) == 6:
-        return [y for y, (c, e, n, d, s, f) in lines
-                if 16 * (e - c) ** 2 + (n + d - s - f) ** 2 > (2 * z * (c + e)) ** 2]  # fmt: skip
-    return [y for y, (c, e, w, n, s) in lines if (e - w) ** 2 + (n - s) ** 2 > (2 * z * c) ** 2]
+def outside(lists: Integers, level: int) -> list[int]:
+    """The reports whose gradient at a corner, the middle of an edge or the node is above a level, in units of WHOLE."""
+    triples = enumerate(map(GRADIENTS[len(lists)], *lists))
+    return [y for y, (across, along, value) in triples if (across**2 + along**2) * WHOLE**2 > (level * value) ** 2]
 
 
-def _along(p: list[list[int]], weights: Any) -> list[list[int]]:
-    """Sums of rows and of columns with weights."""
-    rows = [[sum(map(mul, ws, column)) for column in zip(*p, strict=True)] for ws in weights]
-    return [[sum(map(mul, ws, row)) for ws in weights] for row in rows]
-
-
-def gentle(p: list[list[int]], z: list[list[int]], one: int) -> bool:
-    """Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / one (2, 2)."""
+def gentle(p: Integers, z: Integers) -> bool:
+    """Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / WHOLE (2, 2)."""
     sums: dict[tuple[int, int], list[int]] = {}
     for i, j in product(range(3), repeat=2):
         parts = [sum(f[i][k] * g[j][m] * p[k][m] for k, m in product(range(3), repeat=2)) for f, g in SLOPES]
         for k, m in ENDS:
             sums_at = sums.setdefault((i + k, j + m), [0, 0, 0])
             sums[i + k, j + m] = list(map(add, sums_at, (parts[0], parts[1], parts[2] * z[k][m])))
-    return all((x * x + y * y) * one**2 <= t * t for x, y, t in sums.values())
-
-
-def upwards(value: Decimal) -> str:
-    """A number with four digits, rounded up."""
-    shown = value.normalize(Context(prec=4, rounding=ROUND_CEILING))
-    return f"{shown:f}" if 1e-4 <= shown < 1e6 else f"{shown:g}"
+    return all((x * x + y * y) * WHOLE**2 <= t * t for x, y, t in sums.values())
 
 
 def say(line: str) -> None:
@@ -610,11 +565,9 @@ def _summary(table: Table) -> list[str]:
         say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
     say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
-    ends = [Decimal(end(length for _, _, length in table.edges)) for end in (min, max)]
-    powers = [upwards(Context(prec=40).exp(d).next_plus()) if d <= 700 else "more than 1e300" for d in ends]
-    span, factor = " to ".join(map(upwards, ends)), " to ".join(powers)
-    say(f"lengths:  {span} nats: between the ends of an edge a report changes odds by a factor of {factor} at most")
-    if ends[1] > LONGEST:
+    low, high = (end(length for _, _, length in table.edges) for end in (min, max))
+    say(f"lengths:  {low!r} to {high!r} nats: between the ends of an edge a report changes odds by e^{high!r} at most")
+    if high > LONGEST:
         say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
     say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
     proved = "every gradient is within the levels, for any two positions, and " if placed else ""

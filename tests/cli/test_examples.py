@@ -9,6 +9,7 @@ import pytest
 from taken import needs
 
 from mechdesign.cli.app import PANELS, command
+from mechdesign.problem.problem import read_problem_file, shipped_paths
 
 MOST_OPTIONS = 115 + 11  # the eleven are --disc, --share and --people of limits on discs
 FEWER = {("session", "design"): ("--simulated", "3")}  # as it stands it takes half a minute of the processor
@@ -46,6 +47,16 @@ def test_one_option_has_one_kind_of_value_everywhere():
             if option.opts[-1] not in SEVERAL:
                 kinds.setdefault(option.opts[-1], set()).add(option.metavar)
     assert {name for name, seen in kinds.items() if len(seen) > 1} == set()
+
+
+@needs("geo", "sessions", "surveys")
+def test_no_parameter_of_a_shipped_problem_is_an_option():
+    """Commands that take a problem pass on what they do not know: a name of both could not be told apart."""
+    parameters = {name: set(read_problem_file(name).parameters) for name in shipped_paths()}
+    for names, one in leaves(command()):
+        if names in {("solve",), ("compare",), ("audit",), ("plan",)}:
+            taken = {option.opts[-1].lstrip("-").replace("-", "_") for option in options(one)}
+            assert {name: own & taken for name, own in parameters.items() if own & taken} == {}, names
 
 
 @needs("geo", "positions", "sessions", "surveys", "web")

@@ -11,6 +11,7 @@ from mechdesign import save
 from mechdesign.closed_forms.privacy_radius import disc_share
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
+from mechdesign.output.plot import plot_discs
 from mechdesign.problem.problem import shipped_paths
 from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs
 
@@ -70,6 +71,14 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
         audit_mechanism_discs(mechanism, [1.2], [1, 2])
 
 
+def test_a_picture_has_the_shares_by_radius() -> None:
+    audits = [audit.as_dict() for audit in audit_mechanism_discs(md.solve(capped()), [2.0, 1.2])]
+    worst, seldom, median, before = plot_discs(audits).axes[0].lines
+    assert worst.get_xdata().tolist() == [1.2, 2.0]
+    for line, name in ((worst, "worst"), (seldom, "one_in_hundred"), (median, "median"), (before, "before")):
+        assert line.get_ydata().tolist() == [100 * audits[1][name], 100 * audits[0][name]]
+
+
 def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     mechanism = md.solve(capped())
     save(mechanism, tmp_path / "c.nc")
@@ -78,6 +87,13 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     np.save(tmp_path / "t.npy", mechanism["mass"].values / 2.0**62)
     _, words, _ = run("audit", tmp_path / "t.npy", "--metric", tmp_path / "c.nc", "--disc", "1.2")
     assert "after the worst report" in " ".join(words.split())
+    assert run("verify", tmp_path / "c.nc", "--disc", "1.2,2", "-o", tmp_path / "v.svg")[0] == 0
+    picture = ("--metric", tmp_path / "c.nc", "--disc", "1.2", "-o", tmp_path / "a.svg")
+    assert run("audit", tmp_path / "t.npy", *picture)[0] == 0
+    assert all(b"</svg>" in (tmp_path / name).read_bytes() for name in ("a.svg", "v.svg"))
+    assert run("audit", tmp_path / "t.npy", *picture)[0] == 2
+    assert run("verify", tmp_path / "c.nc", "-o", tmp_path / "no.svg")[0] == 2
+    assert not (tmp_path / "no.svg").exists()
     assert run("verify", tmp_path / "c.nc", "--people", PEOPLE)[0] == 2
     assert run("audit", "android-coarse", "--disc", "564")[0] == 2
     code, words, _ = run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "7/10", "-o", tmp_path / "s.nc")

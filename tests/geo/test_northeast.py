@@ -17,7 +17,7 @@ from mechdesign.geo import Area, Plane, area_problem
 
 pytest.importorskip("pyproj")
 
-ELSEWHERE = {"latitude": -33.9, "longitude": 18.6, "cells": 8, "cell": 800.0, "people": 900.0, "stencil": 8}
+ELSEWHERE = {"latitude": -33.9, "longitude": 18.6, "cells": 8, "cell": 800.0, "inhabitants": 900.0, "stencil": 8}
 
 
 def file_of(folder, seed=2, count=300):

@@ -162,7 +162,7 @@ FINGERPRINTS = {
     ("neighbourhoods", "cells 15"): "bcdce961e288",
     ("neighbourhoods", "cells 40, stencil 16"): "bc235d3371d4",
     ("flat", "cells 40, cell 0.3, epsilon 0.7, stencil 64"): "5c617bcceeb7",
-    ("flat", "cells 40, cell 0.3, epsilon 0.7, metric euclidean"): "6fee4e759d79",
+    ("euclidean", "cells 40, cell 0.3, epsilon 0.7"): "6fee4e759d79",
     ("line", "cells 40"): "32f2135e8c88",
     ("discrete", ""): "d923159eb9d7",
     ("euclidean", ""): "f192f5a151a8",

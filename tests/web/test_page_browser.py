@@ -11,16 +11,19 @@ from itertools import islice
 import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
+from capped import capped
 from pages import Texts, forged, honest, mechanism_of
 from placed import LAND, placed
 from regions import chances, region
 
 import mechdesign as md
+from mechdesign.base.figures import percent
 from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import rows
 from mechdesign.positions.patches import step_weights
+from mechdesign.programs.posterior import posterior_shares
 from mechdesign.web import save_page
 from mechdesign.web.page import page_text
 
@@ -182,6 +185,21 @@ def test_clicks_keys_and_draws(folder, opened):
     assert page.get_attribute("#tabs button:last-child", "aria-pressed") == "true"
     page.click("#tabs button >> text=Expected loss")
     assert "expected loss" in page.inner_text("#legend")
+
+
+def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
+    program = capped()
+    mechanism = md.solve(program)
+    save_page(mechanism, tmp_path / "capped.html")
+    page = opened(tmp_path / "capped.html").page
+    page.click("#tabs button >> text=After the worst report")
+    share = posterior_shares(mechanism["mass"].values, program.caps[0]).max()
+    assert page.inner_text("#legend .words").endswith(
+        f"{percent(share, up=True, digits=3)} in the disc that is outlined"
+    )
+    drawn = page.evaluate("() => document.getElementById('map').toDataURL()")
+    page.click("#tabs button >> text=Reports from here")
+    assert page.evaluate("() => document.getElementById('map').toDataURL()") != drawn
 
 
 def test_a_click_is_a_position_that_reports_are_drawn_for(folder, opened):

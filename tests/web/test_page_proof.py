@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from capped import at_the_limit, claimed, one_more
+from capped import at_the_limit, capped, claimed, one_more
 from exported import MAKERS, made
 from kinds import KINDS
 from pages import (
@@ -38,6 +38,7 @@ from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import read
 from mechdesign.positions import Positions
+from mechdesign.programs.posterior import posterior_shares
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried
 from mechdesign.web.contents import headline
@@ -502,3 +503,9 @@ def test_one_unit_too_many_in_a_disc_is_found(tmp_path):
     kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])
     assert kept["faults"] == []
     assert [fault["report"] for fault in refused["faults"]] == [report]
+    caps, worst = capped().caps[0], kept["found"]["disc"]
+    shares = posterior_shares(mass, caps)
+    assert worst["share"] == pytest.approx(shares.max(), rel=LINEAR_ALGEBRA)
+    assert shares[worst["report"]] == pytest.approx(shares.max(), rel=LINEAR_ALGEBRA)
+    assert sum(worst["posterior"][u] for u in worst["disc"]) == pytest.approx(worst["share"], rel=LINEAR_ALGEBRA)
+    assert f"after report {worst['report']}, the worst, one disc has 60 %" in " ".join(kept["proved"])

@@ -63,11 +63,11 @@ function discsOf(points, radius, centres) {
   return [...found.values()];
 }
 
-/** Faults of the limits of a page, and how many inequalities were compared. */
+/** Faults of the limits of a page, how many inequalities were compared, and the worst report: { share, report, disc, posterior }. */
 function* capFaults(page, mass) {
   const [faults, points] = [[], axesOf(page, "secret")];
   const [count, reports] = [points[0].length, array(page, "report_x").length];
-  let compared = 0;
+  let [compared, worst] = [0, { share: 0 }];
   for (const cap of capsOf(page)) {
     const lift = cap.constraint === "posterior-lift";
     const limit = lift ? sharesOf(cap.factor) : designedShare(cap);
@@ -84,6 +84,8 @@ function* capFaults(page, mass) {
           const inside = disc.reduce((sum, u) => sum + joint[u], 0n);
           const living = lift ? disc.reduce((sum, u) => sum + people[u], 0n) : 1n;
           compared++;
+          const share = Number(inside) / Number(all);
+          if (share > worst.share) worst = { share, report: y, disc, posterior: joint.map((part) => Number(part) / Number(all)) };
           if (inside * limit[1] * (lift ? BigInt(total) : 1n) > all * limit[0] * living) {
             faults.push({ text: `after report ${y} a disc with cell ${disc[0]} has more of the posterior than the limit`, secret: disc[0], report: y });
             return { faults, compared };
@@ -93,7 +95,7 @@ function* capFaults(page, mass) {
       }
     }
   }
-  return { faults, compared };
+  return { faults, compared, worst };
 }
 
 /** The limits of a page in words. */

@@ -53,9 +53,13 @@ function* proveCaps(page, outcome) {
     outcome.given.push("The limits on discs were checked by mechdesign verify when this page was made.");
     return;
   }
-  const { faults, compared } = yield* capFaults(page, array(page, "mass"));
+  const { faults, compared, worst } = yield* capFaults(page, array(page, "mass"));
   outcome.faults.push(...faults);
-  if (faults.length === 0) outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in integers.`);
+  if (faults.length === 0) {
+    outcome.found.disc = worst;
+    const most = `after report ${worst.report}, the worst, one disc has ${percent(worst.share, true, 3)}`;
+    outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in integers; ${most}.`);
+  }
   outcome.given.push("How many people live in each cell is as the file has it.");
 }
 

@@ -6,6 +6,7 @@ const TABS = {
   loss: "Expected loss",
   reports: "Reports from here",
   belief: "What an attacker believes",
+  worst: "After the worst report",
 };
 const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
 
@@ -42,7 +43,7 @@ class View {
 class Explore extends View {
   constructor(model) {
     super();
-    Object.assign(this, { model, posterior: null, tab: "reports" });
+    Object.assign(this, { model, posterior: null, tab: "reports", worst: null });
     const { domain } = model;
     this.ground = groundOf(model.secrets, domain, model.page.contents.network, model.edges);
     this.reportGround = model.located ? this.ground : groundOf(model.reports, { kind: "points" }, false, null);
@@ -69,10 +70,11 @@ class Explore extends View {
 
   #tabs() {
     const { model } = this;
-    const there = { level: model.level !== null, belief: !model.rowOf };
+    const there = { level: model.level !== null, belief: !model.rowOf, worst: false };
     const constant = (values) => scaleOf(values).constant;
     if (model.level && constant(model.level)) there.level = false;
     if (constant(model.prior)) there.prior = false;
+    if (model.page.contents.kind === "table") there.worst = capsOf(model.page).length > 0;
     const texts = model.located ? TABS : { ...TABS, reports: "Answers from here" };
     const shown = Object.entries(texts).filter(([name]) => there[name] !== false);
     this.press = addTabs(shown, (name) => this.turn(name));
@@ -103,9 +105,10 @@ class Explore extends View {
     this.show();
   }
 
-  /** What a proof found: the losses of the secrets, and the place that is wrong. */
-  proved({ faults, found: { losses } }) {
+  /** What a proof found: the losses of the secrets, the worst report, and the place that is wrong. */
+  proved({ faults, found: { losses, disc } }) {
     const { model } = this;
+    this.worst = disc ?? null;
     if (losses) {
       const numbers = model.around ? null : model.rowOf && [...model.rowOf.keys()];
       const shown = (model.around && model.centreLosses()) || losses;
@@ -121,6 +124,10 @@ class Explore extends View {
     const all = (value) => Float64Array.from({ length: model.count }, (_, u) => value(u));
     if (this.tab === "belief" && this.posterior)
       return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
+    if (this.tab === "worst") {
+      const told = this.worst ? `${percent(this.worst.share, true, 3)} in the disc that is outlined` : "not proved yet";
+      return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each place after the worst report: ${told}` };
+    }
     if (this.tab === "loss") {
       const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
       return { values: all((u) => model.losses?.get(u) ?? NaN), words: `expected loss of a report${unit}` };
@@ -144,13 +151,15 @@ class Explore extends View {
     const onSecrets = ground === this.ground;
     const bars = ground.kind === "bars";
     const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
-    const marks = onSecrets ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
-    const reported = this.report !== null && model.located ? model.cellOf[this.report] : this.report;
-    if (this.report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
+    const worst = this.tab === "worst" ? this.worst : null;
+    const marks = onSecrets && !worst ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
+    const report = worst ? worst.report : this.report;
+    const reported = report !== null && model.located ? model.cellOf[report] : report;
+    if (report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
     this.factor = Math.exp(Math.exp(Number(byId("factor").value)));
     const nats = model.nats(secret);
     const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));
-    const round = model.straight() && ground.kind !== "bars" && onSecrets;
+    const round = model.straight() && ground.kind !== "bars" && onSecrets && !worst;
     const radius = round ? model.reach(this.factor) : null;
     this.map.show({
       ground,
@@ -159,11 +168,11 @@ class Explore extends View {
       marks,
       unit: model.facts.unit,
       circle: round && Number.isFinite(radius) ? { place: secret, at: marks[0]?.at, radius } : null,
-      inside: onSecrets ? inside : null,
+      inside: worst ? inside.map((_, u) => worst.disc.includes(u)) : onSecrets ? inside : null,
       axis: reports && !model.located ? "answer" : model.facts.unit,
     });
     this.press(this.tab);
-    const chances = ["reports", "belief", "prior"].includes(this.tab);
+    const chances = ["reports", "belief", "prior", "worst"].includes(this.tab);
     fillLegend(byId("legend"), scale, words, bars, chances ? chance : short);
     byId("place-title").textContent = where(model, secret);
     describe(byId("place"), placeFacts(model, secret, this.row, point));
