@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -42,7 +42,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.maps.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
-from mechdesign.maps.integer_metric import IntegerMetric
+from mechdesign.maps.integer_metric import BLOCK, IntegerMetric
 from mechdesign.maps.row_sums import LossData, RowBlock, join_words, merged_rows, rounded_words, whole_rows
 from mechdesign.mechanism.dataset import (
     COST,
@@ -296,6 +296,30 @@ class FactoredMechanism(Rows):
         numbers = self.checked(secrets)
         total = rounded_words(self.dataset["row_sum"].values[numbers])
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
+
+    def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+        """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there.
+        At secrets that are left out the kernel has its least value.
+
+        Raises: InputError where columns are no places. Cost: windows around all columns.
+        """
+        factors = self.factors
+        if factors.columns is not None:
+            raise InputError("columns of this mechanism are no places", field="column", value=factors.size)
+        kernel, total = factors.kernel.astype(float), rounded_words(self.dataset["row_sum"].values)
+        target, room = self.dataset["target"].values, factors.metric.windows()
+        secret = np.full(factors.size, -1)
+        secret[factors.inner] = np.arange(self.secrets)
+        ordered = np.argsort(factors.order)[target]  # where the report of a column stands in the order of the work
+        for first in range(0, self.secrets, BLOCK):
+            reports = factors.order[first : first + BLOCK]
+            columns = np.flatnonzero((ordered >= first) & (ordered < first + BLOCK))
+            window = room.around(columns)
+            own = secret[window.places] >= 0
+            secrets = secret[window.places[own]]
+            block = np.zeros((len(reports), len(secrets)))
+            np.add.at(block, ordered[columns] - first, (kernel[window.field[own]] * factors.weight[columns]).T)
+            yield reports, secrets, block.T / total[secrets, None]
 
     def row(self, secret: int) -> xr.DataArray:
         """P(.|u) of one secret over the reports, with their coordinates."""

@@ -6,7 +6,7 @@
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
-| cap_report, cap_disc | side_row | only where posteriors of discs are limited: what row a multiplier is of |
+| cap_report, cap_disc | cap_row | only where posteriors of discs are limited: what the last multipliers are of |
 | loss_table | secret, report | only where the loss is a given table |
 | around_row, corner_level or quarter_level | see positions/patches.py | only where positions are drawn |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
@@ -135,8 +135,8 @@ MECHANISM = Schema(
         "level": Array(dtype="float64", dims=("secret",), optional=True),
         "dual": Array(dtype="float64", dims=("secret",), optional=True),
         "multiplier": Array(dtype="float64", dims=("side_row",), optional=True),
-        "cap_report": Array(dtype="int64", dims=("side_row",), names="report", optional=True),
-        "cap_disc": Array(dtype="int64", dims=("side_row",), optional=True),
+        "cap_report": Array(dtype="int64", dims=("cap_row",), names="report", optional=True),
+        "cap_disc": Array(dtype="int64", dims=("cap_row",), optional=True),
         "loss_table": Array(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
         "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
@@ -332,7 +332,7 @@ def make_mechanism(
     Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
     stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows,
-    cap_rows (k, 2) the reports and discs that they are of;
+    cap_rows (k, 2) the reports and discs that the last of them are of;
     attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
     problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
     The Dataset shares no memory with the problem: what is written to the one does not reach the other.
@@ -363,7 +363,7 @@ def make_mechanism(
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(multipliers, float))
     if cap_rows is not None:
-        variables["cap_report"], variables["cap_disc"] = (("side_row", part.copy()) for part in cap_rows.T)
+        variables["cap_report"], variables["cap_disc"] = (("cap_row", part.copy()) for part in cap_rows.T)
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": problem.loss.unit(domain.unit)})
     if positions is not None:

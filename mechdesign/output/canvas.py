@@ -169,8 +169,8 @@ def place_words(domain: Domain, place: int) -> str:
         east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
         return f"{east:.{digits}f}, {north:.{digits}f}"
     unit = "" if domain.unit == "1" else f" {domain.unit}"
-    digits = (number(float(x)).replace(",", "") for x in domain.points[place])  # the comma parts coordinates
-    return ", ".join(digits) + unit
+    numbers = (number(float(x)).replace(",", "") for x in domain.points[place])  # the comma parts coordinates
+    return ", ".join(numbers) + unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

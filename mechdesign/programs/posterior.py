@@ -121,11 +121,13 @@ class Caps:
             count += int(np.count_nonzero(some * under[disc] > all_of_it * over[disc]))
         return count
 
-    def rows(self, report: NDArray[np.int64], disc: NDArray[np.int64], reports: int) -> SideRows:
-        """The rows of (report, disc) pairs as side rows of limit 0 over tables (n, reports), coefficients up to 1."""
+    def rows(self, report: NDArray[np.int64], disc: NDArray[np.int64], reports: int, tighter: float = 0.0) -> SideRows:
+        """The rows of (report, disc) pairs as side rows of limit 0 over tables (n, reports), coefficients up to 1, for
+        limits lower by the share `tighter`.
+        """
         n, k = len(self.persons), len(report)
         inside = self.sets[disc].toarray()
-        data = self.prior / self.prior.max() * (inside - self.limit[disc][:, None])
+        data = self.prior / self.prior.max() * (inside - self.limit[disc][:, None] * (1 - tighter))
         columns = np.arange(n) * reports + report[:, None]
         matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
         names = [f"{self.what}: report {y}, disc {b}" for y, b in zip(report, disc, strict=True)]

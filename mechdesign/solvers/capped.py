@@ -6,14 +6,15 @@ lower by a share of 2e-7.  2. Raise columns (programs/posterior.py), repair, and
 cannot fail.  3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0
 nothing is charged, and the cone is that of the metric alone, so that the bound is that of an optimal program.  4. Take
 up the rows that the table breaks, and cut where rays leave their profiles. Up to 300 secrets every node is cut, and
-entries are in the scale of e^{-d} down to e^{-1}: caps lift them far above it.
+entries are in the scale of e^{-d} down to e^{-1}: caps lift them far above it; up to 400 from the round that gained
+too little. Rows of other constraints join reports: beside them whole programs are solved, with rows that tables break.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,12 +30,14 @@ from mechdesign.programs.coupled import SideRows, stack_rows
 from mechdesign.programs.posterior import Caps
 from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
+from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.design import Design, Targets, reporter
-from mechdesign.solvers.pricing import ConePricer, CoupledBound, homogeneous_bound
+from mechdesign.solvers.pricing import ConePricer, CoupledBound, best_bound, homogeneous_bound
 
 Rows = NDArray[np.int64]  # (k, 2), report and disc, by report
 TIGHTER, _OF_ROOM = 2e-7, 1e-5  # shares that limits are lower by for the solver: of them, and of what a constant leaves
-_ALL_CUT = 300  # secrets up to which every node is cut
+_ALL_CUT, _ALL_CUT_LAST = 300, 400  # secrets up to which every node is cut, at first and at last
+_SLOW = 0.9  # of the gap, from which a round has gained too little, and every node is cut
 _SCALED = 1.0  # nats to which entries are scaled then
 _NEAR_CUT, _FAR_CUT = 4.0, 6.0  # nats around a report within which nodes are cut elsewhere, at first and at most
 _FIRST, _MORE = 12, 6  # rows a report at the start, and taken up in a round
@@ -46,16 +49,17 @@ _ROUNDS = 40
 def solve_capped(program: Constrained, targets: Targets) -> Design:
     """Solve a program whose constraints are limits on discs.
 
-    Raises: InputError where there are others besides; InfeasibleError where no table keeps the limits; SolverError
-    where time ends before any table is certified.
+    Raises: InputError where there are inequalities besides that are no rows; InfeasibleError where no table keeps the
+    limits; SolverError where time ends before any table is certified.
     """
-    if program.own or program.side_rows().size:
-        remedy = "solve with the one or with the others"
+    if program.beyond_rows:
         raise InputError(
-            "limits on discs stand alone", field="constraints", value=len(program.constraints), remedy=remedy
+            "limits on discs stand beside linear inequalities alone", field="constraints", value=len(program.own)
         )
     search = _Search(program=program, gap=targets.gap, deadline=time.monotonic() + targets.time_limit)
     search.report = reporter(targets.on_progress)
+    if program.side_rows().size:
+        return search.beside(program.side_rows(), targets)
     return search.design(search.run())
 
 
@@ -79,12 +83,14 @@ class _Search:
         n = problem.domain.size
         self.all_cut = n <= _ALL_CUT
         distance = self.pricer.distance
-        blocks = float(((distance <= _FAR_CUT).sum(axis=1) ** 2.0).sum())
+        widest = math.inf if n <= _ALL_CUT_LAST else _FAR_CUT
+        blocks = float(((distance <= widest).sum(axis=1) ** 2.0).sum())
         require_memory(
             math.ceil(math.sqrt(blocks)), math.ceil(math.sqrt(blocks)), tables=2, what="blocks of a design with caps"
         )
-        self.cut = np.ones(distance.shape, np.bool_) if self.all_cut else distance <= _NEAR_CUT
-        self.distance = np.minimum(distance, _SCALED) if self.all_cut else distance
+        self.cut, self.distance = distance <= _NEAR_CUT, distance
+        if self.all_cut:
+            self._cut_all()
         self.dual = np.zeros(n)
         sizes = [len(caps.limits) for caps in self.program.caps]
         self.start = np.r_[0, np.cumsum(sizes)]
@@ -93,6 +99,10 @@ class _Search:
         half = np.exp(-distance.T / 2)
         likely = self.worst(half / half.sum(axis=1, keepdims=True), _FIRST, _LIKELY)
         self.rows = likely
+
+    def _cut_all(self) -> None:
+        self.all_cut, self.cut = True, np.ones(self.cut.shape, np.bool_)
+        self.distance = np.minimum(self.pricer.distance, _SCALED)
 
     @property
     def reached(self) -> float:
@@ -126,7 +136,7 @@ class _Search:
             )
             table, self.dual = restricted.table(point.q), point.dual / scale
             new = self.worst(table, _MORE, -self.tighter / 4)
-            known = len(self.rows)
+            known, before = len(self.rows), self.reached
             turns = self._bounded(table, point, scale)
             self.rows = np.unique(np.concatenate([self.rows, new]), axis=0)
             self._offer(table)
@@ -143,6 +153,9 @@ class _Search:
                 return "gap"
             if point.stopped in ("time", "interrupt") or time.monotonic() >= self.deadline:
                 return "interrupt" if point.stopped == "interrupt" else "time"
+            if not self.all_cut and len(table) <= _ALL_CUT_LAST and self.reached > _SLOW * before:
+                self._cut_all()
+                continue
             fresh = turns & ~self.cut & (self.pricer.distance <= _FAR_CUT)
             if len(self.rows) == known and not fresh.any():
                 if tolerance <= _FINEST or point.stopped == "precision":
@@ -152,6 +165,42 @@ class _Search:
             if len(self.rows) < known + len(table) / 4 and not fresh.any():
                 tolerance = min(tolerance, max(self.gap / 4, _FINEST))
         return "precision"
+
+    def beside(self, others: SideRows, targets: Targets) -> Design:
+        """The design with rows of other constraints, which join reports: whole programs, with rows that their tables
+        broke. Raises: DesignError where the rows in hand leave a limit broken; what `solve_coupled` raises.
+        """
+        caps, (n, reports) = self.program.caps, self.cost.shape
+        for _ in range(_ROUNDS):
+            held = stack_rows([others, side_rows(caps, self.rows, reports, self.tighter)], n * reports)
+            left = replace(targets, time_limit=max(0.0, self.deadline - time.monotonic()))
+            design = solve_coupled(self.program, left, held)
+            if not any(each.breaches(design.mass) for each in caps):
+                assert design.multipliers is not None
+                exact = stack_rows([others, side_rows(caps, self.rows, reports)], n * reports)
+                bound = best_bound(
+                    self.pricer,
+                    self.cost,
+                    exact,
+                    design.dual,
+                    design.multipliers,
+                    loss=max(total_cost(design.mass, self.cost), 1e-9 * self.constant),
+                )
+                return replace(
+                    design,
+                    dual=bound.dual,
+                    multipliers=bound.multipliers,
+                    lower_bound=bound.value,
+                    cap_rows=self.rows,
+                )
+            known = len(self.rows)
+            new = self.worst(design.mass / float(ROW_SUM), _MORE, -self.tighter / 4)
+            self.rows = np.unique(np.concatenate([self.rows, new]), axis=0)
+            if len(self.rows) == known:
+                break
+        raise DesignError(
+            "a rare report breaks a cap beside other constraints: use a larger share", field="constraints"
+        )
 
     def _side(self, restricted: RestrictedProgram) -> sp.csr_array:
         """The rows in hand over the variables of a restricted program, as side q >= 0."""
@@ -241,11 +290,15 @@ def raised(table: NDArray[np.float64], caps: list[Caps], tighter: float) -> NDAr
     return np.asarray(table / table.sum(axis=1).max())
 
 
-def side_rows(caps: list[Caps], rows: Rows, reports: int) -> SideRows:
-    """The rows (k, 2) of report and disc, discs numbered through all of `caps`, as side rows in their order."""
+def side_rows(caps: list[Caps], rows: Rows, reports: int, tighter: float = 0.0) -> SideRows:
+    """The rows (k, 2) of report and disc, discs numbered through all of `caps`, as side rows in their order, limits
+    lower by the share `tighter`.
+    """
     start = np.cumsum([0, *(len(each.limits) for each in caps)])
     which = np.searchsorted(start, rows[:, 1], side="right") - 1
-    parts = [each.rows(rows[which == k, 0], rows[which == k, 1] - start[k], reports) for k, each in enumerate(caps)]
+    parts = [
+        each.rows(rows[which == k, 0], rows[which == k, 1] - start[k], reports, tighter) for k, each in enumerate(caps)
+    ]
     stacked = stack_rows(parts, len(caps[0].persons) * reports)
     order = np.argsort(np.argsort(which, kind="stable"), kind="stable")
     return SideRows(

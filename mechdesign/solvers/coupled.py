@@ -188,13 +188,13 @@ def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
     return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
 
 
-def task_of(program: Coupled) -> Task:
-    """The task of a program. Raises: SizeError before allocating what does not fit."""
+def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
+    """The task of a program, or of other side rows. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
     few, what = nearest(problem) >= _LONG and problem.domain.size <= VERTICES, f"the {program.name} program"
     if problem.domain.size > DESIGNS:
         require_whole(problem, problem.domain.size, what=what)
-    rows, cost = program.side_rows(), program.base_cost()
+    rows, cost = program.side_rows() if rows is None else rows, program.base_cost()
     if not few and not designs_fit(problem, rows):
         require_whole(problem, rows.size, what=what)
     pricer = ConePricer.of(problem)
@@ -250,14 +250,14 @@ def generate_designs(
     return "precision"
 
 
-def solve_coupled(program: Coupled, targets: Targets) -> Design:
-    """Solve a coupled program; see the module docstring. The time limit is passed to HiGHS.
+def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:
+    """Solve a coupled program, or one of other side rows; see the module docstring. The time limit is passed to HiGHS.
 
     Raises: SizeError before allocating a program that does not fit; InfeasibleError where the constraints are proved to
     contradict each other; DesignError where no certified table meets them; SolverError where time ends too early.
     """
     search = _Search(
-        task=task_of(program),
+        task=task_of(program, rows),
         gap=targets.gap,
         time_limit=targets.time_limit,
         report=reporter(targets.on_progress),

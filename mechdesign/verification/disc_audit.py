@@ -9,7 +9,7 @@ integers (programs/posterior.py). One report; a second one is not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,11 +23,11 @@ from mechdesign.base.figures import length, percent
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError
+from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.problem.discs import Centres, disc_sets
 from mechdesign.problem.domain import Domain
 
-MOST_FACTORED = 4096  # secrets of a factored mechanism whose rows are all taken
 _HALF, _SELDOM = 0.5, 0.99
 
 
@@ -85,15 +85,35 @@ def audit_discs(
         the places or anywhere. Raises: InputError as `disc_sets`, and for people that do not fit.
     """
     rows, weight = np.asarray(table, float), np.asarray(people, float)
-    if rows.ndim != 2 or weight.shape != (domain.size,) or len(rows) != domain.size:
+    if rows.ndim != 2 or len(rows) != domain.size:
+        raise InputError(f"must have a row for each of {domain.size} places", field="table", value=rows.shape)
+    _check_people(weight, domain)
+    return _audited([(np.arange(rows.shape[1]), np.arange(domain.size), rows)], domain, weight, radius, centres)
+
+
+def _check_people(weight: NDArray[np.float64], domain: Domain) -> None:
+    if weight.shape != (domain.size,):
         raise InputError(f"must be one number for each of {domain.size} places", field="people", value=weight.shape)
     if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.sum() > 0):
         raise InputError("must be finite, not negative, and not all 0", field="people", value=weight.min())
-    sets, joint = disc_sets(domain, radius, centres), weight[:, None] * rows
-    chance = joint.sum(axis=0)
-    share = np.asarray((sets @ joint).max(axis=0)) / np.where(chance > 0, chance, 1.0)
+
+
+def _audited(
+    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]],
+    domain: Domain,
+    weight: NDArray[np.float64],
+    radius: float,
+    centres: Centres,
+) -> DiscAudit:
+    """The audit of reports (r,) by their columns (b, r) at places (b,), some at a time."""
+    sets, found = disc_sets(domain, radius, centres), []
+    for _, places, columns in blocks:
+        joint = weight[places, None] * columns
+        chance = joint.sum(axis=0)
+        found.append((chance, (sets[:, places] @ joint).max(axis=0) / np.where(chance > 0, chance, 1.0)))
+    chances, shares = (np.concatenate(parts) for parts in zip(*found, strict=True))
     before = float(np.asarray(sets @ weight).max() / weight.sum())
-    return DiscAudit.of(radius, domain.unit, before=before, chance=chance, share=share)
+    return DiscAudit.of(radius, domain.unit, before=before, chance=chances, share=shares)
 
 
 @validated
@@ -103,14 +123,16 @@ def audit_mechanism_discs(
     """The audit of a mechanism for each radius, in the unit of its domain; people (n,), its prior without. Of one that
     protects positions the rows are those drawn from positions spread evenly over a cell.
 
-    Raises: InputError as `audit_discs`, and for a factored mechanism of more than 4,096 secrets; SizeError.
+    Raises: InputError as `audit_discs`; SizeError. Cost: windows around the columns of a factored mechanism where they
+        are places; else all rows at once.
     """
     stored = read(mechanism)
-    size, weight = stored.domain.size, mechanism["prior"].values if people is None else people
-    if stored.factored and size > MOST_FACTORED:
-        remedy = "audit the mechanism of a smaller area"
-        raise InputError(f"all rows of more than {MOST_FACTORED:,} secrets", field="disc", value=size, remedy=remedy)
-    require_memory(size, size, tables=4, what="an audit of discs")
+    weight = np.asarray(mechanism["prior"].values if people is None else people, float)
+    if stored.factored and stored.factors.columns is None:
+        _check_people(weight, stored.domain)
+        rows: Any = rows_of(mechanism)
+        return [_audited(rows.column_blocks(), stored.domain, weight, radius, "places") for radius in radii]
+    require_memory(stored.domain.size, stored.domain.size, tables=4, what="an audit of discs")
     table = drawn_rows(mechanism)
     return [audit_discs(table, stored.domain, weight, radius) for radius in radii]
 

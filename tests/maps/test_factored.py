@@ -265,6 +265,17 @@ def test_samples_follow_the_exact_row() -> None:
     assert mechanism.row(40).sum() == pytest.approx(1, abs=AGREE)
 
 
+@EVERY
+def test_columns_in_windows_are_those_of_the_rows(case: str) -> None:
+    mechanism = rows_of(case)
+    table, seen = np.zeros((mechanism.secrets, mechanism.secrets)), []
+    for reports, secrets, columns in mechanism.column_blocks():
+        table[np.ix_(secrets, reports)] = columns
+        seen += reports.tolist()
+    assert sorted(seen) == list(range(mechanism.secrets))
+    assert table == pytest.approx(mechanism.probabilities(np.arange(mechanism.secrets)), rel=REORDERED, abs=REORDERED)
+
+
 def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
     """Second route: Python integers, on the same bits; bounds met exactly on either side."""
     mechanism = rows_of("eikonal, 16 neighbours")

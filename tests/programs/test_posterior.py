@@ -22,6 +22,7 @@ from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.discs import disc_sets
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
+from mechdesign.programs.coupled import Constraint
 from mechdesign.programs.posterior import DiscConstraint, exact_fraction, posterior_shares, whole_persons
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
@@ -188,13 +189,28 @@ def test_the_claim_of_limits_is_in_integers_of_known_size() -> None:
     assert caps.breaches(np.full((2, 1), ROW_SUM, np.uint64)) == 0
 
 
-def test_limits_stand_alone_and_bad_ones_are_refused() -> None:
+@pytest.mark.parametrize("other", [md.programs.ReportCap(cap=0.3), md.programs.ErrorCap(radius=800.0, share=0.35)])
+def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: Constraint) -> None:
     people = town(4)
-    with pytest.raises(InputError, match="stand alone"):
+    cap = PosteriorCap(radius=RADIUS, share="5/6", people=people)
+    alone, both = (Constrained(problem_at(4, 2, people), constraints=held) for held in ([cap], [cap, other]))
+    mechanism, stated = md.solve(both, gap=1e-6), both.statement().solve(solver="HIGHS")
+    result = md.verify(mechanism)
+    assert result.certified
+    assert result.lower_bound_checked
+    assert posterior_shares(mechanism["mass"].values, both.caps[0]).max() <= 5 / 6
+    assert stated * (1 - BLOCKS) <= mechanism.attrs["lower_bound"] <= stated * (1 + ORACLE)
+    assert stated * (1 - ORACLE) <= mechanism.attrs["objective"] <= stated * (1 + BLOCKS)
+    assert stated > alone.statement().solve(solver="HIGHS") * (1 + BLOCKS)  # the other one costs something
+
+
+def test_bad_limits_are_refused() -> None:
+    people = town(4)
+    with pytest.raises(InputError, match="linear inequalities alone"):
         md.solve(
             Constrained(
                 problem_at(4, 1, people),
-                constraints=[PosteriorCap(radius=RADIUS, share="5/6"), md.programs.ReportCap(cap=0.5)],
+                constraints=[PosteriorCap(radius=RADIUS, share="5/6"), lambda table: [table[0, 0] ** 2 <= 0.5]],
             )
         )
     with pytest.raises(InputError, match="factor"):
