@@ -9,6 +9,7 @@ seed, so that two suites can be compared on the same ones. The checkout is copie
 import argparse
 import ast
 import copy
+import inspect
 import multiprocessing
 import os
 import random
@@ -16,8 +17,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +41,8 @@ TESTS = {  # paths below tests/, the quick ones first
     "sessions/ledger.py": "sessions/test_ledger.py sessions/test_budget.py",
     "sessions/budget.py": "sessions/test_budget.py sessions/test_ledger.py",
     "sessions/session.py": "sessions/test_session.py",
+    "sessions/advance.py": "sessions/test_session.py sessions/test_session_privacy.py",
+    "sessions/windows.py": "sessions/test_session_windows.py",
 }
 EQUAL = {  # by line and change: why nothing that is promised changes
     (
@@ -52,6 +58,7 @@ EQUAL = {  # by line and change: why nothing that is promised changes
         "1 -> (2)",
     ): "another stream, as independent",
 }
+FORK = multiprocessing.get_context("fork")
 LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
 PAIRS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -128,24 +135,28 @@ def mutants(source: str) -> list[Mutant]:
     return listed
 
 
-def run(folder: Path, tests: list[str], report: Path) -> None:
-    """Run tests in a copy of the checkout, in a process of their own; its exit code is that of pytest."""
+def run(folder: Path, tests: list[str], *options: str) -> int:
+    """The exit code of pytest in a copy of the checkout."""
     import pytest
 
-    out = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(out, 1)
-    os.dup2(out, 2)
     os.chdir(folder)
     os.environ["PYTHONPATH"] = str(folder)
     sys.path[:0] = [str(folder)]
-    sys.exit(
-        pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(f"tests/{name}" for name in tests)])
-    )
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *options]
+    return int(pytest.main([*words, *(f"tests/{name}" for name in tests)]))
 
 
-def ended(folder: Path, tests: list[str], limit: float | None = None) -> int | None:
-    """The exit code of pytest, None where it took longer than `limit` seconds."""
-    process = multiprocessing.get_context("fork").Process(target=run, args=(folder, tests, folder / "report"))
+def silent(folder: Path, work: Callable[[], int]) -> None:
+    """The end of this process, by what `work` returns; what it prints goes to a file."""
+    out = os.open(folder / "report", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.exit(work())
+
+
+def ended(folder: Path, work: Callable[[], int], limit: float | None = None) -> int | None:
+    """The exit code of `work` in a process of its own, None where it took longer than `limit` seconds."""
+    process = FORK.Process(target=silent, args=(folder, work))
     process.start()
     process.join(limit)
     late = process.is_alive()
@@ -154,28 +165,80 @@ def ended(folder: Path, tests: list[str], limit: float | None = None) -> int | N
     return None if late else process.exitcode
 
 
+def functions(owner: object) -> Iterator[tuple[str, FunctionType]]:
+    """The functions of a module or class and of its classes, without what decorates them."""
+    for name, value in list(vars(owner).items()):
+        plain = inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", None)) or value)
+        if isinstance(plain, FunctionType):
+            yield name, plain
+        elif isinstance(value, type) and value.__module__ == vars(owner).get("__name__"):
+            yield from ((f"{name}.{inner}", one) for inner, one in functions(value))
+
+
+def swapped(name: str, source: str) -> None:
+    """Give the functions of a module that is loaded the code of this source."""
+    module = sys.modules[name]
+    other = ModuleType(name)
+    exec(compile(source, str(module.__file__), "exec"), vars(other))  # noqa: S102 - the module itself, changed
+    old = dict(functions(module))
+    for path, new in functions(other):
+        if path in old and len(old[path].__code__.co_freevars) == len(new.__code__.co_freevars):
+            old[path].__code__ = new.__code__
+            old[path].__defaults__, old[path].__kwdefaults__ = new.__defaults__, new.__kwdefaults__
+
+
+def quickly(module: str, folder: Path, tests: list[str], sources: list[str], told: Connection) -> None:
+    """How the tests end for each source, of which the first is no mutant; all are loaded once, and only the code of
+    functions is changed.
+
+    What ends with 0 may have changed what is compiled, or a value that was imported: it is tried again by itself.
+    """
+    kept = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    run(folder, tests, "--collect-only")
+    os.dup2(kept, 1)
+    name = f"mechdesign.{module.removesuffix('.py').replace('/', '.')}"
+
+    def changed_run(source: str) -> int:
+        swapped(name, source)
+        return run(folder, tests)
+
+    start = time.monotonic()
+    if ended(folder, partial(changed_run, sources[0])) != 0:
+        sys.exit(f"{module}: its tests fail without a mutant\n{(folder / 'report').read_text()[-2000:]}")
+    limit = 30 + 4 * (time.monotonic() - start)
+    for source in sources[1:]:
+        told.send((ended(folder, partial(changed_run, source), limit), limit))
+
+
 def examine(module: str, folder: Path, number: int, seed: int) -> tuple[int, list[Mutant]]:
     """How many mutants of a module were tried, and those that no test notices."""
     file, tests = folder / "mechdesign" / module, TESTS[module].split()
     source = file.read_text()
-    lines = source.splitlines()
+    lines, content = source.splitlines(), source.encode()
     every = mutants(source)
     sample = sorted(random.Random(seed).sample(every, min(number, len(every))))  # noqa: S311 - the same ones again
-    start = time.monotonic()
-    if ended(folder, tests) != 0:
-        sys.exit(f"{module}: its tests fail without a mutant\n{(folder / 'report').read_text()[-2000:]}")
-    limit = 30 + 4 * (time.monotonic() - start)
+    sources = [(content[: one.first] + one.new.encode() + content[one.last :]).decode() for one in sample]
+    answers, told = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=quickly, args=(module, folder, tests, [source, *sources], told))
+    process.start()
+    told.close()
     survivors = []
-    for mutant in sample:
-        content = source.encode()
-        file.write_bytes(content[: mutant.first] + mutant.new.encode() + content[mutant.last :])
-        code = ended(folder, tests, limit)
+    for mutant, text in zip(sample, sources, strict=True):
+        try:
+            code, limit = answers.recv()
+        except EOFError:
+            sys.exit(process.join())
+        if code == 0:
+            file.write_text(text)
+            code = ended(folder, lambda: run(folder, tests), 3 * limit)
+            file.write_text(source)
         reason = EQUAL.get((lines[mutant.line - 1].strip(), f"{mutant.old} -> {mutant.new}"))
         end = {0: f"equal: {reason}" if reason else "SURVIVED", None: "too long"}.get(code, "killed")
         print(f"{module} {mutant}: {end}", flush=True)
         if end == "SURVIVED":
             survivors.append(mutant)
-    file.write_text(source)
+    process.join()
     print(f"{module}: {len(sample)} of {len(every)} mutants, {len(survivors)} survived", flush=True)
     return len(sample), survivors
 

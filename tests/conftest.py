@@ -70,9 +70,9 @@ def run_json(run: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[in
     return call
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
-    """A Chromium, for the tests of a file."""
+    """One Chromium, for all tests of a process."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])

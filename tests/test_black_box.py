@@ -33,11 +33,13 @@ import { readFileSync } from "node:fs";
 import { memoryStorage, openClient } from "./web/report.mjs";
 const table = new Uint8Array(readFileSync("web/report.bin"));
 let day = 0;
-const client = await openClient({ table, storage: memoryStorage(), now: () => (day += 1e8), answerAfter: 0 });
+const opened = () => openClient({ table, storage: memoryStorage(), now: () => (day += 1e8), answerAfter: 0 });
 const found = [];
+let client;
 for (const cell of process.argv.slice(3).map(Number)) {
   found.push([]);
   for (let k = 0; k < Number(process.argv[2]); k++) {
+    if (k % 100 === 0) client = await opened(); // what was paid is read again for every report
     found.at(-1).push((await client.reportCell(cell)).report.number);
     await client.forget();
   }

@@ -27,6 +27,16 @@ CORE = (
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
 WHOLE = ("docs", "package", "package_contents", "readme", "structure")  # tests of a checkout with all that it has
 LONGEST = 600  # lines of a file
+LINES = """
+import sys
+from mechdesign.cli.main import main
+for words in ("--help", "solve philadelphia --cells 4 -o p.nc", "verify p.nc"):
+    sys.argv[1:] = words.split()
+    try:
+        main()
+    except SystemExit as ended:
+        assert ended.code == 0, words
+"""
 PUBLIC = {path.stem for path in PACKAGE.glob("*.py")} - {"errors"}  # the public face may import everything
 
 
@@ -112,15 +122,21 @@ def run(folder: Path, *words: str) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize("taken", [*((name,) for name in CAPABILITIES), CAPABILITIES], ids="-".join)
+# With the two that need it, and all at once; the others take a minute of the processor.
+LEADING = (("geo",), CAPABILITIES)
+ALONE_OR_ALL = [
+    pytest.param(taken, id="-".join(taken), marks=() if taken in LEADING else pytest.mark.slow)
+    for taken in [*((name,) for name in CAPABILITIES), CAPABILITIES]
+]
+
+
+@pytest.mark.parametrize("taken", ALONE_OR_ALL)
 def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) -> None:
     folder, gone = without(tmp_path, *taken)
     commands = {name: set(tables.get("commands", {})) for name, tables in capabilities().items()}
-    shown = run(folder, "-m", "mechdesign", "--help").splitlines()
+    shown = run(folder, "-c", LINES).splitlines()
     present = set().union(*(names for name, names in commands.items() if name not in gone))
     assert {word for line in shown for word in line.split()[1:2]} & set().union(*commands.values()) == present
-    run(folder, "-m", "mechdesign", "solve", "philadelphia", "--cells", "4", "-o", "p.nc")
-    run(folder, "-m", "mechdesign", "verify", "p.nc")
     if taken == CAPABILITIES:  # once, as collecting takes 20 s: what loads without all of them loads without one
         run(folder, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist")
 

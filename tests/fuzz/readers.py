@@ -23,6 +23,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 from exported import resealed
 from regions import region
+from sessions import ruled
 
 import mechdesign as md
 from mechdesign.base import descriptions, opening
@@ -30,10 +31,11 @@ from mechdesign.errors import MechdesignError
 from mechdesign.maps import compact_file
 from mechdesign.mechanism import dataset, storage, stored
 from mechdesign.sessions import budget as budgets
-from mechdesign.sessions import ledger
+from mechdesign.sessions import design_files, ledger, movement, rules
 from mechdesign.verification import verify_table
 
 WATCHED = (descriptions, opening, compact_file, dataset, storage, stored, budgets, ledger, verify_table)
+WATCHED += (design_files, movement, rules)
 FOLDER = Path(tempfile.mkdtemp())
 
 
@@ -60,15 +62,25 @@ def compact(content: bytes) -> None:
 
 def budget(content: bytes) -> None:
     """The ledger of a budget."""
-    file = FOLDER / "b.json"
+    _ = budgets.Budget(sealed(content, "b.json")).spent
+
+
+def design(content: bytes) -> None:
+    """A session design, beside the tables of an honest one."""
+    md.sessions.load_design(sealed(content, "day.json"))
+
+
+def sealed(content: bytes, name: str) -> Path:
+    """A file of a JSON document with the checksum of what it says; of other bytes as they are."""
     with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
         document = descriptions.read_json(content)
         document["sha256"] = descriptions.json_sha256(
             {key: value for key, value in document.items() if key != "sha256"}
         )
         content = json.dumps(document).encode()
+    file = FOLDER / name
     file.write_bytes(content)
-    _ = budgets.Budget(file).spent
+    return file
 
 
 def seeds(name: str) -> list[bytes]:
@@ -79,6 +91,9 @@ def seeds(name: str) -> list[bytes]:
         return [content[: -len(b"mechdesign sha256") - 32]]
     if name == "table":
         return [md.export(made, FOLDER / f"seed.{suffix}").read_bytes() for suffix in ("csv", "json")]
+    if name == "design":
+        file = FOLDER / "day.json"
+        return [md.sessions.save_design(ruled(rule), file, overwrite=True).read_bytes() for rule in ("clock", "risk")]
     if name == "compact":
         return [compact_file.packed(region(name))[:-32] for name in ("eight", "coarse")]
     ledger = budgets.Budget.create(FOLDER / "seed.json", limit=2.0)
@@ -91,6 +106,7 @@ READERS: dict[str, tuple[Callable[[bytes], None], tuple[type[BaseException], ...
     "table": (table, ()),
     "compact": (compact, (MechdesignError,)),
     "budget": (budget, (MechdesignError,)),
+    "design": (design, (MechdesignError,)),
 }
 
 

@@ -67,10 +67,22 @@ def test_no_pattern_that_a_cap_allows_exceeds_its_worst(
         assert reached == bound
 
 
-@each_row(("given_", "length", "calendar"), [("1d", 50, True), ("14d", 700, True), ("24h", 50, False), (7, 7, False)])
-def test_windows_in_words(given_: str | int, length: int, calendar: bool) -> None:
+@each_row(
+    ("given_", "length", "calendar", "name"),
+    [
+        ("1d", 50, True, "a calendar day"),
+        ("14d", 700, True, "14 calendar days"),
+        ("24h", 50, False, "any 24h in a row"),
+        (7, 7, False, "any 7 ticks in a row"),
+    ],
+)
+def test_windows_in_words(given_: str | int, length: int, calendar: bool, name: str) -> None:
     window = Window.of(given_, 50)
-    assert (window.length, window.calendar) == (length, calendar)
+    assert (window.length, window.calendar, window.name()) == (length, calendar, name)
+
+
+def test_without_charges_no_window_costs() -> None:
+    assert Window.of("1d", 50).worst([]) == (0, 0)
 
 
 @each_row("words", ["", "1", "d", "0d", "1w", "-1d", "1.5d", "1h", 0, -3, True, 2**21, "99999d", 1.5])

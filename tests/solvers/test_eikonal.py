@@ -47,11 +47,11 @@ def weights(problem: DesignProblem) -> np.ndarray:
 
 def sharp_hill() -> DesignProblem:
     """A level that rises from 0.4 to 1.6 over one cell: at the foot of the hill Laplacian(log eps) exceeds eps^2."""
-    axis = np.arange(21) + 0.5
+    axis = np.arange(15) + 0.5
     x, y = np.meshgrid(axis, axis, indexing="ij")
-    values = 0.4 + 1.2 / (1.0 + np.exp(2.0 * (np.hypot(x - 10.5, y - 10.5) - 5.0)))
+    values = 0.4 + 1.2 / (1.0 + np.exp(2.0 * (np.hypot(x - 7.5, y - 7.5) - 4.0)))
     level = PrivacyLevel(raster=Raster(x=axis, y=axis, values=values, unit="cell"), extend=True)
-    return flat((21, 21), 1.0, Eikonal(level=level, stencil=16))
+    return flat((15, 15), 1.0, Eikonal(level=level, stencil=16))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])

@@ -1,0 +1,63 @@
+"""The client's readers in Node and the C sampler, fuzzed by own loops: python tests/fuzz/loops.py WHAT [SECONDS].
+
+WHAT is `client` (tables, factors, compact maps and session designs, by `openClient` and `openSession`) or `region` (the
+map of sample_region.c, with the sanitizers of GCC, mutants kept that reach another branch). Checksums are made right
+again after most changes. A reader refuses by an error of its own; any other end is a finding, and its input is kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "web")]
+
+import regions
+from clients import modules
+from test_client_session import design
+
+import mechdesign as md
+from mechdesign.maps.web import region_map
+from mechdesign.output.export import handed_over
+from mechdesign.web import write_client
+
+SANITIZED = ("-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover")
+WATCHED = "-fsanitize-coverage=trace-pc"
+
+
+def client(folder: Path, seconds: str) -> list[str]:
+    """The command that fuzzes the client."""
+    made = md.baselines.exponential(md.load_problem("flat", cells=3))
+    factors = md.solve(md.EikonalWeights(problem=md.load_problem("flat", cells=3)), method="factored")
+    seeds = [regions.content("eight"), regions.content("coarse")]
+    for number, one in enumerate((made, factors, design("clock"), design("risk, any hours"))):
+        seeds.append((write_client(one, folder / str(number)) / "report.bin").read_bytes())
+    return ["node", str(HERE / "client.mjs"), str(modules(folder / "web", b"")), seconds, "1", *written(folder, seeds)]
+
+
+def region(folder: Path, seconds: str) -> list[str]:
+    """The command that fuzzes the C sampler, compiled."""
+    (folder / "sample_region.c").write_bytes(handed_over("maps/sample_region.c"))
+    shutil.copy(HERE / "region.c", folder)
+    subprocess.run(["gcc", *SANITIZED, WATCHED, "region.c", "-o", "region"], cwd=folder, check=True)
+    seeds = [region_map(regions.region(name)) for name in ("eight", "bare", "far", "coarse")]
+    return [str(folder / "region"), seconds, "1", *written(folder, seeds)]
+
+
+def written(folder: Path, seeds: list[bytes]) -> list[str]:
+    """The files of seeds."""
+    files = [folder / f"seed{number}" for number in range(len(seeds))]
+    for file, seed in zip(files, seeds, strict=True):
+        file.write_bytes(seed)
+    return [str(file) for file in files]
+
+
+if __name__ == "__main__":
+    what, seconds = sys.argv[1], (sys.argv[2:] or ["600"])[0]
+    with tempfile.TemporaryDirectory() as made:
+        command = {"client": client, "region": region}[what](Path(made), seconds)
+        sys.exit(subprocess.run(command, check=False).returncode)
