@@ -127,19 +127,21 @@ def _by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str, Table]
 
 
 def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
-    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for."""
-    lengths, level, noise = problem.edges.length, problem.metric.smallest_level, False
+    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for; beyond
+    REMAPPED secrets the one of the least loss, as a rule, first.
+    """
+    lengths, level = problem.edges.length, problem.metric.smallest_level
     if not len(lengths) or lengths.min() < SHORTEST:
         return
-    if level and _holds_noise(problem, level):
-        noise = True
-        yield "planar_laplace", lambda share: build.laplace_clamped(problem, level * share)
+    noise = bool(level) and _holds_noise(problem, level or 0.0)
+    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
+        yield "exponential", lambda share: _exponential(problem, share)
+    if level and noise:
         yield "geometric_clamped", lambda share: build.clamped_table(problem, level * share)
+        yield "planar_laplace", lambda share: build.laplace_clamped(problem, level * share)
     alike = (problem.domain.unit, problem.domain.dimension) == (problem.reports.unit, problem.reports.dimension)
     if alike and level and problem.domain.size <= REMAPPED:  # private where rows sum alike
         yield "geometric_normalised", lambda share: build.normalised_table(problem, level * share)
-    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
-        yield "exponential", lambda share: _exponential(problem, share)
     if problem.reports is problem.domain:
         shortest = float(lengths.min())
         size = problem.domain.size
@@ -188,5 +190,5 @@ def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
 
 def _constant(problem: DesignProblem) -> ClosedForm:
     """The best constant report: rows are alike, which is private whatever the metric."""
-    mass = round_private(build.constant_table(problem), problem.edges)
+    mass = np.tile(round_private(build.constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
     return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))

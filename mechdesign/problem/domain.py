@@ -274,8 +274,10 @@ class Domain(ReprMixin):
         square = np.zeros((self.size, other.size))
         scale = _exact_scale(self.points, other.points)
         for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
-            square += (a[:, None] - b[None, :]) ** 2
-        return np.sqrt(square) / scale
+            away = a[:, None] - b[None, :]
+            square += np.square(away, out=away)
+        np.sqrt(square, out=square)
+        return np.divide(square, scale, out=square)
 
     def require_alike(self, other: Domain) -> None:
         """Raises: UnsuitableError where units or dimensions differ."""

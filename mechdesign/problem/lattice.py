@@ -260,7 +260,7 @@ def check_connected(edges: Edges, size: int) -> None:
 
 def shortest_paths(edges: Edges, size: int) -> NDArray[np.float64]:
     """All shortest-path distances (n, n) in nats, exactly symmetric. Cost: O(n (e + n log n)) time."""
-    distances = dijkstra(edges.matrix(size), directed=False)
+    distances = dijkstra(edges.matrix(size), directed=True)  # the matrix is symmetric, and this is twice as fast
     return np.minimum(distances, distances.T)
 
 

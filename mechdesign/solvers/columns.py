@@ -14,10 +14,9 @@ them the multipliers of a young master are useless, and so are the rays that the
 4. solves the master (dense_program.py) to a tenth of the gap, since centred multipliers price better rays.
 
 In sight of the gap the same columns are weighed with the box all but open: rows then sum to 1, and the table is private
-as it stands. Where that costs too much, multipliers between the centre and those of the open master are priced too:
-its rows lack columns that a box in sight of its optimum prices no more. Multipliers at the centre are proved
-(forest.py). Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables whose rows
-sum to 1 cost 3 % more.
+as it stands. For that no box gets narrower than a tenth: rows lack columns that a narrower one in sight of its optimum
+prices no more. Multipliers at the centre are proved (forest.py). Signs are free: where priors are zero some multipliers
+are negative, and with lambda >= 0 tables whose rows sum to 1 cost 3 % more.
 
 Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and rows are means over the
 orbits of places: a mixture may be averaged over the group, and neither its loss nor its row sums get worse.
@@ -45,7 +44,7 @@ Vector = NDArray[np.float64]
 _ROUNDS = 300
 _MOST, _KEPT = 9, 7  # columns a secret, before and after those of least cost are given up
 _WIDTH = 0.3  # of the box, at first
-_NARROWEST, _WIDEST = 0.02, 2.0
+_NARROWEST, _WIDEST = 0.1, 2.0
 _GROW, _GAINED, _LITTLE = 1.3, 0.4, 0.1  # factor of a width, and shares of the promise that are much and little
 _FREE = 300.0  # half-width, in mean multipliers, of the box of a master whose rows are to sum to 1
 _OFF = 1e-3  # error of a row sum whose multiplier is at an end of its box
@@ -56,7 +55,6 @@ _CERTIFIED, _SELDOM = 0.1, 5  # of the gap certified last, and rounds after it, 
 _FIRST = 0.3  # of the time limit after which one is made anyway
 _TOLERANCE = 1e-2, 1e-8  # of a master, a tenth of the gap between them
 _FINEST = 1e-9  # estimated gap from which nothing is gained
-_MIXED = 0.5  # share of the multipliers of the open master
 _STALLED = 25  # rounds without a better centre or objective
 _BLAS = ThreadpoolController()
 
@@ -96,7 +94,6 @@ class Columns:
         self.side = self.before = np.zeros(n)
         self.objective, self.gap, self.first = 0.0, 1.0, True
         self.x: Vector = np.zeros(0)
-        self.free = self.centre
         forest.set_cores(cores.shares[0][1])
 
     @property
@@ -167,16 +164,8 @@ class Columns:
     def open(self, gap: float, deadline: float) -> float:
         """The master with its box all but open; what it is worth."""
         room = np.full_like(self.centre, _FREE * max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant))
-        self.x, self.free, value = self._master(room, gap, deadline)
+        self.x, _, value = self._master(room, gap, deadline)
         return value
-
-    def price_free(self) -> None:
-        """Price between the centre and the multipliers of the open master: its rows lack these columns."""
-        change = min(10 * _ROUGH, max(_FINE, self.gap / 100))
-        mixed = (1 - _MIXED) * self.centre + _MIXED * self.free
-        chosen = self.forest.chosen
-        self.add(self.forest.price(mixed, chosen, Effort(min(_ROUGH, change), change, 2, False)), chosen)
-        self.centre = self._below(self.centre)
 
     def _master(self, room: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
         last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
@@ -244,7 +233,6 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
             sight = 1 - columns.estimate / value < _NEAR * gap
             if not sight:
                 columns.widen()
-                columns.price_free()
         if late or stalled or sight or due or first:
             began = time.monotonic()
             if not sight:

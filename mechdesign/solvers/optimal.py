@@ -57,6 +57,8 @@ _FAR = 20.0  # nats from the anchor beyond which the whole program starts from t
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _PRICING, _LATE = 0.05, 2.0  # share of the time limit, and seconds, that pricing may take beyond it
 _LAST, _LAST_SHARE = 2e-7, 0.25  # seconds a constraint, and share of the time limit, kept for the last certificate
+_MADE = 8e-8  # seconds an entry that the mechanism of a table takes
+_SYSTEM = 3e-11  # seconds that a system of n equations takes, for each n^3
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
 _BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
@@ -107,7 +109,7 @@ def solve_optimal(
     if attempts[0] == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     last = min(_LAST_SHARE * limit, _LAST * 2 * len(problem.edges.tail) * problem.reports.size)
-    deadline = time.monotonic() + limit - max(last, 0.0)
+    deadline = time.monotonic() + limit - max(last, _MADE * size * problem.reports.size)
     ends, report = time.monotonic() + (1 + _PRICING) * limit + _LATE, reporter(targets.on_progress)
     search = _Search(problem=problem, gap=targets.gap, deadline=deadline, ends=ends, report=report, floor=floor)
 
@@ -205,14 +207,17 @@ class _Search:
         return stopped
 
     def _eikonal_cuts(self) -> NDArray[np.bool_]:
-        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular.
+        """Cuts that the multipliers of the eikonal weight system call for; none where it is singular, or takes longer
+        than there is.
 
         Off grids a negative weight, as at crossings of short roads, says that no table of eikonal kernels has the right
         row sums, and that its multipliers mislead: the nodes nearest to the anchor are cut instead.
         """
+        if self.cut.shape[0] != self.cut.shape[1]:
+            return np.zeros(self.cut.shape, np.bool_)
+        if time.monotonic() + _SYSTEM * len(self.cut) ** 3 > self.deadline:
+            return np.zeros(self.cut.shape, np.bool_)
         kernel = np.exp(-self.pricer.distance)
-        if kernel.shape[0] != kernel.shape[1]:
-            return np.zeros(kernel.shape, np.bool_)
         own = np.einsum("uy,yu->y", self.problem.weighted_loss, kernel)
         try:
             weights = None if self.problem.domain.kind == "grid" else scipy.linalg.solve(kernel.T, np.ones(len(own)))

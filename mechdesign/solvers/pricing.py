@@ -44,7 +44,7 @@ from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.tree_simplex import Graph, price_reports, ratio_reports
+from mechdesign.solvers.tree_simplex import Graph, price_reports, shortest_trees
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
@@ -53,7 +53,6 @@ _LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a pat
 _DIRECT, _NOISE = 1e-9, 1e-11  # relative shortening of all pairs while pivoting, largest for the longest; and at random
 _FARTHEST = 600.0  # nats, whose factor is a double
 _BLOCK = 64  # reports priced at a time
-_FEW = 16  # the same for ratios
 _TRIALS = 14
 _SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
 _RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
@@ -61,7 +60,7 @@ _BEYOND = 1.0001
 _RAISE = 1e-10  # the first of these steps
 _FASTER = 6.0  # the growth of each
 _SMALLEST = 1e-300
-_ANCHORS = 1_000  # tried for the bound of one secret: a product of matrices each
+_ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
 _LOWERED = 1e-6  # of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _NONE: NDArray[np.float64] = np.zeros(0)
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
@@ -105,7 +104,8 @@ class ConePricer:
     """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
 
     edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
-    distances where they are known, at least as long as shortest paths. Where edges are many, half of all pairs and
+    distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
+    anchors where they are known. Where edges are many, half of all pairs and
     more, pricing is by all pairs (tree_simplex.py), and trees are stars at first.
     deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
     Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
@@ -117,6 +117,7 @@ class ConePricer:
         size: int,
         anchors: NDArray[np.int64],
         straight: NDArray[np.float64] | None = None,
+        paths: NDArray[np.float64] | None = None,
     ) -> None:
         graph = edges.matrix(size).tocsr()
         graph.sort_indices()
@@ -131,8 +132,11 @@ class ConePricer:
             self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
             return
         self.graph = graph_of(graph)
-        self.distance = np.empty((len(anchors), size))
         self.parent = np.empty((len(anchors), size), np.int32)
+        if paths is not None and shortest_trees(paths, self.graph, self.parent):
+            self.distance = paths
+            return
+        self.distance = np.empty((len(anchors), size))
         for start in range(0, len(anchors), _BLOCK):
             block = slice(start, start + _BLOCK)
             self.distance[block], before = dijkstra(
@@ -143,8 +147,9 @@ class ConePricer:
     @classmethod
     def of(cls, problem: DesignProblem) -> ConePricer:
         """For the reports of a problem."""
-        straight = problem.metric.straight(problem.domain)
-        return cls(problem.edges, problem.domain.size, problem.anchors, straight)
+        edges, size, known = problem.edges, problem.domain.size, problem.reports is problem.domain
+        straight, few = problem.metric.straight(problem.domain), not many_pairs(len(problem.edges.tail), size)
+        return cls(edges, size, problem.anchors, straight, problem.distances if known and few else None)
 
     def apart(self) -> NDArray[np.float64]:
         """All distances (n, n) in nats."""
@@ -152,7 +157,7 @@ class ConePricer:
             return self.graph.lengths
         if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
             return self.distance
-        return np.asarray(dijkstra(self._matrix, directed=False))
+        return np.asarray(dijkstra(self._matrix, directed=True))
 
     def nearest_of(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
         """For a report of every secret (n,): distances (m, n) to the nearest secret of each, inf to one of nobody."""
@@ -192,25 +197,6 @@ class ConePricer:
         in_blocks(block, m, _BLOCK, deadline=self.deadline)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, turns=turns, rays=minimisers if rays else None, ratio=largest)
-
-    def ratios(
-        self, cost: NDArray[np.float64], dual: NDArray[np.float64], start: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Minimise <cost[:, y], g> / <dual, g> for every report y: ratios (m,), to about 1e-6, and their rays (m, n).
-
-        No proof rests on them. cost (n, m); dual (n,) > 0; start (m,) > 0, ratios to start from. Cost: a pricing.
-        """
-        n, m = cost.shape
-        ratios, rays = start.copy(), np.empty((m, n))
-
-        def block(start: int, stop: int) -> None:
-            ratio_reports(
-                np.ascontiguousarray(cost[:, start:stop].T), dual, self.anchors[start:stop], self.parent[start:stop],
-                self.graph, _PIVOTS_PER_NODE * n, ratios[start:stop], rays[start:stop],
-            )  # fmt: skip
-
-        in_blocks(block, m, _FEW, deadline=self.deadline)
-        return ratios, rays
 
 
 def many_pairs(edges: int, size: int) -> bool:

@@ -45,6 +45,7 @@ _SETTLED = 1e-6  # relative change of a ratio
 _OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that counts as a turn
 _PIVOTS = 20  # for each place, at most
 _NEAR_RATIO, _FAR_RATIO = 0.3, 2.0  # of <dual, g> to <cost, g>, below which a ray is nowhere near a negative price
+_ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute, more than one rounding takes
 _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
 
 
@@ -365,6 +366,20 @@ def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: i
             return pivots
 
 
+@numba.njit(inline="always")
+def _down(x):  # type: ignore[no-untyped-def]
+    """Below what a sum or difference was before it was rounded to x."""
+    return x - abs(x) * _ULP - _TINY
+
+
+@numba.njit(inline="always")
+def _handed(left, d):  # type: ignore[no-untyped-def]
+    """What a node with so much left hands over an edge of length d, rounded down: nothing negative where left >= 0."""
+    if left >= 0:
+        return max(left * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
+    return left * math.exp(d) * (1 + 8 * _ULP) - _TINY
+
+
 @numba.njit(cache=True, nogil=True)
 def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def]
     """Push cost - dual (n,) to the root of the tree, every operation rounded down."""
@@ -372,22 +387,31 @@ def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def
     child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     order, left = np.empty(n, np.int32), np.empty(n)
     _preorder(root, parent, child, following, stack, order)
-    ulp, tiny = 2.0**-52, 1e-290
     for v in range(n):
-        difference = cost[v] - dual[v]
-        left[v] = difference - abs(difference) * ulp - tiny
+        left[v] = _down(cost[v] - dual[v])
     for i in range(n - 1, 0, -1):
         v = order[i]
         p = parent[v]
         d, _ = _edge(v, p, graph)
-        if left[v] >= 0:
-            handed = left[v] * math.exp(-d) * (1 - 8 * ulp) - tiny
-            handed = max(handed, 0.0)  # g >= 0: what is not negative hands over nothing negative
-        else:
-            handed = left[v] * math.exp(d) * (1 + 8 * ulp) - tiny
-        total = left[p] + handed
-        left[p] = total - abs(total) * ulp - tiny
+        left[p] = _down(left[p] + _handed(left[v], d))
     return left[root]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
+    """Fills parents (m, n) of trees of shortest paths of lengths `distance` (m, n); whether every place has one."""
+    n = distance.shape[1]
+    for y in range(distance.shape[0]):
+        row = distance[y]
+        for v in range(n):
+            least, parents[y, v] = np.inf, v
+            for e in range(graph.first[v], graph.first[v + 1]):
+                x = graph.near[e]
+                if row[x] < row[v] and row[x] + graph.length[e] < least:
+                    least, parents[y, v] = row[x] + graph.length[e], x
+            if parents[y, v] == v and row[v] > 0:
+                return False
+    return True
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -398,8 +422,7 @@ def price_reports(  # type: ignore[no-untyped-def]
     n = dual.size
     r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
-        for u in range(n):
-            r[u] = cost[y, u] - dual[u]
+        r[:] = cost[y] - dual
         tree = parents[y].copy()
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
@@ -426,14 +449,9 @@ def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # ty
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
         for _ in range(_RATIOS):
-            for u in range(n):
-                r[u] = cost[y, u] - ratio[y] * dual[u]
+            r[:] = cost[y] - ratio[y] * dual
             _improve(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
-            above, below = 0.0, 0.0
-            for u in range(n):
-                above += cost[y, u] * g[u]
-                below += dual[u] * g[u]
-            before, ratio[y] = ratio[y], above / below
+            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
             if abs(ratio[y] - before) < _SETTLED * before:
                 break
         rays[y] = g
@@ -459,7 +477,6 @@ def _borne(root, outer, graph, near, left):  # type: ignore[no-untyped-def]
     """Let places nearby bear what is negative of left (n,) at the places `outer`, but none farther off than the root;
     every operation is rounded to the safe side.
     """
-    ulp, tiny = 2.0**-52, 1e-290
     for u in outer:
         for b in range(1, left.size):
             v = near[u, b]
@@ -468,15 +485,11 @@ def _borne(root, outer, graph, near, left):  # type: ignore[no-untyped-def]
                 break
             if left[v] <= 0:
                 continue
-            factor = math.exp(d) * (1 + 8 * ulp)
-            after = left[v] + left[u] * factor
-            after -= (left[v] + abs(after)) * 2 * ulp + tiny
+            after = _down(left[v] + _handed(left[u], d))
             if after >= 0:
                 left[v], left[u] = after, 0.0
             else:
-                left[u] += left[v] / factor * (1 - 8 * ulp)
-                left[u] -= abs(left[u]) * ulp + tiny
-                left[v] = 0.0
+                left[v], left[u] = 0.0, min(_down(left[u] + _handed(left[v], d)), 0.0)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -519,8 +532,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
             tree, up, part = _part(inner, parent, rises, graph)
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else forest.ratio[y]
-            for u in range(n):
-                r[u] = cost[y, u] - t * dual[u]
+            r[:] = cost[y] - t * dual
             if whole:
                 _climb(root, parent, rises, graph, grow)
                 pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
@@ -536,10 +548,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 part_ray = np.empty(k)
                 pivots += _improve(0, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
                 _extended(inner, outer, part_ray, graph, r, ray, beyond)
-            above, below = 0.0, 0.0
-            for u in range(n):
-                above += cost[y, u] * ray[u]
-                below += dual[u] * ray[u]
+            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
             if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative
                 forest.ratio[y] = _FAR_RATIO
                 break
@@ -564,15 +573,13 @@ def charge_reports(cost, dual, which, graph, forest, charge, own):  # type: igno
     n = dual.size
     child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     order, left = np.empty(n, np.int32), np.empty(n)
-    ulp, tiny = 2.0**-52, 1e-290
     for j in range(which.size):
         y = which[j]
         root, parent, rises = forest.anchor[y], forest.parent[y], forest.rises[y]
         _preorder(root, parent, child, following, stack, order)
         own[j] = 0.0
         for v in range(n):
-            difference = cost[y, v] - dual[v]
-            left[v] = difference - abs(difference) * ulp - tiny
+            left[v] = _down(cost[y, v] - dual[v])
         _borne(root, forest.near[root, forest.core[y] :], graph, forest.near, left)
         for i in range(n - 1, -1, -1):
             v = order[i]
@@ -583,13 +590,9 @@ def charge_reports(cost, dual, which, graph, forest, charge, own):  # type: igno
                 break
             p = parent[v]
             d, _ = _edge(v, p, graph)
-            if left[v] >= 0:
-                handed = max(left[v] * math.exp(-d) * (1 - 8 * ulp) - tiny, 0.0)
-            else:
-                handed = left[v] * math.exp(d) * (1 + 8 * ulp) - tiny
-                if not rises[v] and not left[p] + handed >= 0:
-                    charge[v] = max(charge[v], -left[v])
-                    own[j] -= left[v]
-                    handed = 0.0
-            total = left[p] + handed
-            left[p] = total - abs(total) * ulp - tiny
+            handed = _handed(left[v], d)
+            if left[v] < 0 and not rises[v] and not left[p] + handed >= 0:
+                charge[v] = max(charge[v], -left[v])
+                own[j] -= left[v]
+                handed = 0.0
+            left[p] = _down(left[p] + handed)

@@ -55,11 +55,16 @@ def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
     problem = PROBLEMS[name]()
     dual, n = settled(problem), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
-    ratios, _ = pricer.ratios(problem.weighted_loss, dual, np.ones(n))
     values = pricer.price(problem.weighted_loss, dual).value
     task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
     found = ratio_block(task, 0, n)
-    assert np.allclose(found["ratio"], ratios, rtol=RATIO, atol=0)
+    for y in range(0, n, 5):  # at its ratio a price is zero
+        above, below = ((1 + side * RATIO) * found["ratio"][y] * dual for side in (1, -1))
+        assert (
+            pricer.price(problem.weighted_loss, above).value[y]
+            < 0
+            <= pricer.price(problem.weighted_loss, below).value[y]
+        )
     scale = problem.weighted_loss.sum()
     assert np.allclose(value_block(task, 0, n)["value"], values, rtol=PUSHED, atol=PUSHED * scale)
     rays = found["ray"].reshape(n, n)
