@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,7 +203,9 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     require_memory(size, size, tables=8, what="the weight system")
     kernel = program.kernel()
     own_cost = (problem.weighted_loss * kernel).sum(axis=0)
-    factors = scipy.linalg.lu_factor(kernel)
+    with warnings.catch_warnings():  # a singular system has weights that are no numbers: the fallback follows
+        warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+        factors = scipy.linalg.lu_factor(kernel)
     weights = scipy.linalg.lu_solve(factors, np.ones(size))
     own_dual = scipy.linalg.lu_solve(factors, own_cost, trans=1)
     if weights.min() >= -ZERO * weights.max():

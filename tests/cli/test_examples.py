@@ -11,7 +11,7 @@ from taken import needs
 from mechdesign.cli.app import PANELS, command
 from mechdesign.problem.problem import read_problem_file, shipped_paths
 
-MOST_OPTIONS = 115 + 11  # the eleven are --disc, --share and --people of limits on discs
+MOST_OPTIONS = 115 + 13  # the others are of limits on discs: --disc, --share, --people, and the picture of their shares
 SEVERAL = {"--output", "--people"}  # files by their suffix; of area a count too, as its help says
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import needs_browser
 from clients import NODE, mechanism
 from conftest import ROOT
 
@@ -151,18 +152,13 @@ def test_esbuild_bundles_it_for_node(app) -> None:
 
 
 @pytest.mark.skipif(ESBUILD is None, reason="needs esbuild, on PATH or in node_modules: npm install esbuild")
-def test_esbuild_bundles_it_for_browsers(app) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[test]'")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("needs Chromium")
+@needs_browser()
+def test_esbuild_bundles_it_for_browsers(app, browser) -> None:
     (app / "browser-app.mjs").write_text(IN_BROWSER)
     run(ESBUILD, "browser-app.mjs", "--platform=browser", "--format=iife", *BUNDLE, "--outfile=alone.js", folder=app)
     (app / "alone.html").write_text('<!doctype html><title>alone</title><script src="alone.js"></script>')
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(f"file://{app}/alone.html")
-        reported = page.evaluate("() => globalThis.ready")
-        browser.close()
+    page = browser.new_page()
+    page.goto(f"file://{app}/alone.html")
+    reported = page.evaluate("() => globalThis.ready")
+    page.close()
     assert (reported["remembered"], reported["left"]) == (False, 9)
