@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ import typer
 from mechdesign.cli.options import DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
 from mechdesign.cli.parsing import (
     check_disc_picture,
+    draw_discs,
     epsilon_words,
     parameter_values,
     parse_discs,
@@ -93,7 +94,7 @@ def audit(
         weight = built.prior_array if persons is None else persons
         radii = parse_discs(disc, built.domain.unit)
         document["discs"] = [audit_discs(entries, built.domain, weight, radius).as_dict() for radius in radii]
-        _draw(document["discs"], picture, overwrite=overwrite)
+        draw_discs(document["discs"], picture, overwrite=overwrite)
         words += disc_words(document["discs"], prior=people is None)
     printing.show(document, words, as_json=as_json)
 
@@ -129,19 +130,12 @@ def _audit_rule(
         level = epsilon_words(words, radius=True).get("epsilon")
         epsilon = None if level is None else float(level)
         found = window.audit_rule_discs(rule, people, window.window(box), parse_discs(disc, "m"), epsilon=epsilon)
-        _draw(found["discs"], picture, overwrite=overwrite)
+        draw_discs(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)
         return
     rules = provider("rules")
     document = rules.audit_rule(rule) | {"vectors": rules.vectors(rule)}
     show(document, rules.rule_words(document), as_json=as_json)
-
-
-def _draw(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
-    if picture is not None:
-        from mechdesign.output.plot import plot_discs, save_plot
-
-        save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
 def _setting(context: typer.Context, metric: str | None) -> Callable[[int], DesignProblem]:

@@ -152,6 +152,14 @@ def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> No
         raise InputError("a picture is of discs; pass --disc 250,564,1000", field="output", value=output.name)
 
 
+def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
+    """Write the picture of audits of discs, where one is wanted."""
+    if picture is not None:
+        from mechdesign.output.plot import plot_discs, save_plot
+
+        save_plot(plot_discs(audits), picture, overwrite=overwrite)
+
+
 def people_of(path: Path | None, domain: Domain) -> NDArray[np.int64] | None:
     """Whole persons (n,) of the CSV file of --people at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli.options import DiscOption, FileArgument, JsonOption, OverwriteOption, PeopleOption, VerboseOption
-from mechdesign.cli.parsing import check_disc_picture, parse_discs, people_of
+from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs, people_of
 from mechdesign.errors import InputError
 
 
@@ -52,10 +52,7 @@ def verify(
 
         radii, persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
         document["discs"] = [each.as_dict() for each in audit_mechanism_discs(stored.mechanism, radii, persons)]
-        if output is not None:
-            from mechdesign.output.plot import plot_discs, save_plot
-
-            save_plot(plot_discs(document["discs"]), output, overwrite=overwrite)
+        draw_discs(document["discs"], output, overwrite=overwrite)
         more = list(disc_words(document["discs"], prior=people is None))
     words = verification_words(result, stored, verbose=verbose)
     printing.show(document, [*words, *more], as_json=as_json)

@@ -130,13 +130,13 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
     """The closed forms that fit a problem, each a function of the share of the lengths that it is made for; beyond
     REMAPPED secrets the one of the least loss, as a rule, first.
     """
-    lengths, level = problem.edges.length, problem.metric.smallest_level
+    lengths, level = problem.edges.length, problem.metric.smallest_level or 0.0
     if not len(lengths) or lengths.min() < SHORTEST:
         return
-    noise = bool(level) and _holds_noise(problem, level or 0.0)
-    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * (level or 0.0))):
+    noise = level > 0 and _holds_noise(problem, level)
+    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * level)):
         yield "exponential", lambda share: _exponential(problem, share)
-    if level and noise:
+    if noise:
         yield "geometric_clamped", lambda share: build.clamped_table(problem, level * share)
         yield "planar_laplace", lambda share: build.laplace_clamped(problem, level * share)
     alike = (problem.domain.unit, problem.domain.dimension) == (problem.reports.unit, problem.reports.dimension)

@@ -111,9 +111,9 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
     figure = new_figure(figsize=(7, 4.4), layout="constrained")
     axes = figure.subplots()
     found = sorted(audits, key=lambda audit: audit["radius"])
+    radii = [audit["radius"] for audit in found]
     for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
         shares = [100 * audit[name] for audit in found]
-        radii = [audit["radius"] for audit in found]
         axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
     axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel="probability in one disc, %", ylim=(0, 102))
     axes.legend()

@@ -213,9 +213,8 @@ class _Search:
         Off grids a negative weight, as at crossings of short roads, says that no table of eikonal kernels has the right
         row sums, and that its multipliers mislead: the nodes nearest to the anchor are cut instead.
         """
-        if self.cut.shape[0] != self.cut.shape[1]:
-            return np.zeros(self.cut.shape, np.bool_)
-        if time.monotonic() + _SYSTEM * len(self.cut) ** 3 > self.deadline:
+        late = time.monotonic() + _SYSTEM * len(self.cut) ** 3 > self.deadline
+        if late or self.cut.shape[0] != self.cut.shape[1]:
             return np.zeros(self.cut.shape, np.bool_)
         kernel = np.exp(-self.pricer.distance)
         own = np.einsum("uy,yu->y", self.problem.weighted_loss, kernel)

@@ -105,8 +105,8 @@ class ConePricer:
 
     edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
     distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
-    anchors where they are known. Where edges are many, half of all pairs and
-    more, pricing is by all pairs (tree_simplex.py), and trees are stars at first.
+    anchors where they are known. Where edges are many, half of all pairs and more, pricing is by all pairs
+    (tree_simplex.py), and trees are stars at first.
     deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
     Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
     """
