@@ -269,12 +269,6 @@ class _Watched(io.RawIOBase):
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._stream.seek(offset, whence)
 

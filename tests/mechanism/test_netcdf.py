@@ -99,6 +99,17 @@ def many_attributes(file: h5py.File) -> None:
         file["prior"].attrs[f"hostile{k}"] = 1
 
 
+def packed(name: str, shape):
+    """An array as the package writes it, in place of one of this name."""
+
+    def change(file: h5py.File) -> None:
+        if name in file:
+            del file[name]
+        chunked(file, name, shape, shape, compression="gzip", shuffle=True)[...] = 0.25
+
+    return change
+
+
 COMPOUND = np.dtype([("a", "f8"), ("b", "i4")])
 HOSTILE = {
     "a soft link": (lambda f: f.__setitem__("hostile", h5py.SoftLink("/prior")), "hostile", "links"),
@@ -129,6 +140,9 @@ HOSTILE = {
     "no values": (lambda f: f.create_dataset("hostile", (1 << 30,), "f8"), "hostile", "in chunks"),
     "an axis of 2^31": (lambda f: f.create_dataset("hostile", (1 << 31,), "f8"), "hostile", "2\\^31 and more"),
     "a chunk of 9 bytes": (short_chunk, "hostile", "inflates"),
+    "an array of no schema": (packed("hostile", (4,)), "hostile", "no variable of this schema"),
+    "an array of more axes": (packed("prior", (2, 2)), "prior", "no variable of this schema"),
+    "a text of doubles": (packed("text_of_hostile", (4,)), "file", "must be bytes"),
     "65 attributes": (many_attributes, "prior", "more than 64"),
     "a list of texts": (attribute(["x"] * 100_000, h5py.string_dtype()), "prior:hostile", "one number or one text"),
     "two numbers": (attribute([1, 2]), "prior:hostile", "one number or one text"),

@@ -342,7 +342,7 @@ def test_what_a_file_says_beside_its_claim_is_compared() -> None:
     metres = described(answering("the cells"), "metric", unit="m")
     assert "unit: the file contradicts itself" in said_of(metres)
     with pytest.raises(VerificationError, match="is in another unit than the places"):
-        read(seal(metres)).problem
+        _ = read(seal(metres)).problem
     assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
 
 
