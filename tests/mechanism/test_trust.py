@@ -343,6 +343,7 @@ def test_what_a_file_says_beside_its_claim_is_compared() -> None:
     assert "unit: the file contradicts itself" in said_of(metres)
     with pytest.raises(VerificationError, match="is in another unit than the places"):
         _ = read(seal(metres)).problem
+    assert "not a complete file (KeyError" in said_of(table().assign_attrs(objective=0.0))
     assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
 
 

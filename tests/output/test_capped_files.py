@@ -37,6 +37,9 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
     assert reasons == ["posterior-cap: 1 (report, disc) pairs exceed the limit"]
     text = md.export(kept, tmp_path / "kept.json").read_text("ascii")
     assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
+    short = verify_table.read(tmp_path / "kept.json")
+    short = short._replace(sums=[verify_table.ROW_SUM - 1] * 16)
+    assert "limits on discs are about rows that sum to 2^62" in verify_table.faults_of(short)
     rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
     forged = tmp_path / "broken.json"
     forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))
