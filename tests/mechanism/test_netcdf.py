@@ -228,6 +228,19 @@ def shared_values(folder: Path) -> bytes:
     return content
 
 
+def listed_twice(folder: Path) -> bytes:
+    """The index of two chunks names the corner of the first one twice."""
+    with h5py.File(folder / "sound.h5", "w") as file:
+        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/1")
+        made = chunked(file, "prior", (8,), (4,), compression="gzip", shuffle=True)
+        made[...] = np.random.default_rng(0).random(8)
+        size = made.id.get_chunk_info(1).size
+    keys = [struct.pack("<II2Q", size, 0, corner, 0) for corner in (4, 0)]
+    content = (folder / "sound.h5").read_bytes()
+    assert content.count(keys[0]) == 1
+    return content.replace(*keys)
+
+
 def compressed_heap(folder: Path) -> bytes:
     """The header of the heap of names or attributes says that its blocks have a filter."""
     content = changed(folder / "sound.nc", lambda file: None).read_bytes()[:-MARK]
@@ -236,6 +249,7 @@ def compressed_heap(folder: Path) -> bytes:
 
 EDITS = {
     "values counted four times": (shared_values, "file", "share"),
+    "a chunk that is listed twice": (listed_twice, "prior", "not in the file"),
     "a compressed heap": (compressed_heap, "file", "compressed"),
 }
 

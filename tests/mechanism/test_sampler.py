@@ -127,6 +127,7 @@ def test_positions_are_moved_to_the_cells_that_they_are_in() -> None:
     at = np.array([[0.2, 2.9], [1.0, 1.0], [3.0, 3.0]])
     cells = [int(np.floor(min(x, 2)) * 3 + np.floor(min(y, 2))) for x, y in at]
     assert np.array_equal(plane(3).sample(at=at, size=9, rng=4), plane(3).sample(cells, 9, rng=4))
+    assert plane(3).sample(at=at).shape == (3, 1)
     scale = md.Sampler(baselines.exponential(md.load_problem("line", cells=4)))
     drawn = scale.sample(at=[[-7.0], [0.0], [2.5], [4.0], [1e9]], size=9, rng=4)
     assert np.array_equal(drawn, scale.sample([0, 0, 2, 3, 3], 9, rng=4))

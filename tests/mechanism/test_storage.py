@@ -295,6 +295,13 @@ def test_another_content_has_another_name(change: str) -> None:
     assert checksum(changed) != square().attrs["sha256"]
 
 
+def test_a_file_and_the_name_of_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(os.fstat(handle).st_ino))
+    path = save(square(), tmp_path / "m.nc")
+    assert flushed == [path.stat().st_ino, tmp_path.stat().st_ino]
+
+
 def test_other_datasets_are_not_saved(tmp_path: Path) -> None:
     for foreign in (xr.Dataset(), square().drop_vars("mass"), square().assign_attrs(schema="CF-1.8")):
         with pytest.raises((InputError, VerificationError)):

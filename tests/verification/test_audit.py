@@ -154,6 +154,7 @@ def test_an_audit_is_shown_by_its_verdict_and_a_repair_has_the_reports_of_the_pr
     problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
     found = audit(TABLE, problem)
     assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
+    assert found.prior == "uniform"
     with pytest.raises(InputError, match="the problem has 3 reports"):
         repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
     for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):

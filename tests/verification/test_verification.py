@@ -301,7 +301,17 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
         parameters=md.programs.Bounded(problem=problem, worst_loss=worst * 1.01).parameters(),
         attributes=given,
     )
-    assert verify(kept).certified
+    found = verify(kept)
+    assert found.certified
+    assert found.protection is not None
+    assert found.as_dict()["factor_within"] == found.protection.factor
+
+
+def test_a_bound_that_rests_on_constraints_of_ones_own_is_not_shown() -> None:
+    own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
+    found = verify(solve(own))
+    assert (found.certified, found.lower_bound_checked) == (True, None)
+    assert found.lower_bound_reason == "it rests on constraints that a file cannot hold"
 
 
 def test_multipliers_that_are_no_numbers_prove_no_bound() -> None:
