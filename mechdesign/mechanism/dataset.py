@@ -460,12 +460,20 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
         Dims (secret, report). Its `to_dataframe()` has a line for each; that of the whole Dataset crosses them with
         the edges of the claim.
 
+    Raises
+    ------
+    InputError
+        For a mechanism that is kept as factors.
+
     Examples
     --------
     >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3))
     >>> float(md.probabilities(mechanism).sum())
     3.0
     """
+    if "mass" not in mechanism:
+        remedy = "use md.maps.FactoredMechanism(mechanism).probabilities(secrets)"
+        raise InputError("has no table", field="mechanism", value=mechanism.attrs.get("schema"), remedy=remedy)
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 

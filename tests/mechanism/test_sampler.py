@@ -122,6 +122,7 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
 def test_positions_are_moved_to_the_cells_that_they_are_in() -> None:
     """On a scale, numbers beyond it count for its last cell; a number that is none has no cell."""
     shown = repr(plane(3))
+    assert "program  exponential" in repr(plane(3).rows)
     assert "secrets  9" in shown
     assert "claim    One report satisfies" in shown
     at = np.array([[0.2, 2.9], [1.0, 1.0], [3.0, 3.0]])
