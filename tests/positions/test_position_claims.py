@@ -306,6 +306,16 @@ def test_positions_are_rounded_inside_their_own_cell():
     assert (np.abs(back - at) <= domain.cell[0] * 2.0**-17 * (1 + 1e-6)).all()
 
 
+def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
+    """The optimum of the rows, as steep between two cells as they may be."""
+    mechanism = placed("square")
+    mass = md.solve(md.Optimal(problem=read(mechanism).problem), gap=0.01)["mass"]
+    found = md.verify(seal(mechanism.assign(mass=mechanism["mass"].copy(data=mass.values))))
+    assert (found.certified, found.violations) == (False, 0)
+    assert found.position_breaches > 0
+    assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
+
+
 def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
     seeds = []
     monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
