@@ -338,6 +338,7 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
         counts = np.bincount(drawn.values[k], minlength=len(expected))
         deviation = ((counts - size * expected) ** 2 / (size * expected)).sum()
         assert chi2.sf(deviation, len(expected) - 1) > 1e-4  # the bits are fixed
+    assert md.Sampler(mechanism).place(at=at[0]) == (cells[0], tuple(points[0]))
     assert int(md.Sampler(mechanism).report(at=at[0])) in range(mass.shape[1])
     assert md.Sampler(mechanism).report(3).attrs["claim"] == mechanism.attrs["position_claim"]
 
