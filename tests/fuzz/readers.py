@@ -2,7 +2,8 @@
 
 Needs atheris, of no extra. Marks and checksums are made right again after every change, so that what stands behind them
 is read. A reader refuses by an error of its own; any other exception is a finding. The seeds are honest files, made
-here; options are libFuzzer's, and a folder of seeds that grow may follow them.
+here, and corpus.zip, what reached other branches in earlier runs; options are libFuzzer's, and a folder of seeds that
+grow may follow them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import io
 import json
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -101,6 +103,12 @@ def seeds(name: str) -> list[bytes]:
     return [ledger.path.read_bytes()]
 
 
+def kept(name: str) -> list[bytes]:
+    """What reached other branches of a reader in earlier runs."""
+    with zipfile.ZipFile(Path(__file__).with_name("corpus.zip")) as archive:
+        return [archive.read(file) for file in archive.namelist() if file.startswith(f"{name}/")]
+
+
 READERS: dict[str, tuple[Callable[[bytes], None], tuple[type[BaseException], ...]]] = {
     "mechanism": (mechanism, (MechdesignError,)),
     "table": (table, ()),
@@ -127,7 +135,7 @@ def main() -> None:
     watch()
     corpus = FOLDER / "seeds"
     corpus.mkdir()
-    for number, seed in enumerate(seeds(name)):
+    for number, seed in enumerate([*seeds(name), *kept(name)]):
         (corpus / str(number)).write_bytes(seed)
 
     def one(content: bytes) -> None:

@@ -15,6 +15,7 @@ from rows import each_row
 from scipy.stats import chi2
 
 import mechdesign as md
+from mechdesign.base.threads import source
 from mechdesign.errors import InputError, MechdesignError, UnsuitableError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.dataset import seal
@@ -305,6 +306,23 @@ def test_positions_are_rounded_inside_their_own_cell():
     assert (np.abs(back - at) <= domain.cell[0] * 2.0**-17 * (1 + 1e-6)).all()
 
 
+def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
+    """The optimum of the rows, as steep between two cells as they may be."""
+    mechanism = placed("square")
+    mass = md.solve(md.Optimal(problem=read(mechanism).problem), gap=0.01)["mass"]
+    found = md.verify(seal(mechanism.assign(mass=mechanism["mass"].copy(data=mass.values))))
+    assert (found.certified, found.violations) == (False, 0)
+    assert found.position_breaches > 0
+    assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
+
+
+def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
+    seeds = []
+    monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
+    md.sample(placed("holes"), at=domain_of("holes").points[[3]], size=2, rng=5)
+    assert (seeds[0], len(set(seeds))) == (5, 2)
+
+
 def test_reports_of_positions_have_the_probabilities_of_the_spline():
     mechanism, size = placed("holes"), 8_000
     found, mass = read(mechanism).positions, mechanism["mass"].values
@@ -320,6 +338,7 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
         counts = np.bincount(drawn.values[k], minlength=len(expected))
         deviation = ((counts - size * expected) ** 2 / (size * expected)).sum()
         assert chi2.sf(deviation, len(expected) - 1) > 1e-4  # the bits are fixed
+    assert md.Sampler(mechanism).place(at=at[0]) == (cells[0], tuple(points[0]))
     assert int(md.Sampler(mechanism).report(at=at[0])) in range(mass.shape[1])
     assert md.Sampler(mechanism).report(3).attrs["claim"] == mechanism.attrs["position_claim"]
 
