@@ -361,10 +361,13 @@ class HomeAwayChain(Chain):
         weights = np.tile(np.asarray(self.model.popularity, float), (self.size, 1))
         return tuple(map(jumping, (weights, np.exp(-self.distances / self.model.near))))  # type: ignore[return-value]
 
+    @cached_property
+    def _rates(self) -> list[list[float]]:
+        return np.stack([np.asarray(getattr(self.model, name), float) for name in _RATES], axis=1).tolist()
+
     def rates(self, tick: int) -> tuple[float, float, float, _Floats]:
         """leave, back, wander and J (n, n) of a tick."""
-        at = tick % self.model.ticks
-        leave, back, wander, mix = (float(np.asarray(getattr(self.model, name))[at]) for name in _RATES)
+        leave, back, wander, mix = self._rates[tick % self.model.ticks]
         far, near = self.kernels
         return leave, back, wander, mix * far + (1 - mix) * near
 

@@ -75,12 +75,13 @@ def sessions(setting: Setting, places: _Places, rule: TimingRule, rng: np.random
             belief.step(tick)
         estimates[:, tick], error = setting.estimate(belief.places())
         costs = nats[:, tick] = asks(tick % ticks, error, used)
+        if not costs.any():
+            continue
         for cost in np.unique(costs[costs > 0]):
             people = np.flatnonzero(costs == cost)
             table = setting.table(cost)
             belief.see(table[:, draw(table, here[people], rng)].T, people)
-        if costs.any():
-            estimates[:, tick], _ = setting.estimate(belief.places())
+        estimates[:, tick], _ = setting.estimate(belief.places())
         used += costs > 0
     return Released(estimates=estimates, nats=nats, home=belief.homes())
 
