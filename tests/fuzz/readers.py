@@ -2,19 +2,19 @@
 
 Needs atheris, of no extra. Marks and checksums are made right again after every change, so that what stands behind them
 is read. A reader refuses by an error of its own; any other exception is a finding. The seeds are honest files, made
-here, and corpus.zip, what reached other branches in earlier runs; options are libFuzzer's, and a folder of seeds that
+here, and corpus.json, what reached other branches in earlier runs; options are libFuzzer's, and a folder of seeds that
 grow may follow them.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import io
 import json
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -105,8 +105,8 @@ def seeds(name: str) -> list[bytes]:
 
 def kept(name: str) -> list[bytes]:
     """What reached other branches of a reader in earlier runs."""
-    with zipfile.ZipFile(Path(__file__).with_name("corpus.zip")) as archive:
-        return [archive.read(file) for file in archive.namelist() if file.startswith(f"{name}/")]
+    corpus = json.loads(Path(__file__).with_name("corpus.json").read_text())
+    return [base64.b64decode(text) for text in corpus.get(name, [])]
 
 
 READERS: dict[str, tuple[Callable[[bytes], None], tuple[type[BaseException], ...]]] = {
