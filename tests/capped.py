@@ -18,7 +18,7 @@ def capped() -> md.programs.Constrained:
     return md.programs.Constrained(problem, constraints=[limit])
 
 
-def claimed(mass: np.ndarray) -> xr.Dataset:
+def claimed(mass: np.ndarray, **given: object) -> xr.Dataset:
     """The file of these integers, with the limit and a claim of some room."""
     program = capped()
     problem = md.DesignProblem(
@@ -29,7 +29,14 @@ def claimed(mass: np.ndarray) -> xr.Dataset:
     )
     value = float((problem.weighted_loss * (mass / 2.0**62)).sum())
     figures = {"objective": value, "objective_of": program.objective_of}
-    return make_mechanism(problem, mass, program="constrained", parameters=program.parameters(), attributes=figures)
+    return make_mechanism(
+        problem,
+        mass,
+        program="constrained",
+        parameters=program.parameters(),
+        attributes=figures,
+        **given,  # type: ignore[arg-type]
+    )
 
 
 def at_the_limit() -> tuple[np.ndarray, int, int, int]:

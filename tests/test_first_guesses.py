@@ -204,3 +204,5 @@ def test_a_checked_function_keeps_its_name_and_passes_on_what_it_raises():
         quotient()
     with pytest.raises(TypeError, match="'c'"):
         quotient(1.0, c=2)
+    with pytest.raises(TypeError, match=r"too many positional arguments: Euclidean\(epsilon, \*, scale=1.0, unit="):
+        md.Euclidean(1.0, "m")

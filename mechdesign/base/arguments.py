@@ -44,7 +44,12 @@ def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def check_arguments(owner: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
     """Refuse arguments of a function or class that do not fit its annotations. Raises: as `validated`."""
-    bound, hints = _signature(owner).bind(*args, **keywords), _hints(owner)
+    signature, hints = _signature(owner), _hints(owner)
+    try:
+        bound = signature.bind(*args, **keywords)
+    except TypeError as error:
+        plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
+        raise TypeError(f"{error}: {owner.__name__}{inspect.Signature(plain)}") from None
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         gathering = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

@@ -31,7 +31,7 @@ REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond the
 CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
 _SHARE = 0.3  # of the time, after which no further closed form of more than REMAPPED secrets is made
 _OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
-_IDLE = 1e-4  # nats over a whole map, below which noise is left out: it is no better than a constant report by more
+_FEW, _EACH = 1_000_000, 2_000  # masses that noise is followed for, at least, and for each secret: a second or more
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate
 
@@ -149,16 +149,18 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
 
 
 def _holds_noise(problem: DesignProblem, level: float) -> bool:
-    """Whether noise at a level has a table of use: on square cells, where its masses fit in memory, and where a map is
-    more than next to nothing across. With D nats across P(y|u) >= e^{-D} P(y|v), so that no report of it, remapped or
-    not, loses less than e^{-D} times the best constant one; and its masses go on for 1/D maps.
+    """Whether noise at a level has a table of use: on square cells, and where its masses take no longer than the rest.
+
+    There are more of them only where a map is next to nothing across: with D nats P(y|u) >= e^{-D} P(y|v), so that no
+    report of any table, remapped or not, loses less than e^{-D} times the best constant one; and masses go on for 45/D
+    maps.
     """
     try:
         shape, cell = build.lattice_problem(problem, "noise")
-        build.displacements(shape, cell, level)
+        followed = build.displacements(shape, cell, level) ** len(shape)
     except (UnsuitableError, SizeError):
         return False
-    return level * cell * math.hypot(*shape) > _IDLE
+    return followed <= max(_FEW, _EACH * problem.domain.size)
 
 
 def _level(problem: DesignProblem, most: float) -> bool:

@@ -69,7 +69,7 @@ FEWEST, MOST = 6, 60  # passes on a grid
 _GAP = 2e-4  # relative, of the optimal program
 _SMALL = 3_000  # places up to which wider balls cost nothing
 _WIDE = Radii(reach=18.0, core=10.0, keep=11.0)
-_STILL = 1e-6  # relative gain of `_LATE` passes that ends them
+STILL = 1e-6  # relative gain of `_LATE` passes that ends them
 _LATE = 5
 _SAMPLE = 500  # reports
 _MOST_SCALE = 10.0
@@ -241,10 +241,11 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def settled(
-    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent, last: int = MOST
-) -> tuple[State, float]:
-    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest, and the
-    seconds of the slowest pass there.
+    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent,
+    last: int = MOST, still: float = STILL,
+) -> tuple[State, float]:  # fmt: skip
+    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest, where they
+    end as they gain no more than `still`; and the seconds of the slowest pass there.
     """
     ladder = [problem]
     while (coarser := halved(ladder[-1])) is not None:
@@ -256,8 +257,8 @@ def settled(
         slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(executor, places) if state is None else interpolated(state, before, grid)
         state = _rescaled(executor, places, state)
-        most = last if grid is problem else MOST
-        state, slowest = _settled(executor, places, state, deadline, report, most, slowest)
+        ends = (last, still) if grid is problem else (MOST, STILL)
+        state, slowest = _settled(executor, places, state, deadline, report, *ends, slowest)
         before = grid
     assert state is not None
     return state, slowest
@@ -294,8 +295,9 @@ def _rescaled(executor: Workers, places: Places, state: State) -> State:
 
 
 def _settled(
-    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, slowest: float
-) -> tuple[State, float]:
+    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, still: float,
+    slowest: float,
+) -> tuple[State, float]:  # fmt: skip
     """The state after the passes on one grid, and the seconds of the slowest; at first those that one takes, about."""
     radii = _WIDE if places.size <= _SMALL else Radii()
     count = min(max(FEWEST, WORK // places.size), most)
@@ -309,6 +311,6 @@ def _settled(
         state, value = advance(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         worth.append(value)
-        if number >= _LATE and value - worth[-1 - _LATE] < _STILL * value:
+        if number >= _LATE and value - worth[-1 - _LATE] < still * value:
             break
     return state, slowest or expected

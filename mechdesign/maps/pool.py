@@ -35,7 +35,7 @@ from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
 from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
-from mechdesign.maps.local_bound import certify, settled
+from mechdesign.maps.local_bound import STILL, certify, settled
 from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
 from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
 from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
@@ -55,7 +55,7 @@ LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minut
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
 FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
-_PASSES = 60  # at most, on the grid itself, before the rounds
+_PASSES, _GAIN = 60, 0.02  # at most, before the rounds; share of the gap asked for that they go on for
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
@@ -247,7 +247,10 @@ class Search:
 
     def _rounds(self) -> str:
         limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        self.state, _ = settled(self.problem, self.executor, deadline=limit, report=self.report, last=_PASSES)
+        still = max(STILL, _GAIN * self.targets.gap)
+        self.state, _ = settled(
+            self.problem, self.executor, deadline=limit, report=self.report, last=_PASSES, still=still
+        )
         if not self.state.dual.any():
             return "gap"
         self.proof = self.state.dual

@@ -66,7 +66,7 @@ NAMED = "sha256"  # the attribute that names the contents of a Dataset in memory
 COST = "one report; k reports cost k times the epsilon"
 RESOLUTION = 1e-9  # of the loss of the best constant report: gaps are not measured finer
 _SPARSE = 20  # times the places: more nodes are no grid's
-_STEP = 2.0**-40  # relative; a scale is raised by this, then twice this and so on, until the integers certify
+_STEP = 2.0**-40  # relative; a scale is raised by this, then twice this and so on, until the integers hold
 _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 TABLE = "mechdesign/mechanism/1"
 FACTORED = "mechdesign/factored/1"
@@ -460,12 +460,20 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
         Dims (secret, report). Its `to_dataframe()` has a line for each; that of the whole Dataset crosses them with
         the edges of the claim.
 
+    Raises
+    ------
+    InputError
+        For a mechanism that is kept as factors.
+
     Examples
     --------
     >>> mechanism = md.baselines.randomized_response(md.load_problem("discrete", secrets=3))
     >>> float(md.probabilities(mechanism).sum())
     3.0
     """
+    if "mass" not in mechanism:
+        remedy = "use md.maps.FactoredMechanism(mechanism).probabilities(secrets)"
+        raise InputError("has no table", field="mechanism", value=mechanism.attrs.get("schema"), remedy=remedy)
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -100,7 +100,7 @@ def checked_secrets(secrets: ArrayLike, size: int) -> NDArray[np.int64]:
 class TableMechanism(Rows):
     """A table, whose rows sum to 2^62. The Dataset is not copied: `Sampler` gives one of its own."""
 
-    dataset: xr.Dataset = field(kw_only=False)
+    dataset: xr.Dataset
     placed = "report"
 
     @cached_property

@@ -54,7 +54,6 @@ from mechdesign.base.opening import open_regular
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.dataset import KNOWN, MECHANISMS, NAMED, Schema, check, checksum, refused, schema_of, seal
 
-_EARLIER = (b"mdregion", b"mdclient", b"mdtraces")  # what such files began with
 _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
 MOST = 64  # arrays of a file, and attributes of each
@@ -269,12 +268,6 @@ class _Watched(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._stream.seek(offset, whence)
@@ -505,13 +498,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
 
 
 def _check_mark(stream: BinaryIO) -> None:
-    """Raise ValueError where a file does not end with the mark of its content.
-
-    Raises: VerificationError for what an earlier version wrote in a frame of its own.
-    """
-    if stream.read(8) in _EARLIER:
-        message = "was written by an earlier version, whose maps and bundles had frames of their own"
-        raise VerificationError(message, field="file", remedy="export it again with this version")
+    """Raise ValueError where a file does not end with the mark of its content."""
     body = stream.seek(0, os.SEEK_END) - len(_MARK) - hashlib.sha256().digest_size
     mark = _MARK + _hashed(stream, body).digest()
     if body < 0 or stream.read() != mark:

@@ -165,9 +165,9 @@ class Session(ReprMixin):
 
     path: Path = field(kw_only=False)
     design: SessionDesign = None  # type: ignore[assignment]
-    _ledger: PrivateLedger[Record] = field(init=False, repr=False)
-    _known: list[State] = field(default_factory=list, init=False, repr=False)
-    _fix: list[int] = field(default_factory=list, init=False, repr=False)
+    _ledger: PrivateLedger[Record] = field(init=False)
+    _known: list[State] = field(default_factory=list, init=False)
+    _fix: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_ledger", PrivateLedger(self.path, Record))

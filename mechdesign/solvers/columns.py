@@ -22,7 +22,7 @@ Where flips and turns of a grid leave the program alone, one report of each orbi
 orbits of places: a mixture may be averaged over the group, and neither its loss nor its row sums get worse.
 
 Source: ours; the box is that of du Merle et al. 1999, Discrete Mathematics 194. Cost of a round: a pricing, and
-O(columns o^2) for each of some 15 steps, for o orbits. Memory: 8 n bytes for each of up to 9 o columns, twice.
+O(columns o^2) for each of some 20 steps, for o orbits. Memory: 8 n bytes for each of up to 6 o columns, twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mechdesign.solvers.tree_simplex import Effort
 
 Vector = NDArray[np.float64]
 _ROUNDS = 300
-_MOST, _KEPT = 9, 7  # columns a secret, before and after those of least cost are given up
+_MOST, _KEPT = 6, 4  # columns a secret, before and after those of least cost are given up
 _WIDTH = 0.3  # of the box, at first
 _NARROWEST, _WIDEST = 0.1, 2.0
 _GROW, _GAINED, _LITTLE = 1.3, 0.4, 0.1  # factor of a width, and shares of the promise that are much and little
@@ -213,7 +213,7 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
     take, called after every round, with a proof and a table (n, m) where they are worth a certificate, else None,
     returns the certified gap. Raises: OutOfTime where pricing is late.
     """
-    started, seconds, promised, since = time.monotonic(), 0.0, np.inf, 0
+    started, seconds, promised, since = time.monotonic(), 0.0, 1.0, 0
     certified, best = -np.inf, (-np.inf, np.inf)
     for number in range(_ROUNDS):
         columns.price()

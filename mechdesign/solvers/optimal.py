@@ -295,7 +295,7 @@ class _Search:
     def _boxes(self, attempt: str) -> str:
         """Column generation, its multipliers in a box; what it calls worth a certificate gets one."""
         problem, number = self.problem, count()
-        require_memory(problem.domain.size, problem.domain.size, tables=24, what="the columns")
+        require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
         cores = USUAL if problem.prior_array.all() else ZEROS
         own = problem.reports is problem.domain
         ways = symmetries(problem, [self.pricer.apart(), problem.loss_matrix]) if own else ()

@@ -56,6 +56,27 @@ def test_a_grid_is_the_table_of_its_cells() -> None:
     )
 
 
+def test_people_and_tables_that_do_not_fit_are_refused() -> None:
+    domain = md.Domain.grid((2, 2), cell=1.0, unit="km")
+    table, people = np.full((4, 3), 1 / 3), np.ones(4)
+    for given, field in (((table[:3], people), "table"), ((table, people[:3]), "people"), ((table, -people), "people")):
+        with pytest.raises(InputError) as caught:
+            audit_discs(given[0], domain, given[1], 1.0)
+        assert caught.value.field == field
+
+
+def test_factors_have_the_discs_of_their_table() -> None:
+    problem = md.load_problem("flat", cells=5)
+    radius = 1.2 * problem.domain.spacing
+    factors = md.solve(md.EikonalWeights(problem=problem), method="factored")
+    (found,) = audit_mechanism_discs(factors, [radius])
+    with pytest.raises(InputError, match="has no table"):
+        md.probabilities(factors)
+    rows = md.maps.FactoredMechanism(factors).probabilities(np.arange(problem.domain.size))
+    table = audit_discs(rows, problem.domain, problem.prior_array, radius)
+    assert found.as_dict() == pytest.approx(table.as_dict())
+
+
 def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     mechanism = md.solve(capped())
     people = list(range(1, 17))

@@ -11,7 +11,15 @@ from oracles import reference_violations
 from rows import each_row
 
 from mechdesign.extend import Edges
-from mechdesign.mechanism.certificate import ROW_SUM, edge_ratios, exp_lower, max_log_ratio, row_sums_exact, violations
+from mechdesign.mechanism.certificate import (
+    ROW_SUM,
+    certifying_seconds,
+    edge_ratios,
+    exp_lower,
+    max_log_ratio,
+    row_sums_exact,
+    violations,
+)
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
 LOGARITHM = 1e-12  # relative: two logarithms of ratios of rounded 62-bit integers
@@ -88,6 +96,13 @@ def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     tail = rng.integers(0, n - 1, e)
     edges = Edges(tail=tail, head=rng.integers(tail + 1, n), length=random_lengths(rng, e))
     assert violations(mass, edges) == reference_violations(mass, edges)
+
+
+def test_the_time_of_a_certificate_is_told_from_a_part_of_its_edges() -> None:
+    mass = np.array([[1, ROW_SUM - 1], [2, ROW_SUM - 2]], np.uint64)
+    many = 3 * (1 << 14)
+    edges = Edges(tail=np.zeros(many, np.int64), head=np.ones(many, np.int64), length=np.ones(many))
+    assert 0 < certifying_seconds(mass, edges) < math.inf
 
 
 def test_the_counts_of_the_random_tables_are_not_all_alike() -> None:

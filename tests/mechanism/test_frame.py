@@ -51,6 +51,20 @@ def test_other_arrays_than_the_header_says_are_refused() -> None:
         unframed(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
 
 
+def test_another_version_and_a_damaged_body_are_refused() -> None:
+    content = framed("some", {}, arrays())[:-32]
+    size = int.from_bytes(content[12:16], "little")
+    for change in (
+        content[:10] + (2).to_bytes(2, "little") + content[12:],
+        content[:12] + len(content).to_bytes(4, "little") + content[16:],
+    ):
+        with pytest.raises(VerificationError, match="another version, or cut short"):
+            unframed(with_digest(change), "some", lambda told: layout(0))
+    for change in (content[:16] + b"[" * size + content[16 + size :], content[: 16 + size] + b"x" * 99):
+        with pytest.raises(VerificationError, match=r"damaged|body|cannot be read"):
+            unframed(with_digest(change), "some", lambda told: layout(0))
+
+
 def test_no_flipped_bit_is_read() -> None:
     content = framed("some", {}, arrays())
     for at in range(len(content)):

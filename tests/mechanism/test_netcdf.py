@@ -99,6 +99,17 @@ def many_attributes(file: h5py.File) -> None:
         file["prior"].attrs[f"hostile{k}"] = 1
 
 
+def packed(name: str, shape):
+    """An array as the package writes it, in place of one of this name."""
+
+    def change(file: h5py.File) -> None:
+        if name in file:
+            del file[name]
+        chunked(file, name, shape, shape, compression="gzip", shuffle=True)[...] = 0.25
+
+    return change
+
+
 COMPOUND = np.dtype([("a", "f8"), ("b", "i4")])
 HOSTILE = {
     "a soft link": (lambda f: f.__setitem__("hostile", h5py.SoftLink("/prior")), "hostile", "links"),
@@ -129,6 +140,9 @@ HOSTILE = {
     "no values": (lambda f: f.create_dataset("hostile", (1 << 30,), "f8"), "hostile", "in chunks"),
     "an axis of 2^31": (lambda f: f.create_dataset("hostile", (1 << 31,), "f8"), "hostile", "2\\^31 and more"),
     "a chunk of 9 bytes": (short_chunk, "hostile", "inflates"),
+    "an array of no schema": (packed("hostile", (4,)), "hostile", "no variable of this schema"),
+    "an array of more axes": (packed("prior", (2, 2)), "prior", "no variable of this schema"),
+    "a text of doubles": (packed("text_of_hostile", (4,)), "file", "must be bytes"),
     "65 attributes": (many_attributes, "prior", "more than 64"),
     "a list of texts": (attribute(["x"] * 100_000, h5py.string_dtype()), "prior:hostile", "one number or one text"),
     "two numbers": (attribute([1, 2]), "prior:hostile", "one number or one text"),
@@ -214,6 +228,19 @@ def shared_values(folder: Path) -> bytes:
     return content
 
 
+def listed_twice(folder: Path) -> bytes:
+    """The index of two chunks names the corner of the first one twice."""
+    with h5py.File(folder / "sound.h5", "w") as file:
+        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/1")
+        made = chunked(file, "prior", (8,), (4,), compression="gzip", shuffle=True)
+        made[...] = np.random.default_rng(0).random(8)
+        size = made.id.get_chunk_info(1).size
+    keys = [struct.pack("<II2Q", size, 0, corner, 0) for corner in (4, 0)]
+    content = (folder / "sound.h5").read_bytes()
+    assert content.count(keys[0]) == 1
+    return content.replace(*keys)
+
+
 def compressed_heap(folder: Path) -> bytes:
     """The header of the heap of names or attributes says that its blocks have a filter."""
     content = changed(folder / "sound.nc", lambda file: None).read_bytes()[:-MARK]
@@ -222,6 +249,7 @@ def compressed_heap(folder: Path) -> bytes:
 
 EDITS = {
     "values counted four times": (shared_values, "file", "share"),
+    "a chunk that is listed twice": (listed_twice, "prior", "not in the file"),
     "a compressed heap": (compressed_heap, "file", "compressed"),
 }
 

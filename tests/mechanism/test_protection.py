@@ -203,6 +203,42 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     assert " at most " in protects(by_claim)
 
 
+def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows are too much work: every pair under the discrete metric, a radius between places, all pairs of a
+    masked map, or nothing; and where reports tell nothing.
+    """
+    monkeypatch.setattr("mechdesign.mechanism.protection.MOST_WORK", 0)
+    domain, prior = md.Domain.grid((3, 3), cell=1.0, unit="km"), np.full(9, 1 / 9)
+    problem = md.DesignProblem(domain, md.Discrete(0.7), prior, md.losses.Distance())
+    discrete = read(baselines.exponential(problem))
+    longest = math.exp(0.7 * discrete.metric.scale)
+    assert longest * (1 - 1e-12) <= protection(discrete).factor <= longest * (1 + 1e-9)
+    nothing = protection(read(baselines.constant(CASES["euclidean lattice"]())))
+    assert (nothing.factor, nothing.exact) == (1.0, False)
+    points = read(baselines.exponential(CASES["scattered points"]()))
+    level = points.metric.epsilon * points.metric.scale
+    assert math.exp(1.5 * level) <= protection(points, 1.5).factor <= math.exp(1.5 * level) * (1 + 1e-9)
+    masked = read(baselines.planar_laplace(CASES["eikonal, masked"]()))
+    near = protection(masked).factor
+    monkeypatch.setattr("mechdesign.mechanism.protection._PAIRS", 0)
+    longest = math.exp(masked.problem.distances.max())
+    assert near < longest * (1 - 1e-9) <= protection(masked).factor <= longest * (1 + 1e-9)
+    monkeypatch.setattr("mechdesign.mechanism.protection.MOST_CELLS", 0)
+    unknown = protection(masked)
+    assert unknown.factor is None
+    assert "is not known" in protects(unknown)
+
+
+def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side() -> None:
+    domain = md.Domain.grid(4, cell=1.0, unit="USD")
+    metric = md.Eikonal(level=md.PrivacyLevel.from_values(domain, [0.5, 0.6, 0.7, 0.8]))
+    made = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))
+    found = protection(read(made))
+    rows = md.probabilities(made).values
+    assert found.factor == pytest.approx(max((rows[:-1] / rows[1:]).max(), (rows[1:] / rows[:-1]).max()), rel=1e-12)
+    assert protects(found).startswith("Protects these 4 values: between two of them side by side, one report")
+
+
 def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
     stored = read(baselines.planar_laplace(CASES["eikonal, 8 neighbours"]()))
     away, index = stored.problem.distances, stored.domain.index

@@ -51,7 +51,7 @@ def exponential(edges: Edges, n: int) -> np.ndarray:
 
 @each_row("zeros", [0.0, 0.5, 0.95])
 @each_row("noise", [0.0, 1e-12, 1e-3])
-@each_row(("shortest", "longest"), [(1e-6, 50.0), (1e-6, 1e-5), (0.1, 2.0), (20.0, 50.0), (SHORTEST, 1)])
+@each_row(("shortest", "longest"), [(1e-6, 50.0), (1e-6, 1e-5), (0.1, 2.0), (20.0, 50.0), (44.0, 60.0), (SHORTEST, 1)])
 def test_any_table_becomes_a_certified_one(zeros: float, noise: float, shortest: float, longest: float) -> None:
     rng = np.random.default_rng(int(1e4 * zeros + longest) + round(-np.log(noise + 1e-20)))
     for _ in range(4):

@@ -119,6 +119,24 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
     assert md.Sampler(mechanism=mechanism).report(7, scan="row").attrs["addresses"] == "depend on the secret's row"
 
 
+def test_positions_are_moved_to_the_cells_that_they_are_in() -> None:
+    """On a scale, numbers beyond it count for its last cell; a number that is none has no cell."""
+    shown = repr(plane(3))
+    assert "program  exponential" in repr(plane(3).rows)
+    assert "secrets  9" in shown
+    assert "claim    One report satisfies" in shown
+    at = np.array([[0.2, 2.9], [1.0, 1.0], [3.0, 3.0]])
+    cells = [int(np.floor(min(x, 2)) * 3 + np.floor(min(y, 2))) for x, y in at]
+    assert np.array_equal(plane(3).sample(at=at, size=9, rng=4), plane(3).sample(cells, 9, rng=4))
+    assert plane(3).sample(at=at).shape == (3, 1)
+    scale = md.Sampler(baselines.exponential(md.load_problem("line", cells=4)))
+    drawn = scale.sample(at=[[-7.0], [0.0], [2.5], [4.0], [1e9]], size=9, rng=4)
+    assert np.array_equal(drawn, scale.sample([0, 0, 2, 3, 3], 9, rng=4))
+    for beyond in (np.nan, np.inf):
+        with pytest.raises(InputError, match="finite"):
+            scale.sample(at=[[beyond]])
+
+
 def test_unseeded_draws_differ_and_seeded_ones_repeat() -> None:
     assert plane().sample([0, 5], 50, rng=1).identical(plane().sample([0, 5], 50, rng=1))
     generator = np.random.default_rng(1)
@@ -158,6 +176,10 @@ def test_factored_mechanisms_have_the_same_face() -> None:
         ("rng", lambda s: s.sample(0, 1, rng=0.5)),
         ("rng", lambda s: s.sample(0, 1, rng=True)),
         ("scan", lambda s: s.report(0, scan="fast")),
+        ("at", lambda s: s.report()),
+        ("at", lambda s: s.report(0, at=[0.5, 0.5])),
+        ("at", lambda s: s.report(at=[[0.5, 0.5], [1.5, 0.5]])),
+        ("at", lambda s: s.report(at=[0.5, 3.5])),
     ],
 )
 def test_what_cannot_be_asked(field: str, ask) -> None:

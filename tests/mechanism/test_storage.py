@@ -295,6 +295,20 @@ def test_another_content_has_another_name(change: str) -> None:
     assert checksum(changed) != square().attrs["sha256"]
 
 
+def test_a_file_and_the_name_of_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(os.fstat(handle).st_ino))
+    path = save(square(), tmp_path / "m.nc")
+    assert flushed == [path.stat().st_ino, tmp_path.stat().st_ino]
+
+
+def test_other_datasets_are_not_saved(tmp_path: Path) -> None:
+    for foreign in (xr.Dataset(), square().drop_vars("mass"), square().assign_attrs(schema="CF-1.8")):
+        with pytest.raises((InputError, VerificationError)):
+            save(foreign, tmp_path / "m.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_files_do_not_name_their_contents(tmp_path: Path) -> None:
     """The name in memory follows from what is read, whatever a Dataset or file says it is."""
     path = save(square().assign_attrs(sha256="0" * 64), tmp_path / "m.nc")

@@ -11,6 +11,7 @@ import math
 import re
 from fractions import Fraction
 from functools import cache
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -28,8 +29,8 @@ from mechdesign.extend import Edges
 from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import _add_losses, split_words
-from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, seal
+from mechdesign.mechanism.certificate import ROW_SUM, exp_lower
+from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, seal, versions
 from mechdesign.mechanism.stored import read
 from mechdesign.problem.losses import APART
 
@@ -285,6 +286,93 @@ def test_units_are_those_of_the_claim(schema: Schema) -> None:
         assert f"{name[:-1]}x: must have axes" in said_of(mechanism.assign_coords({name: others[name]}))
     for name in ("prior", "level"):
         assert f"{name}: in km" in said_of(mechanism.assign({name: mechanism[name].assign_attrs(units="km")}))
+
+
+CORNER = md.Domain.grid((2, 3), cell=1.0, unit="km")
+ANSWERS = {  # reports of a table over `CORNER`, and the cells that they are
+    "the cells": (CORNER.points, "km", [0, 1, 2, 3, 4, 5]),
+    "three cells": (CORNER.points[[4, 0, 5]], "km", [4, 0, 5]),
+    "points beside them": (CORNER.points[:2] + 0.25, "km", None),
+    "points on one axis": (np.array([[0.5], [1.5]]), "km", None),
+    "points in metres": (CORNER.points[:2], "m", None),
+}
+
+
+@cache
+def answering(name: str) -> xr.Dataset:
+    points, unit, _ = ANSWERS[name]
+    reports = md.Domain.points_at(points, unit=unit)
+    loss = md.losses.TableLoss(values=np.random.default_rng(0).random((6, reports.size)))
+    metric = md.Euclidean(1.0, unit="km")
+    return baselines.exponential(md.DesignProblem(CORNER, metric, md.priors.uniform(CORNER), loss, reports=reports))
+
+
+@each_row("name", ANSWERS)
+def test_reports_are_cells_where_unit_and_coordinates_are_theirs(name: str) -> None:
+    """Only such reports have a radius around them, and only they are said in the unit of the secrets."""
+    mechanism, (points, unit, cells) = answering(name), ANSWERS[name]
+    stored = read(mechanism)
+    found = stored.report_cells
+    assert (found if found is None else found.tolist()) == cells
+    assert (stored.report_unit, stored.problem.reports.unit) == (unit, unit)
+    assert (stored.problem.reports is stored.domain) == (name == "the cells")
+    assert np.array_equal(stored.problem.reports.points, points)
+    assert md.verify(mechanism).certified
+    located = unit == "km" and points.shape[1] == 2
+    assert ("accuracy" in md.Sampler(mechanism).report(0).coords) == located
+
+
+def test_reports_are_in_a_unit_as_it_is_written() -> None:
+    mechanism = answering("points in metres")
+    spelled = {f"report_{a}": mechanism[f"report_{a}"].assign_attrs(units="metre") for a in "xy"}
+    assert "report_x: in metre, should be in m" in said_of(mechanism.assign_coords(spelled))
+
+
+def test_what_a_file_says_beside_its_claim_is_compared() -> None:
+    """The sentence of cost, coordinates that are no numbers, edges that a graph must list, lengths, units, knobs."""
+    assert "cost: the stored sentence" in said_of(table().assign_attrs(cost="one report; more are free"))
+    nowhere = table()["secret_x"].copy(data=np.where(np.arange(16) == 3, np.nan, table()["secret_x"].values))
+    assert said_of(table().assign_coords(secret_x=nowhere)).startswith("secret_x: must be finite")
+    unlisted = factored("ring road").drop_vars(["claim_tail", "claim_head", "claim_length"])
+    assert "must list the edges of a graph" in said_of(unlisted)
+    mechanism = baselines.exponential(ring())
+    for wrong in (-0.1, math.inf, math.nan):
+        lengths = mechanism["edge_length"].copy(data=[wrong, 0.5, 0.7, 0.9, 1.1])
+        assert "edge_length: must be finite and not negative" in said_of(mechanism.assign(edge_length=lengths))
+    metres = described(answering("the cells"), "metric", unit="m")
+    assert "unit: the file contradicts itself" in said_of(metres)
+    with pytest.raises(VerificationError, match="is in another unit than the places"):
+        _ = read(seal(metres)).problem
+    assert "not a complete file (KeyError" in said_of(table().assign_attrs(objective=0.0))
+    assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
+
+
+def test_a_ratio_of_one_is_not_said_to_be_more() -> None:
+    """Rows as far apart as the integers allow: logarithms of doubles put some of them above the claim."""
+    above = 0
+    for epsilon in np.random.default_rng(0).uniform(0.01, 0.2, 40).tolist():
+        ratio, shift = exp_lower(epsilon)
+        low = int(ROW_SUM / (1 + math.exp(epsilon))) - (1 << 12)
+        while low * ratio >> shift < ROW_SUM - low:
+            low += 1
+        mass = np.array([[ROW_SUM - low, low], [low, ROW_SUM - low]], np.uint64)
+        above += math.log((ROW_SUM - low) / low) / epsilon > 1
+        pair = md.DesignProblem(md.Domain.nodes(2), md.Discrete(epsilon), [0.5, 0.5], md.losses.ZeroOne())
+        made = make_mechanism(pair, mass, program="test")
+        assert made.attrs["ratio"] <= 1
+        assert md.verify(made).certified
+    assert above > 0
+
+
+def test_a_file_says_source_where_no_version_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    versions.cache_clear()
+    made = baselines.constant(ring())
+    assert set(json.loads(made.attrs["versions"]).values()) == {"source"}
+    versions.cache_clear()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])

@@ -37,6 +37,14 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
     assert reasons == ["posterior-cap: 1 (report, disc) pairs exceed the limit"]
     text = md.export(kept, tmp_path / "kept.json").read_text("ascii")
     assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
+    short = verify_table.read(tmp_path / "kept.json")
+    short = short._replace(sums=[verify_table.ROW_SUM - 1] * 16)
+    assert "limits on discs are about rows that sum to 2^62" in verify_table.faults_of(short)
+    for change in ({"people": [-1] * 16}, {"people": [1] * 15}, {"centres": "nowhere"}, {"radius": 0.0}):
+        header = deepcopy(short.header)
+        header["claim"]["caps"][0] |= change
+        with pytest.raises(verify_table.BadInput, match=r"integers, people one for each secret|no discs of this kind"):
+            verify_table.cap_faults(short._replace(header=header, sums=[verify_table.ROW_SUM] * 16))
     rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
     forged = tmp_path / "broken.json"
     forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))
@@ -44,6 +52,20 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
     assert f"broken after report {report}" in fault
     with pytest.raises(VerificationError):
         md.export(claimed(broken), tmp_path / "never.json")
+
+
+def test_multipliers_are_of_discs_that_there_are() -> None:
+    """A bound of 0, of multipliers that are 0."""
+    mass, discs = at_the_limit()[0], len(capped().caps[0].limits)
+    for disc in (-1, 0, discs - 1, discs):
+        file = claimed(
+            mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), cap_rows=np.array([[3, disc]])
+        )
+        if 0 <= disc < discs:
+            assert md.verify(file).lower_bound_checked is True
+        else:
+            with pytest.raises(VerificationError, match="must name discs"):
+                md.verify(file)
 
 
 def true_of(cap: dict[str, Any], points: np.ndarray, rows: list[list[int]]) -> bool:

@@ -285,10 +285,17 @@ def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
         verify_table.read(str(path))
 
 
-@each_row("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"]])
+@each_row("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"], ["n" * 300 + ".csv"]])
 def test_what_is_no_table_has_its_own_exit_code(arguments, capsys):
     assert verify_table.main(arguments) == 2
     assert capsys.readouterr().out
+
+
+def test_an_altered_table_is_refused_by_name(tmp_path, capsys):
+    path = md.export(made("plane"), tmp_path / "t.csv")
+    path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
+    assert verify_table.main([str(path)]) == 1
+    assert capsys.readouterr().out.startswith(f"refused:  {path}: the table is not the one")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])

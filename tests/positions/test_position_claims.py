@@ -15,6 +15,7 @@ from rows import each_row
 from scipy.stats import chi2
 
 import mechdesign as md
+from mechdesign.base.threads import source
 from mechdesign.errors import InputError, MechdesignError, UnsuitableError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.dataset import seal
@@ -303,6 +304,13 @@ def test_positions_are_rounded_inside_their_own_cell():
     assert (np.abs(points) <= HALF).all()
     back = domain.points[found] + points * domain.cell[0] / (2 * HALF)
     assert (np.abs(back - at) <= domain.cell[0] * 2.0**-17 * (1 + 1e-6)).all()
+
+
+def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
+    seeds = []
+    monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
+    md.sample(placed("holes"), at=domain_of("holes").points[[3]], size=2, rng=5)
+    assert (seeds[0], len(set(seeds))) == (5, 2)
 
 
 def test_reports_of_positions_have_the_probabilities_of_the_spline():

@@ -133,6 +133,20 @@ def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.Desig
     assert budget.spent == 1
 
 
+def test_other_lengths_of_a_graph_need_their_own_ledger(path: Path) -> None:
+    def street(length: float) -> md.Sampler:
+        metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.3, length])
+        given = md.DesignProblem(md.Domain.nodes(3), metric, np.full(3, 1 / 3), md.losses.ZeroOne())
+        return md.Sampler(baselines.exponential(given))
+
+    budget = md.sessions.Budget.create(path, limit=9)
+    budget.report(street(0.7), 1)
+    with pytest.raises(InputError) as caught:
+        budget.report(street(0.8), 1)
+    assert caught.value.field == "mechanism"
+    assert budget.spent == 1
+
+
 @pytest.mark.parametrize("case", ["ring road", "eikonal, 16 neighbours"])
 def test_factored_mechanisms_are_paid_for(path: Path, case: str) -> None:
     budget, factored = md.sessions.Budget.create(path, limit=2), md.Sampler(mechanism=made_factored(case))

@@ -353,6 +353,11 @@ def test_a_ledger_that_has_come_to_be_too_large_is_refused_before_it_is_paid(
     with pytest.raises(InputError, match="the ledger is full"):
         budget.report(sampler(), 6)
     assert (budget.spent, budget.spend(1)) == (1, 28)
+    monkeypatch.setattr(ledger, "MOST_BYTES", path.stat().st_size)
+    assert md.sessions.Budget(path).spent == 2
+    monkeypatch.setattr(ledger, "MOST_BYTES", path.stat().st_size - 1)
+    with pytest.raises(FileFormatError, match="more than"):
+        md.sessions.Budget(path)
 
 
 FOREIGN = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from rows import each_row
 from sessions import RULES, design
 
 import mechdesign as md
-from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.base import memory
+from mechdesign.base.threads import source
+from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.sessions.advance import begin, carried_out, planned, replayed, simulated
 from mechdesign.sessions.movement import movement_from_description
 
@@ -76,6 +80,32 @@ def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str)
         np.testing.assert_allclose(smoothed.probabilities, exact, atol=ROUNDING)
         again = replayed(made, states[-1].transcript)
         np.testing.assert_allclose(again.belief.weights, states[-1].belief.weights, atol=ROUNDING)
+
+
+def test_simulated_reports_are_those_of_the_integers_on_the_same_bits() -> None:
+    made, (bits, _) = design(RULES["clock"]()), source(7)
+    draw = simulated(made, 7)
+    for number in range(200):
+        table, place = number % 2, number % 5
+        word = int.from_bytes(bits(8), "little") >> 2
+        masses = made.samplers[table].mechanism["mass"].values[place].tolist()
+        assert draw(table, place) == bisect_right(list(accumulate(masses)), word)
+
+
+def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = design(RULES["clock"]())
+    transcript = played(made, [0, 1, 3, 4], 0)[-1].transcript
+    whole = md.sessions.smoothed(made, transcript)
+    for ticks in (1, 3):
+        first = md.sessions.smoothed(made, transcript, ticks=ticks)
+        assert np.array_equal(first.probabilities, whole.probabilities[:ticks])
+        assert (len(first.place), len(first.error)) == (ticks, ticks)
+    longer = md.sessions.smoothed(made, transcript, ticks=6).probabilities
+    np.testing.assert_allclose(longer[:4], whole.probabilities, atol=ROUNDING)
+    np.testing.assert_allclose(longer[5], longer[4] @ made.chain.matrices[0].toarray(), atol=ROUNDING)
+    monkeypatch.setattr(memory, "room", lambda size: 1000)
+    with pytest.raises(SizeError, match="every tick"):
+        md.sessions.smoothed(made, transcript, ticks=50)
 
 
 def test_ticks_that_were_not_called_are_predicted() -> None:

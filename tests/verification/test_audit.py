@@ -31,7 +31,7 @@ from mechdesign import (
 )
 from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
-from mechdesign.errors import FileFormatError, InputError, SizeError
+from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
 from mechdesign.extend import Edges
 from mechdesign.losses import Distance, SquaredDistance
 from mechdesign.mechanism.certificate import breaches, exp_lower, true_scale, worst_ratio
@@ -148,6 +148,24 @@ def test_metrics_without_one_level_have_no_effective_epsilon():
     assert found.verdict == "holds"
     assert found.effective_epsilon is found.claimed_epsilon is found.epsilon_unit is None
     assert found.prior == "given"
+
+
+def test_an_audit_is_shown_by_its_verdict_and_a_repair_has_the_reports_of_the_problem():
+    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    found = audit(TABLE, problem)
+    assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
+    assert found.prior == "uniform"
+    with pytest.raises(InputError, match="the problem has 3 reports"):
+        repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
+    for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):
+        with pytest.raises(InputError, match="must be a table of numbers"):
+            audit(table, problem)
+
+
+def test_no_scale_holds_for_an_infinite_ratio():
+    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    with pytest.raises(DesignError, match="no scale"):
+        true_scale(TABLE, problem.metric, problem.domain, math.inf)
 
 
 def test_zeros_are_counted():

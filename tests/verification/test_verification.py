@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import xarray as xr
 from rows import each_row
+from sessions import ruled
 
+import mechdesign as md
 from mechdesign import (
     DesignProblem,
     Discrete,
@@ -28,9 +30,9 @@ from mechdesign import (
     solve,
     verify,
 )
-from mechdesign.errors import VerificationError
+from mechdesign.errors import InputError, VerificationError
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.dataset import make_mechanism, seal
 from mechdesign.mechanism.storage import write_dataset
 from mechdesign.problem.metric import metric_from_description
 from mechdesign.solvers.pricing import ConePricer, lower_bound
@@ -276,3 +278,62 @@ def test_a_bound_follows_whichever_secrets_the_rays_are_normalised_at() -> None:
         assert verify(mechanism).lower_bound_checked is True
         bounds.add(bound)
     assert len(bounds) == 2
+
+
+def test_a_limit_that_the_integers_exceed_is_refused() -> None:
+    """A table that is private as claimed, of the program whose limit on the worst loss it breaks."""
+    problem = PROBLEMS["euclidean"]
+    program = md.programs.Bounded(problem=problem, worst_loss=2.7)
+    mass = baselines.constant(problem)["mass"].values
+    worst = float((problem.loss_matrix * (mass / 2.0**62)).sum(axis=1).max())
+    assert worst > 2.7
+    given = {"objective": float((problem.weighted_loss * (mass / 2.0**62)).sum()), "objective_of": program.objective_of}
+    forged = make_mechanism(problem, mass, program="bounded", parameters=program.parameters(), attributes=given)
+    found = verify(forged)
+    assert not found.certified
+    assert "the limit is exceeded, there and at" in found.reasons[0]
+    assert found.as_dict()["protects"] is None
+    assert "reasons" in repr(found)
+    kept = make_mechanism(
+        problem,
+        mass,
+        program="bounded",
+        parameters=md.programs.Bounded(problem=problem, worst_loss=worst * 1.01).parameters(),
+        attributes=given,
+    )
+    found = verify(kept)
+    assert found.certified
+    assert found.protection is not None
+    assert found.as_dict()["factor_within"] == found.protection.factor
+
+
+def test_a_bound_that_rests_on_constraints_of_ones_own_is_not_shown() -> None:
+    own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
+    found = verify(solve(own))
+    assert (found.certified, found.lower_bound_checked) == (True, None)
+    assert found.lower_bound_reason == "it rests on constraints that a file cannot hold"
+
+
+def test_multipliers_that_are_no_numbers_prove_no_bound() -> None:
+    mechanism = solve(md.programs.Minimax(problem=PROBLEMS["graph"]))
+    assert verify(mechanism).lower_bound_checked is True
+    for name in ("dual", "multiplier"):
+        values = mechanism[name].copy(data=np.full(mechanism[name].shape, np.nan))
+        assert verify(seal(mechanism.assign({name: values}))).lower_bound_checked is False
+
+
+def test_what_can_be_verified(tmp_path: Path) -> None:
+    """A session design as an object and as a file; no export, no other file, no number."""
+    design = ruled("clock")
+    found = verify(md.sessions.save_design(design, tmp_path / "day.json"))
+    assert found.certified
+    assert (found.windows, found.as_dict()["windows"]) == (verify(design).windows, found.windows)
+    assert "windows" in repr(found)
+    for suffix in ("csv", "json"):
+        with pytest.raises(InputError, match="an exported table cannot rebuild its claim"):
+            verify(md.export(made("discrete", "exponential"), tmp_path / f"t.{suffix}"))
+    (tmp_path / "m.nc").write_bytes(b"text")
+    with pytest.raises(VerificationError, match="damaged"):
+        verify(tmp_path / "m.nc")
+    with pytest.raises(InputError, match="must be a file or a mechanism"):
+        verify(3)  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""A mechanism in memory: its variables over the axes of a map, and gaps as shares of the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.mechanism.dataset import relative_gap
+
+
+def test_values_over_the_axes_of_a_map_stand_at_their_places() -> None:
+    mask = np.array([[1, 1, 1], [1, 0, 1]], bool)
+    domain = md.Domain.grid((2, 3), cell=0.5, unit="km", mask=mask)
+    prior = md.priors.proportional(np.arange(1.0, 6.0))
+    made = md.baselines.exponential(md.DesignProblem(domain, md.Euclidean(1.0, unit="km"), prior, md.losses.Distance()))
+    laid = md.on_grid(made["prior"])
+    assert laid.dims == ("secret_y", "secret_x")
+    assert [laid[name].attrs for name in laid.dims] == [{"units": "km"}] * 2
+    for (x, y), share in zip(domain.points.tolist(), prior.tolist(), strict=True):
+        assert float(laid.sel(secret_x=x, secret_y=y)) == share
+    assert int(np.isnan(laid).sum()) == 1
+    both = md.on_grid(md.probabilities(made))
+    assert set(both.dims) == {"secret_y", "secret_x", "report_y", "report_x"}
+    assert float(both.sum()) == pytest.approx(5)
+
+
+def test_what_has_no_two_axes_is_no_map() -> None:
+    line = md.baselines.exponential(md.load_problem("line", cells=3))
+    with pytest.raises(InputError, match="no places on two axes"):
+        md.on_grid(line["prior"])
+    points = md.Domain.points_at(np.random.default_rng(0).random((40, 2)), unit="km")
+    problem = md.DesignProblem(points, md.Euclidean(1.0, unit="km"), np.full(40, 1 / 40), md.losses.Distance())
+    with pytest.raises(InputError, match="the places are no grid"):
+        md.on_grid(md.baselines.exponential(problem)["prior"])
+
+
+def test_a_gap_is_a_share_of_the_loss_but_where_that_is_next_to_nothing() -> None:
+    assert relative_gap(0.02, 0.01, 1.0) == 0.5
+    assert relative_gap(0.0, -1e-10, 1.0) == pytest.approx(0.1)
