@@ -340,7 +340,7 @@ def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: i
         while pivots < min(most, done + _REFRESH):
             # A subtree that moves up by a small factor adds that share of `share` to <r, g>. Where it rises it can only
             # move down, which gains `share`; elsewhere only up, which gains the opposite.
-            best, at = worth, -1
+            best, at = worth, np.int64(-1)  # a literal would be a type, for which all that is called is compiled anew
             for v in range(n):
                 gain = share[v] if rises[v] else -share[v]
                 if gain > best and v != root:
@@ -544,9 +544,10 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 _borne(root, outer, graph, forest.near, left)
                 for u in outer:
                     left[parent[u]] += left[u] / graph.factors[u, parent[u]]
-                _climb(0, tree, up, part, grow)
+                at = np.int64(0)  # no literal, as in `_improve`
+                _climb(at, tree, up, part, grow)
                 part_ray = np.empty(k)
-                pivots += _improve(0, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
+                pivots += _improve(at, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
                 _extended(inner, outer, part_ray, graph, r, ray, beyond)
             above, below = (cost[y] * ray).sum(), (dual * ray).sum()
             if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative

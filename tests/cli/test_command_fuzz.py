@@ -276,7 +276,7 @@ def told(counts: Counter) -> str:
 
 def test_wrong_lines(worker):
     rng = random.Random(1)
-    lines = rng.sample(systematic(), 250) + [combined(rng) for _ in range(40)]
+    lines = rng.sample(systematic(), 150) + [combined(rng) for _ in range(30)]
     counts, wrong = run_lines(worker, lines, rng)
     print(told(counts))
     assert not wrong, "\n".join(wrong)
@@ -323,7 +323,7 @@ def test_lines_in_processes_of_their_own(worker, line, code):
 
 
 def test_damaged_files(worker):
-    counts, wrong = run_files(worker, 80, random.Random(2))
+    counts, wrong = run_files(worker, 60, random.Random(2))
     print(told(counts))
     assert not wrong, "\n".join(wrong)
 

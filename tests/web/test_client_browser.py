@@ -83,8 +83,9 @@ def drawn(page: Any, source: str, stream: Stream, reports: int) -> Any:
 @pytest.mark.parametrize(
     ("name", "reports"),
     [
-        ("park", 8_000),
-        ("town", 2_000),
+        ("park", 800),
+        ("town", 400),
+        pytest.param("park", 8_000, marks=pytest.mark.slow),
         pytest.param("town", 100_000, marks=pytest.mark.slow),
         pytest.param("factored", 100_000, marks=pytest.mark.slow),
     ],
