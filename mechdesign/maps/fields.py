@@ -105,7 +105,7 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
     above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
     """
     places, columns = spread.places, spread.columns
-    n = places.size
+    n, costs = places.size, places.costs.read_only()
     first = columns.first[start : stop + 1]
     room = len(places.graph.near) + int(np.diff(first).max()) + 1
     heap = Heap(
@@ -123,7 +123,7 @@ def field_block(spread: Spread, start: int, stop: int) -> Arrays:
     for j in range(stop - start):
         k, cost[j] = _spread(
             columns.place[first[j] : first[j + 1]], columns.offset[first[j] : first[j + 1]], columns.report[start + j],
-            reach, keep, kernel, places.graph, spread.units, places.costs, heap, nodes, own,
+            reach, keep, kernel, places.graph, spread.units, costs, heap, nodes, own,
         )  # fmt: skip
         count[j] = k
         at_place.append(nodes[:k].copy())

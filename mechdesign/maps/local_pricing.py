@@ -68,6 +68,10 @@ class Costs(NamedTuple):
     code: int
     table: NDArray[np.float64]
 
+    def read_only(self) -> Costs:
+        """The same, as kernels are compiled for."""
+        return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
+
 
 class Search(NamedTuple):
     """Room for one ball at a time. By place (n,): distance and where, its number in the ball, inf and -1 where no ball
@@ -336,12 +340,22 @@ class PricingTask:
         return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
 
 
+def read_only(values: Vector) -> Vector:
+    """A view that nobody writes to: whether an array may be written is part of its type, and kernels are compiled anew
+    for each type.
+    """
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 class Ball:
     """Room for one ball at a time, and the program of its core as the kernels read it."""
 
     def __init__(self, task: PricingTask) -> None:
         places, n = task.places, task.places.size
         self.task, self.places, lengths = task, places, places.graph.length
+        self.costs, self.dual = places.costs.read_only(), read_only(task.dual)
         self.reach = min(task.reach, float(lengths.sum()))
         self.width = max(float(lengths.min()), self.reach / _BUCKETS)
         self.room = Search(
@@ -375,7 +389,7 @@ class Ball:
         """Search the ball of a report."""
         task, own = self.task, self.places
         self.k, self.core, self.edges = open_ball(
-            y, self.reach, task.core, exact, self.width, own.graph, own.costs, task.dual, self.room, self.inner
+            y, self.reach, task.core, exact, self.width, own.graph, self.costs, self.dual, self.room, self.inner
         )
 
     def program(self) -> tuple[Vector, Vector, NDArray[np.int32], Graph]:
@@ -387,11 +401,11 @@ class Ball:
     def close(self, rays: Vector) -> tuple[float, float, int]:
         """Continue a ray (core,) over the ball: <c, g>, <lambda, g>, and how many of `numbers` and `value` are it."""
         task = self.task
-        return close_ball(self.k, task.keep, rays, task.dual, self.places.graph, self.room, self.numbers, self.value)
+        return close_ball(self.k, task.keep, rays, self.dual, self.places.graph, self.room, self.numbers, self.value)
 
     def look_around(self, y: int) -> bool:
         """Whether c < lambda at a place outside the ball of y; kept for `left_out`."""
-        return bool(look_around(y, self.places.costs, self.task.dual, self.room.where, self.least))
+        return bool(look_around(y, self.costs, self.dual, self.room.where, self.least))
 
     def left_out(self) -> Arrays:
         """The places missed (k,) outside of balls where c < lambda, and the least such c, cost (k,)."""
@@ -453,7 +467,7 @@ def flat_block(task: PricingTask, start: int, stop: int) -> Arrays:
     ball, means = Ball(task), np.empty((3, stop - start))
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
-        means[:, j] = profile(ball.k, ball.room, task.dual)
+        means[:, j] = profile(ball.k, ball.room, ball.dual)
         ball.close(np.ones(ball.core))
     return dict(zip(("cost", "dual", "mass"), means, strict=True))
 

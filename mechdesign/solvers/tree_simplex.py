@@ -344,7 +344,7 @@ def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: i
             for v in range(n):
                 gain = share[v] if rises[v] else -share[v]
                 if gain > best and v != root:
-                    best, at = gain, v
+                    best, at = gain, np.int64(v)
             stamp += 1
             if at < 0 or not _pivot(at, root, graph, tree, stamp):
                 break

@@ -16,9 +16,9 @@ DEVIATIONS = 5  # of a share over the draws: one test in a million fails by chan
 DISTANCE_TO_CENTRE = 1e-9
 
 
-def problem(sides=(100.0, 160.0)):
-    """A lattice of oblong cells, a prior that leans to a corner, and more than one cell of noise."""
-    domain = md.Domain.grid((6, 5), cell=sides, unit="m")
+def problem(sides=(100.0, 160.0), shape=(6, 5)):
+    """A lattice of cells, oblong ones by default, a prior that leans to a corner, and more than one cell of noise."""
+    domain = md.Domain.grid(shape, cell=sides, unit="m")
     prior = np.linspace(1, 9, domain.size) ** 2
     metric = md.Euclidean(epsilon=0.006, unit="m")
     return md.DesignProblem(domain=domain, metric=metric, prior=prior / prior.sum(), loss=md.losses.Distance())
@@ -33,7 +33,7 @@ def positions(domain, prior, rng):
 @pytest.mark.parametrize("anywhere", [False, pytest.param(True, marks=needs("positions"))])
 def test_the_radius_holds_the_share_and_little_more(anywhere):
     """Second route: positions are drawn and reported by the sampler, and counted."""
-    asked = problem(sides=120.0) if anywhere else problem()
+    asked = problem(sides=160.0, shape=(4, 3)) if anywhere else problem()
     made = md.solve(md.positions.Positions(asked) if anywhere else md.Optimal(asked), gap=0.05)
     at = positions(asked.domain, asked.prior, np.random.default_rng(5))
     drawn = md.sample(made, at=at, rng=4)

@@ -62,7 +62,7 @@ CASES = {
     "square": (lambda: Positions(problem((8, 8), 0.5)), 0.03),
     "square, long edges": (lambda: Positions(problem((8, 8), 1.2)), 0.06),
     "rectangle, distance": (lambda: Positions(problem((4, 7), 0.6, "distance")), 0.05),
-    "a prior without symmetry": (lambda: Positions(problem((6, 6), 0.6, prior=3)), 0.05),
+    "a prior without symmetry": (lambda: Positions(problem((5, 5), 0.6, prior=3)), 0.05),
     "masked": (lambda: Positions(problem((6, 5), 0.6, mask=holed())), 0.20),
     "varying level": (lambda: Positions(varying()), 0.10),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -140,12 +139,12 @@ def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -
 
 
 @needs("surveys")
-def test_the_remark_and_the_script_tell_the_same_figures() -> None:
-    said = " ".join(
-        subprocess.run(
-            [sys.executable, ROOT / "scripts/paris.py"], check=True, capture_output=True, text=True
-        ).stdout.split()
-    )
+def test_the_remark_and_the_script_tell_the_same_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["paris.py"])
+    paris.main()
+    said = " ".join(capsys.readouterr().out.split())
     remark = read_problem_file("paris").remark(load_problem("paris"))
     assert remark is not None
     for figure in ("-0.09", "+0.78", "+1.30", "0.048", "451.74", "452.88"):

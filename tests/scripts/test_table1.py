@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import cvxpy as cp
 import numpy as np
 import pytest
 import table1
-from conftest import ROOT
 from taken import needs
 from tolerances import ORACLE, SOLVED
 
@@ -21,12 +19,13 @@ SHOWN = 1e-5  # the table has six digits
 
 
 @needs("maps")
-def test_table_one_on_several_sizes_ends_without_a_time_limit() -> None:
+def test_table_one_on_several_sizes_ends_without_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As docs/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
-    words = [sys.executable, str(ROOT / "scripts" / "table1.py"), "--sizes", "5", "--gap", "1e-3"]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if line.strip().startswith("5 x 5")]
+    monkeypatch.setattr(sys, "argv", ["table1.py", "--sizes", "5", "--gap", "1e-3"])
+    table1.main()
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("5 x 5")]
     assert [row[3] for row in rows] == ["8", "16"]
     for row in rows:
         laplace, eikonal, optimal, bound = map(float, row[4:8])

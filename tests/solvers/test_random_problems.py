@@ -47,7 +47,7 @@ def test_intervals_hold_the_optimum_of_larger_problems(start: int) -> None:
 
 @pytest.mark.parametrize("method", ["highs", "columns", "blocks"])
 def test_a_forced_method_is_right_or_says_so(method: str) -> None:
-    for seed in range(200, 212):
+    for seed in range(200, 206):
         problem = random_problem(seed, largest=8)
         least = designed(problem, gap=GAP)
         found = designed(problem, gap=GAP, method=method)

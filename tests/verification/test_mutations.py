@@ -30,7 +30,7 @@ from mechdesign.errors import MechdesignError
 from mechdesign.maps.certificate import Factors
 from mechdesign.mechanism.storage import write_dataset
 
-FEW, MANY = 100, 20_000  # mutants of a kind
+FEW, MANY = 60, 20_000  # mutants of a kind
 LEADING = (  # kinds that the others vary
     *("eikonal", "factored, framed", "factored, columns", "query", "release", "streets", "area", "tuples"),
     *("statistical", "remapped", "constrained", "graph, doubled, minimax"),
