@@ -213,7 +213,7 @@ def generate_columns(columns: Columns, *, gap: float, deadline: float, take: Tak
     take, called after every round, with a proof and a table (n, m) where they are worth a certificate, else None,
     returns the certified gap. Raises: OutOfTime where pricing is late.
     """
-    started, seconds, promised, since = time.monotonic(), 0.0, 1.0, 0
+    started, seconds, promised, since = time.monotonic(), 0.0, np.inf, 0  # rays of a first certificate lead on
     certified, best = -np.inf, (-np.inf, np.inf)
     for number in range(_ROUNDS):
         columns.price()
