@@ -13,7 +13,6 @@ from mechdesign.problem.problem import read_problem_file, shipped_paths
 
 MOST_OPTIONS = 115 + 13  # the others are of limits on discs: --disc, --share, --people, and the picture of their shares
 SEVERAL = {"--output", "--people"}  # files by their suffix; of area a count too, as its help says
-FEWER = {("session", "design"): ("--simulated", "2")}  # people: thirty take 45 s
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
 
 
@@ -72,6 +71,6 @@ def test_every_help_begins_with_an_example_that_runs(run, tmp_path, monkeypatch)
     (tmp_path / "reports.csv").write_text("report\n" + "\n".join("011223344455") + "\n")
     sessions = [("session", name) for name in ("design", "create", "report", "account")]
     for names in [*((name,) for name in ORDER), *sessions]:
-        code, _, err = run(*shlex.split(examples.pop(names)), *FEWER.get(names, ()))
+        code, _, err = run(*shlex.split(examples.pop(names)))
         assert code == 0, (names, err)
     assert examples == {}
