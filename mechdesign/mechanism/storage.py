@@ -144,10 +144,8 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
         text = kind.get_class() == h5t.STRING and not kind.is_variable_str()
         number = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.get_size() <= 8
         if elements == 1 and kind.get_class() == h5t.STRING and kind.is_variable_str():
-            message = "was written by an earlier version, whose texts have variable length, or by another program"
-            raise VerificationError(
-                message, field=f"{name}:{key}", value=key, remedy="design it again with this version"
-            )
+            message = "is a text of variable length, as other programs write them"
+            raise VerificationError(message, field=f"{name}:{key}", value=key, remedy="save it with mechdesign")
         if elements != 1 or not (text or number) or attribute.get_storage_size() > _LONG_TEXT:
             raise refused("attributes that are not one number or one text are refused", f"{name}:{key}", elements)
         value = np.asarray(owner.attrs[key]).reshape(-1)[0]
