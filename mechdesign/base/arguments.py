@@ -27,6 +27,7 @@ from mechdesign.errors import InputError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_N = TypeVar("_N", bound=np.generic)
 _UNIONS = (typing.Union, types.UnionType)
 _SHOWN = 60  # characters of a value
 
@@ -169,6 +170,13 @@ def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
         raise InputError("must be an array", field=name, value=f"a {type(values).__name__}") from error
     own.setflags(write=False)
     return own
+
+
+def read_only(values: NDArray[_N]) -> NDArray[_N]:
+    """A view that nobody writes to."""
+    view = values.view()
+    view.setflags(write=False)
+    return view
 
 
 def check_epsilon(epsilon: float, field: str = "epsilon") -> float:

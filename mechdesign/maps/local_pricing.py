@@ -50,6 +50,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import read_only
 from mechdesign.maps.work_folder import Arrays, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.pricing import graph_of
@@ -69,7 +70,9 @@ class Costs(NamedTuple):
     table: NDArray[np.float64]
 
     def read_only(self) -> Costs:
-        """The same, as kernels are compiled for."""
+        """The same, as kernels are compiled for: whether an array may be written is part of its type, and they are
+        compiled anew for each type.
+        """
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
 
 
@@ -338,15 +341,6 @@ class PricingTask:
         reports = options.pop("reports", np.arange(places.size))
         start = options.pop("start", np.ones(len(reports)))
         return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
-
-
-def read_only(values: Vector) -> Vector:
-    """A view that nobody writes to: whether an array may be written is part of its type, and kernels are compiled anew
-    for each type.
-    """
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 class Ball:

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from mechdesign.base.arguments import read_only
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -218,9 +219,7 @@ class Edges:
 
     def __post_init__(self) -> None:
         for name, kind in (("tail", np.int64), ("head", np.int64), ("length", np.float64)):
-            values = np.asarray(getattr(self, name), kind).view()
-            values.flags.writeable = False
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), kind)))
 
     def check(self, size: int) -> None:
         """Refuse edges that do not join places below `size`. Raises: InputError."""
