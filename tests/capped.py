@@ -7,20 +7,24 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.problem.discs import Centres
+from mechdesign.programs.posterior_rows import posterior_shares
 
 WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
 
 
-def capped() -> md.programs.Constrained:
-    """A limit on discs of 300 m, whose number of persons at a place is that of the place."""
+def capped(centres: Centres = "anywhere") -> md.programs.Constrained:
+    """A limit on discs of 1.2 cells, whose number of persons at a place is that of the place; four cells by area."""
     problem = md.load_problem("flat", cells=4)
-    limit = md.programs.PosteriorCap(radius=1.2 * problem.domain.spacing, share="3/5", people=list(range(1, 17)))
+    limit = md.programs.PosteriorCap(
+        radius=1.2 * problem.domain.spacing, share="3/5", people=list(range(1, 17)), centres=centres
+    )
     return md.programs.Constrained(problem, constraints=[limit])
 
 
-def claimed(mass: np.ndarray, **given: object) -> xr.Dataset:
+def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) -> xr.Dataset:
     """The file of these integers, with the limit and a claim of some room."""
-    program = capped()
+    program = capped(centres)
     problem = md.DesignProblem(
         domain=program.problem.domain,
         metric=WIDER * program.problem.metric,
@@ -39,12 +43,13 @@ def claimed(mass: np.ndarray, **given: object) -> xr.Dataset:
     )
 
 
-def at_the_limit() -> tuple[np.ndarray, int, int, int]:
+def at_the_limit(centres: Centres = "anywhere") -> tuple[np.ndarray, int, int, int]:
     """A table that keeps the limit, and the place and two reports between which one unit more breaks it."""
-    program = capped()
+    program = capped(centres)
     caps, mass = program.caps[0], md.solve(program)["mass"].values.copy()
-    disc, report = np.unravel_index(int(np.argmax(caps.overshoot(mass / 2.0**62))), (len(caps.limits), 16))
-    place = int(caps.sets[[int(disc)]].indices[-1])
+    report = int(np.argmax(posterior_shares(mass, caps)))
+    (worst,) = (which for y, which in caps.worst(mass / 2.0**62, 1, -1.0) if y == report)
+    place = int(np.flatnonzero(caps.chosen(np.array([worst]))[0][0])[-1])
     other = int(np.argmax(mass[place] * (np.arange(16) != report)))
     low, high = 0, int(mass[place, report] // 1000)
 

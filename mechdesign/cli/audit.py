@@ -92,8 +92,9 @@ def audit(
 
         persons = people_of(people, built.domain)
         weight = built.prior_array if persons is None else persons
-        radii = parse_discs(disc, built.domain.unit)
-        document["discs"] = [audit_discs(entries, built.domain, weight, radius).as_dict() for radius in radii]
+        radii, area = parse_discs(disc, built.domain.unit)
+        audits = [audit_discs(entries, built.domain, weight, radius, centres=area or "places") for radius in radii]
+        document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], picture, overwrite=overwrite)
         words += disc_words(document["discs"], prior=people is None)
     printing.show(document, words, as_json=as_json)
@@ -129,7 +130,10 @@ def _audit_rule(
         box = words.pop("box")
         level = epsilon_words(words, radius=True).get("epsilon")
         epsilon = None if level is None else float(level)
-        found = window.audit_rule_discs(rule, people, window.window(box), parse_discs(disc, "m"), epsilon=epsilon)
+        radii, area = parse_discs(disc, "m")
+        if area:
+            raise InputError("rules are audited by discs; leave out :area", field="disc", value=disc)
+        found = window.audit_rule_discs(rule, people, window.window(box), radii, epsilon=epsilon)
         draw_discs(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mechdesign.base.descriptions import real_number, whole_number
 from mechdesign.base.registry import Table
@@ -121,13 +121,16 @@ def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]
     return {name: value for name, value in parameters.items() if name not in names} | {"epsilon": repr(epsilon)}
 
 
-def parse_discs(words: str, unit: str) -> list[float]:
-    """The radii of --disc R,R in `unit`, each perhaps with a unit of length of its own. Raises: InputError."""
+def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | None]:
+    """The radii of --disc R,R in `unit`, each perhaps with a unit of length of its own, and what follows as R:area.
+
+    Raises: InputError.
+    """
     from mechdesign.base.arguments import positive
     from mechdesign.base.units import METRES, canonical_unit
 
-    radii = []
-    for word in words.split(","):
+    radii, lengths = [], words.strip().removesuffix(":area")
+    for word in lengths.split(","):
         digits = word.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
         named = word.strip()[len(digits) :]
         try:
@@ -140,7 +143,7 @@ def parse_discs(words: str, unit: str) -> list[float]:
                 raise InputError(f"no length in {unit}", field="disc", value=word)
             radius *= METRES[own] / METRES[unit]
         radii.append(positive(radius, "disc"))
-    return radii
+    return radii, None if lengths == words.strip() else "area"
 
 
 def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
@@ -178,10 +181,10 @@ def parse_limit(disc: str | None, share: str | None, people: Path | None, domain
         return None
     from mechdesign.programs.posterior import PosteriorCap
 
-    radii = parse_discs(disc, domain.unit)
+    radii, area = parse_discs(disc, domain.unit)
     if len(radii) > 1:
         raise InputError("one radius is needed", field="disc", value=disc)
-    return PosteriorCap(radius=radii[0], share=share, people=people_of(people, domain))
+    return PosteriorCap(radius=radii[0], share=share, people=people_of(people, domain), centres=area or "anywhere")
 
 
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:
@@ -192,7 +195,7 @@ def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[fl
 
     if disc is None or share is None:
         raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
-    radius = parse_discs(disc, canonical_unit(unit))[0]
+    (radius, *_), _ = parse_discs(disc, canonical_unit(unit))  # by area too: posteriors of an even plane fall outwards
     return radius, nats_of_disc_share(float(exact_fraction(share, "share"))) / radius
 
 

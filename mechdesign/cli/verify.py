@@ -50,8 +50,9 @@ def verify(
     if disc is not None and stored is not None:
         from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 
-        radii, persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
-        document["discs"] = [each.as_dict() for each in audit_mechanism_discs(stored.mechanism, radii, persons)]
+        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
+        audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area or "places")
+        document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], output, overwrite=overwrite)
         more = list(disc_words(document["discs"], prior=people is None))
     words = verification_words(result, stored, verbose=verbose)

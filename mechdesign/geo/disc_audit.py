@@ -61,7 +61,7 @@ def audit_rule_discs(
             chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
         else:
             chance, share = laplace_shares(persons, epsilon, radius)
-        found = DiscAudit.of(radius, "m", before=before, chance=chance, share=share)
+        found = DiscAudit.of(radius, "m", "places", before=before, chance=chance, share=share)
         discs.append(found.as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}

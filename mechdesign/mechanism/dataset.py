@@ -6,7 +6,8 @@
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
-| cap_report, cap_disc | cap_row | only where posteriors of discs are limited: what the last multipliers are of |
+| cap_report, cap_disc, cap_cells | cap_row, the last by secret | only where posteriors are limited: what the last
+multipliers are of; cap_cells where that is by area |
 | loss_table | secret, report | only where the loss is a given table |
 | around_row, corner_level or quarter_level | see positions/patches.py | only where positions are drawn |
 | problem_length | edge | only where a graph is claimed at another scale than 1: its own lengths, before that |
@@ -137,6 +138,7 @@ MECHANISM = Schema(
         "multiplier": Array(dtype="float64", dims=("side_row",), optional=True),
         "cap_report": Array(dtype="int64", dims=("cap_row",), names="report", optional=True),
         "cap_disc": Array(dtype="int64", dims=("cap_row",), optional=True),
+        "cap_cells": Array(dtype="float64", dims=("cap_row", "secret"), optional=True),
         "loss_table": Array(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": Array(dtype="float64", dims=("edge",), optional=True),
         "around_row": Array(dtype="int64", dims=("secret", "around"), optional=True, names="secret"),
@@ -323,7 +325,7 @@ def make_mechanism(
     stopped: str | None = None,
     reports: Domain | None = None,
     multipliers: NDArray[np.float64] | None = None,
-    cap_rows: NDArray[np.int64] | None = None,
+    cap_rows: Mapping[str, NDArray[Any]] | None = None,
     attributes: Mapping[str, str | float] | None = None,
     positions: PositionClaim | None = None,
 ) -> xr.Dataset:
@@ -332,7 +334,7 @@ def make_mechanism(
     Parameters: mass (n, m), certified for scale * metric; program, what made it; parameters, kept as JSON beside
     the problem's parameters; claimed_epsilon, the nominal parameter of a closed form; dual (n,), lower_bound and
     stopped of an optimised one; reports, where they differ from the problem's; multipliers (k,) of the side rows,
-    cap_rows (k, 2) the reports and discs that the last of them are of;
+    cap_rows, by name, the arrays (k,) or (k, n) that say what the last of them are of;
     attributes, what else to keep: objective, where it is not the expected loss; positions, without breaches at the
     problem's metric, where any position is to be drawn: `scale` is then that of the rows, by `certified_scale`.
     The Dataset shares no memory with the problem: what is written to the one does not reach the other.
@@ -362,8 +364,8 @@ def make_mechanism(
         variables["problem_length"] = ("edge", plain.length.copy(), {"units": "nats"})
     if multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(multipliers, float))
-    if cap_rows is not None:
-        variables["cap_report"], variables["cap_disc"] = (("cap_row", part.copy()) for part in cap_rows.T)
+    for name, rows in (cap_rows or {}).items():
+        variables[name] = (("cap_row", "secret")[: rows.ndim], rows.copy())
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": problem.loss.unit(domain.unit)})
     if positions is not None:

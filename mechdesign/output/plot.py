@@ -115,9 +115,10 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
     for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
         shares = [100 * audit[name] for audit in found]
         axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
-    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel="probability in one disc, %", ylim=(0, 102))
+    where = "cells no larger than one disc" if found[0]["centres"] == "area" else "one disc"
+    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=f"probability in {where}, %", ylim=(0, 102))
     axes.legend()
-    figure.suptitle("What one report leaves in one disc; a second report adds to that", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"What one report leaves in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure
 
 

@@ -66,7 +66,8 @@ def limit_sentences(stored: Stored) -> str | None:
 
 def _limit(limit: DiscConstraint, stored: Stored) -> str:
     about = " about the centre of a cell" if limit.centres == "places" else ""
-    disc = f"any disc of {length(limit.radius, stored.domain.unit, up=False)}{about}"
+    disc = f"disc of {length(limit.radius, stored.domain.unit, up=False)}{about}"
+    disc = f"any cells that are together no larger than a {disc}" if limit.centres == "area" else f"any {disc}"
     counts = len(limit.claims())
     whom = f"for somebody who counts people at the centres of cells{f', by any of {counts} counts' * (counts > 1)}"
     if not isinstance(limit, PosteriorCap):

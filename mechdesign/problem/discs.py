@@ -6,12 +6,16 @@ where two of these circles cross. So every set that some disc contains is part o
 points contains, at a crossing of their circles. On a lattice both kinds are translates of a few shapes, steps from one
 cell.
 
+By area a set is any K cells of a grid, K the cells that are together no larger than the disc: their number is all that
+is found here.
+
 Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
 R contains more than a set of the list; whoever rebuilds the sets finds the same ones but where a length is that close.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -24,7 +28,8 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
-Centres = Literal["anywhere", "places"]
+Listed = Literal["anywhere", "places"]
+Centres = Literal["anywhere", "places", "area"]
 WIDER = 1 + 2.0**-40
 MOST_STEPS = 2_000  # cells of a disc: shapes are found pair by pair
 _COMPARED = 20_000  # sets up to which those that others contain are left out
@@ -33,10 +38,10 @@ _COMPARED = 20_000  # sets up to which those that others contain are left out
 def check_centres(centres: str) -> None:
     """Refuse what is no kind of discs, with an InputError."""
     if centres not in get_args(Centres):
-        raise InputError("must be anywhere or places", field="centres", value=centres)
+        raise InputError("must be anywhere, places or area", field="centres", value=centres)
 
 
-def disc_sets(domain: Domain, radius: float, centres: Centres = "anywhere") -> sp.csr_array:
+def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere") -> sp.csr_array:
     """The sets of places that discs contain, (k, n) of 0 and 1, each once; those that others contain are left out.
 
     Parameters: radius in the unit of the domain; centres, "anywhere", on a grid of one or two axes, or "places".
@@ -45,7 +50,6 @@ def disc_sets(domain: Domain, radius: float, centres: Centres = "anywhere") -> s
     Cost: O(s n) for s shapes of a lattice; O(n^2) for places off a lattice.
     """
     positive(radius, "radius")
-    check_centres(centres)
     if domain.kind == "nodes":
         raise InputError("nodes of a graph have no place", field="radius", value=radius)
     if domain.index is None or domain.shape is None or domain.cell is None or domain.dimension > 2:
@@ -59,7 +63,22 @@ def disc_sets(domain: Domain, radius: float, centres: Centres = "anywhere") -> s
     return _distinct(_translates(domain, shapes))
 
 
-def disc_shapes(cell: tuple[float, ...], radius: float, centres: Centres) -> list[NDArray[np.int64]]:
+def cells_of_area(domain: Domain, radius: float) -> int:
+    """How many cells of a grid of two axes are together no larger than a disc of `radius`; all cells, where they are.
+
+    Raises: InputError for a radius that is not positive, for other domains, and where not even one cell is so small.
+    """
+    wide = positive(radius, "radius") * WIDER
+    if domain.cell is None or domain.dimension != 2:
+        remedy = "use a grid of two axes, or discs about places"
+        raise InputError("areas need cells", field="centres", value="area", remedy=remedy)
+    cells = math.pi * (wide / domain.cell[0]) * (wide / domain.cell[1])
+    if not cells >= 1:
+        raise InputError("a cell is larger than the disc", field="radius", value=radius, remedy="use smaller cells")
+    return math.floor(min(cells, domain.size))
+
+
+def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list[NDArray[np.int64]]:
     """The shapes (s, axes) of discs on a lattice: steps from one of their cells, without shapes that a translate of
     another contains.
     """

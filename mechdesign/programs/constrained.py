@@ -46,8 +46,9 @@ from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.coupled import Constraint, Coupled, SideRows, rows_per_secret, stack_rows
-from mechdesign.programs.posterior import Caps, DiscConstraint, PosteriorCap, PosteriorLift
+from mechdesign.programs.coupled import Constraint, Coupled, RowConstraint, SideRows, rows_per_secret, stack_rows
+from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, PosteriorLift
+from mechdesign.programs.posterior_rows import Caps
 from mechdesign.programs.program import expected_loss, place_numbers, private_table
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportCap(Constraint):
+class ReportCap(RowConstraint):
     """The constraint P(y|u) <= cap.
 
     Parameters
@@ -90,7 +91,7 @@ class ReportCap(Constraint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequiredReport(Constraint):
+class RequiredReport(RowConstraint):
     """The constraint P(y|u) >= least for one report.
 
     Parameters
@@ -128,7 +129,7 @@ class RequiredReport(Constraint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorCap(Constraint):
+class ErrorCap(RowConstraint):
     """The constraint that a report lies further than a radius from the secret with probability at most a share.
 
     Parameters
@@ -340,8 +341,7 @@ class Constrained(Coupled):
 
     def side_rows(self) -> SideRows:
         """The side rows without those of discs."""
-        others = [constraint for constraint in self.constraints if not isinstance(constraint, DiscConstraint)]
-        parts = [constraint.rows(self.problem) for constraint in others if isinstance(constraint, Constraint)]
+        parts = [each.rows(self.problem) for each in self.constraints if isinstance(each, RowConstraint)]
         parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 

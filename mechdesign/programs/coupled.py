@@ -160,15 +160,20 @@ class Constraint(ReprMixin, ABC):
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         """The constraint on `table` (n, m) in cvxpy."""
 
-    @abstractmethod
-    def rows(self, problem: DesignProblem) -> SideRows:
-        """The constraint as side rows."""
-
     def describe(self) -> dict[str, Any]:
         """What a file keeps of it."""
         fields = asdict(self).items()
         lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
         return {"constraint": self.name, **dict(fields), **lists}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowConstraint(Constraint):
+    """A constraint that is a few side rows."""
+
+    @abstractmethod
+    def rows(self, problem: DesignProblem) -> SideRows:
+        """The constraint as side rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

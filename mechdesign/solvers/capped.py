@@ -8,6 +8,7 @@ nothing is charged, and the cone is that of the metric alone, so that the bound 
 up the rows that the table breaks, and cut where rays leave their profiles. Up to 300 secrets every node is cut, and
 entries are in the scale of e^{-d} down to e^{-1}: caps lift them far above it; up to 400 from the round that gained
 too little. Rows of other constraints join reports: beside them whole programs are solved, with rows that tables break.
+By area there is no list of sets: they are numbered as they are found, the largest entries of reports.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,14 +29,14 @@ from mechdesign.mechanism.dataset import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import SideRows, stack_rows
-from mechdesign.programs.posterior import Caps
+from mechdesign.programs.posterior_rows import Caps, merged_rows, posterior_rows
 from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.pricing import ConePricer, CoupledBound, best_bound, homogeneous_bound
 
-Rows = NDArray[np.int64]  # (k, 2), report and disc, by report
+Rows = NDArray[np.int64]  # (k, 3): report, which of the caps, set; by report
 TIGHTER, _OF_ROOM = 2e-7, 1e-5  # shares that limits are lower by for the solver: of them, and of what a constant leaves
 _ALL_CUT, _ALL_CUT_LAST = 300, 400  # secrets up to which every node is cut, at first and at last
 _SLOW = 0.9  # of the gap, from which a round has gained too little, and every node is cut
@@ -73,7 +75,7 @@ class _Search:
     mass: NDArray[np.uint64] | None = None
     value: float = math.inf
     proof: CoupledBound | None = None
-    proof_rows: Rows = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    proof_rows: Rows = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     def __post_init__(self) -> None:
         problem = self.program.problem
@@ -92,10 +94,7 @@ class _Search:
         if self.all_cut:
             self._cut_all()
         self.dual = np.zeros(n)
-        sizes = [len(caps.limits) for caps in self.program.caps]
-        self.start = np.r_[0, np.cumsum(sizes)]
-        room = min((float((1 - c.within / c.limit).min()) for c in self.program.caps if len(c.limits)), default=1.0)
-        self.tighter = min(TIGHTER, _OF_ROOM * room)
+        self.tighter = min(TIGHTER, _OF_ROOM * min(caps.room for caps in self.program.caps))
         half = np.exp(-distance.T / 2)
         likely = self.worst(half / half.sum(axis=1, keepdims=True), _FIRST, _LIKELY)
         self.rows = likely
@@ -111,14 +110,8 @@ class _Search:
         return math.inf if self.mass is None else relative_gap(self.value, bound, self.constant)
 
     def worst(self, table: NDArray[np.float64], most: int, over: float) -> Rows:
-        """The rows of at most `most` discs a report, those that overshoot most, and by more than `over`."""
-        found = [np.empty((0, 2), np.int64)]
-        for start, caps in zip(self.start, self.program.caps, strict=False):
-            overshoot = caps.overshoot(table)
-            discs = np.argsort(-overshoot, axis=0, kind="stable")[:most]
-            reports = np.broadcast_to(np.arange(table.shape[1]), discs.shape)
-            chosen = overshoot[discs, reports] > over
-            found.append(np.stack([reports[chosen], start + discs[chosen]], axis=1))
+        """The rows of at most `most` sets a report, those that overshoot most, and by more than `over`."""
+        found = [np.insert(c.worst(table, most, over), 1, k, axis=1) for k, c in enumerate(self.program.caps)]
         return np.unique(np.concatenate(found), axis=0)
 
     def run(self) -> str:
@@ -186,13 +179,10 @@ class _Search:
                     design.multipliers,
                     loss=max(total_cost(design.mass, self.cost), 1e-9 * self.constant),
                 )
-                return replace(
-                    design,
-                    dual=bound.dual,
-                    multipliers=bound.multipliers,
-                    lower_bound=bound.value,
-                    cap_rows=self.rows,
-                )
+                assert bound.multipliers is not None
+                own, kept = bound.multipliers[: others.size], self.kept(self.rows, bound.multipliers[others.size :])
+                kept["multipliers"] = np.r_[own, kept["multipliers"]]
+                return replace(design, dual=bound.dual, lower_bound=bound.value, **kept)
             known = len(self.rows)
             new = self.worst(design.mass / float(ROW_SUM), _MORE, -self.tighter / 4)
             self.rows = np.unique(np.concatenate([self.rows, new]), axis=0)
@@ -205,12 +195,10 @@ class _Search:
     def _side(self, restricted: RestrictedProgram) -> sp.csr_array:
         """The rows in hand over the variables of a restricted program, as side q >= 0."""
         data, columns, ends = [], [], [0]
-        n = len(self.dual)
-        for report, disc in self.rows.tolist():
-            caps, number = self._caps_of(disc)
-            inside = np.zeros(n)
-            inside[caps.sets[[number]].indices] = 1
-            entries = caps.prior / caps.prior.max() * (caps.limit[number] * (1 - self.tighter) - inside)
+        inside, limit = chosen(self.program.caps, self.rows)
+        priors = np.stack([caps.prior / caps.prior.max() for caps in self.program.caps])
+        for report, prior, places, share in zip(self.rows[:, 0], priors[self.rows[:, 1]], inside, limit, strict=True):
+            entries = prior * (share * (1 - self.tighter) - places)
             first, last = restricted.first[report : report + 2]
             weights = entries * np.exp(-restricted.distance[report])
             data.append(np.bincount(restricted.component[report], weights, last - first))
@@ -220,10 +208,6 @@ class _Search:
             return sp.csr_array((0, restricted.variables))
         shape = len(self.rows), restricted.variables
         return sp.csr_array((np.concatenate(data), np.concatenate(columns), np.asarray(ends)), shape=shape)
-
-    def _caps_of(self, disc: int) -> tuple[Caps, int]:
-        which = int(np.searchsorted(self.start, disc, side="right")) - 1
-        return self.program.caps[which], disc - int(self.start[which])
 
     def _bounded(self, table: NDArray[np.float64], point: InteriorPoint, scale: float) -> NDArray[np.bool_]:
         """Price the multipliers folded into the cost; where cuts would pay (m, n)."""
@@ -274,11 +258,15 @@ class _Search:
             objective_of=self.program.objective_of,
             lower_bound_of="the program",
             dual=self.proof.dual,
-            multipliers=self.proof.multipliers,
-            cap_rows=self.proof_rows,
             lower_bound=self.proof.value,
             stopped=stopped,
+            **self.kept(self.proof_rows, self.proof.multipliers),
         )
+
+    def kept(self, rows: Rows, multipliers: NDArray[np.float64]) -> dict[str, Any]:
+        """The fields of a `Design` for multipliers (k,) of rows (k, 3)."""
+        kept, merged = merged_rows(self.program.caps, rows, chosen(self.program.caps, rows)[0], multipliers)
+        return {"cap_rows": kept, "multipliers": merged}
 
 
 def raised(table: NDArray[np.float64], caps: list[Caps], tighter: float) -> NDArray[np.float64]:
@@ -290,20 +278,15 @@ def raised(table: NDArray[np.float64], caps: list[Caps], tighter: float) -> NDAr
     return np.asarray(table / table.sum(axis=1).max())
 
 
+def chosen(caps: list[Caps], rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Which places the sets of rows (k, 3) contain, (k, n) of 0 and 1, and their limits (k,)."""
+    inside, limit = np.empty((len(rows), len(caps[0].persons))), np.empty(len(rows))
+    for number, each in enumerate(caps):
+        own = rows[:, 1] == number
+        inside[own], limit[own] = each.chosen(rows[own, 2])
+    return inside, limit
+
+
 def side_rows(caps: list[Caps], rows: Rows, reports: int, tighter: float = 0.0) -> SideRows:
-    """The rows (k, 2) of report and disc, discs numbered through all of `caps`, as side rows in their order, limits
-    lower by the share `tighter`.
-    """
-    start = np.cumsum([0, *(len(each.limits) for each in caps)])
-    which = np.searchsorted(start, rows[:, 1], side="right") - 1
-    parts = [
-        each.rows(rows[which == k, 0], rows[which == k, 1] - start[k], reports, tighter) for k, each in enumerate(caps)
-    ]
-    stacked = stack_rows(parts, len(caps[0].persons) * reports)
-    order = np.argsort(np.argsort(which, kind="stable"), kind="stable")
-    return SideRows(
-        matrix=stacked.matrix[order],
-        limit=stacked.limit,
-        share=stacked.share,
-        names=[stacked.names[k] for k in order],
-    )
+    """Rows (k, 3) as side rows in their order, limits lower by the share `tighter`."""
+    return posterior_rows(caps, rows[:, :2], *chosen(caps, rows), reports=reports, tighter=tighter)

@@ -119,8 +119,9 @@ class Design:
     dual, multipliers : (n,), (k,) arrays
         Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; of length 0 and None
         where none was priced.
-    cap_rows : (k, 2) int array
-        Of limits on discs: the reports and discs that the multipliers are of.
+    cap_rows : mapping
+        Of limits on discs, by the names of files: the reports and discs (k,) that the last multipliers are of, and by
+        area the shares (k, n) of cells that their sets contain.
     lower_bound : float
         In loss units; minus infinity where none was priced.
     lower_bound_of : str
@@ -150,7 +151,7 @@ class Design:
     loss: float = math.nan
     dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     multipliers: NDArray[np.float64] | None = None
-    cap_rows: NDArray[np.int64] | None = None
+    cap_rows: Mapping[str, NDArray[Any]] | None = None
     lower_bound: float = -math.inf
     lower_bound_of: str | None = None
     objective: float | None = None

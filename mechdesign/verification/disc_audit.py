@@ -9,7 +9,7 @@ integers (programs/posterior.py). One report; a second one is not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
-from mechdesign.problem.discs import Centres, disc_sets
+from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.problem.domain import Domain
 
 _HALF, _SELDOM = 0.5, 0.99
@@ -33,7 +33,7 @@ _HALF, _SELDOM = 0.5, 0.99
 
 @dataclass(frozen=True, kw_only=True)
 class DiscAudit(ReprMixin):
-    """Shares of the posterior in one disc of `radius`, in `unit`.
+    """Shares of the posterior in one disc of `radius`, in `unit`, or by area in cells that are no larger together.
 
     before, the largest share of the people in a disc; median, one_in_hundred and worst, the shares that half of all
     reports, 99 % and all of them do not exceed; above_half, the probability of a report that puts more than half into
@@ -42,6 +42,7 @@ class DiscAudit(ReprMixin):
 
     radius: float
     unit: str
+    centres: Centres
     before: float
     median: float
     one_in_hundred: float
@@ -51,7 +52,14 @@ class DiscAudit(ReprMixin):
 
     @classmethod
     def of(
-        cls, radius: float, unit: str, *, before: float, chance: NDArray[np.float64], share: NDArray[np.float64]
+        cls,
+        radius: float,
+        unit: str,
+        centres: Centres,
+        *,
+        before: float,
+        chance: NDArray[np.float64],
+        share: NDArray[np.float64],
     ) -> DiscAudit:
         """Of reports made with probabilities `chance` (m,), of any sum, and the shares (m,) after them."""
         made = chance > 0
@@ -62,6 +70,7 @@ class DiscAudit(ReprMixin):
         return cls(
             radius=radius,
             unit=unit,
+            centres=centres,
             before=float(before),
             median=median,
             one_in_hundred=seldom,
@@ -82,8 +91,10 @@ def audit_discs(
     """The audit of a table (n, m) of probabilities, counts or masses, with `people` (n,) at the places of `domain`.
 
     Parameters: people, of any positive sum: a prior, or persons; radius in the unit of the domain; centres, discs about
-        the places or anywhere. Raises: InputError as `disc_sets`, and for people that do not fit.
+        the places or anywhere, or any cells that are together no larger than a disc.
+    Raises: InputError as `disc_sets` and `cells_of_area`, and for people that do not fit.
     """
+    check_centres(centres)
     rows, weight = np.asarray(table, float), np.asarray(people, float)
     if rows.ndim != 2 or len(rows) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} places", field="table", value=rows.shape)
@@ -106,19 +117,30 @@ def _audited(
     centres: Centres,
 ) -> DiscAudit:
     """The audit of reports (r,) by their columns (b, r) at places (b,), some at a time."""
-    sets, found = disc_sets(domain, radius, centres), []
+    most, found = _most(domain, radius, centres), []
     for _, places, columns in blocks:
         joint = weight[places, None] * columns
         chance = joint.sum(axis=0)
-        found.append((chance, (sets[:, places] @ joint).max(axis=0) / np.where(chance > 0, chance, 1.0)))
+        found.append((chance, most(joint, places) / np.where(chance > 0, chance, 1.0)))
     chances, shares = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    before = float(np.asarray(sets @ weight).max() / weight.sum())
-    return DiscAudit.of(radius, domain.unit, before=before, chance=chances, share=shares)
+    before = float(most(weight[:, None], np.arange(domain.size))[0] / weight.sum())
+    return DiscAudit.of(radius, domain.unit, centres, before=before, chance=chances, share=shares)
+
+
+def _most(
+    domain: Domain, radius: float, centres: Centres
+) -> Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]:
+    """The function of columns (b, r) at places (b,) that is the largest sum in one disc (r,)."""
+    if centres == "area":
+        cells = cells_of_area(domain, radius)
+        return lambda joint, _: np.sort(joint, axis=0)[-cells:].sum(axis=0)
+    sets = disc_sets(domain, radius, centres)
+    return lambda joint, places: np.asarray((sets[:, places] @ joint).max(axis=0))
 
 
 @validated
 def audit_mechanism_discs(
-    mechanism: xr.Dataset, radii: Sequence[float], people: ArrayLike | None = None
+    mechanism: xr.Dataset, radii: Sequence[float], people: ArrayLike | None = None, *, centres: Centres = "places"
 ) -> list[DiscAudit]:
     """The audit of a mechanism for each radius, in the unit of its domain; people (n,), its prior without. Of one that
     protects positions the rows are those drawn from positions spread evenly over a cell.
@@ -131,10 +153,11 @@ def audit_mechanism_discs(
     if stored.factored and stored.factors.columns is None:
         _check_people(weight, stored.domain)
         rows: Any = rows_of(mechanism)
-        return [_audited(rows.column_blocks(), stored.domain, weight, radius, "places") for radius in radii]
+        check_centres(centres)
+        return [_audited(rows.column_blocks(), stored.domain, weight, radius, centres) for radius in radii]
     require_memory(stored.domain.size, stored.domain.size, tables=4, what="an audit of discs")
     table = drawn_rows(mechanism)
-    return [audit_discs(table, stored.domain, weight, radius) for radius in radii]
+    return [audit_discs(table, stored.domain, weight, radius, centres=centres) for radius in radii]
 
 
 def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> Iterator[str]:
@@ -143,8 +166,10 @@ def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> I
         worst, median, half = (percent(found[name], up=True, digits=3) for name in ("worst", "median", "above_half"))
         whom = "whose prior is that of the file" if prior else "who knows where people live"
         halves = f"{half} of reports put" if found["above_half"] else "no report puts"
+        disc, area = f"disc of {length(found['radius'], found['unit'])}", found["centres"] == "area"
+        what = f"the likeliest cells, together no larger than a {disc}, have" if area else f"one {disc} has"
         yield (
-            f"For somebody {whom}, one disc of {length(found['radius'], found['unit'])} has {worst} of the probability "
-            f"after the worst report and {median} after the median one; {halves} more than half into one disc. "
+            f"For somebody {whom}, {what} {worst} of the probability after the worst report and {median} after the "
+            f"median one; {halves} more than half into {'such cells' if area else 'one disc'}. "
             f"Before any report: {percent(found['before'], up=True, digits=3)}. A second report adds to that."
         )

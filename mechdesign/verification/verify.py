@@ -32,7 +32,7 @@ from mechdesign.mechanism.stored import Stored, examined, read, rebuilding, unpr
 from mechdesign.problem.losses import check_loss, check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
-from mechdesign.solvers.capped import side_rows
+from mechdesign.programs.posterior_rows import AreaCaps, first_numbers, posterior_rows
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.forest import proved_bound
 from mechdesign.solvers.pricing import ConePricer, coupled_bound, project_dual
@@ -76,19 +76,32 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
 
 def cap_breaches(mechanism: xr.Dataset, program: Constrained) -> list[str]:
     """Which limits on the posterior of discs the integers break."""
-    counts = [(caps.what, caps.breaches(mechanism["mass"].values)) for caps in program.caps]
-    return [f"{what}: {count} (report, disc) pairs exceed the limit" for what, count in counts if count]
+    counts = [(caps, caps.breaches(mechanism["mass"].values)) for caps in program.caps]
+    return [f"{caps.what}: {count} {caps.counted} exceed the limit" for caps, count in counts if count]
 
 
 def _rows_of_caps(mechanism: xr.Dataset, program: Constrained, rows: SideRows) -> SideRows:
     """The side rows that the multipliers of a file are of."""
     if not program.caps or "cap_disc" not in mechanism or "cap_report" not in mechanism:
         return rows
-    pairs = np.stack([mechanism["cap_report"].values, mechanism["cap_disc"].values], axis=1)
-    discs = sum(len(caps.limits) for caps in program.caps)
-    if len(pairs) and not 0 <= pairs[:, 1].min() <= pairs[:, 1].max() < discs:
-        raise refused("must name discs", "cap_disc", int(pairs[:, 1].max()), f"0 to {discs - 1}")
-    return stack_rows([rows, side_rows(program.caps, pairs, mechanism.sizes["report"])], rows.matrix.shape[1])
+    report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values
+    starts, sets = first_numbers(program.caps), sum(caps.numbers for caps in program.caps)
+    if len(number) and not 0 <= number.min() <= number.max() < sets:
+        raise refused("must name discs", "cap_disc", int(number.max()), f"0 to {sets - 1}")
+    owner = np.searchsorted(starts, number, side="right") - 1
+    inside, limit = np.zeros((len(number), mechanism.sizes["secret"])), np.zeros(len(number))
+    for k, caps in enumerate(program.caps):
+        own = owner == k
+        if isinstance(caps, AreaCaps):
+            cells = mechanism["cap_cells"].values[own] if "cap_cells" in mechanism else inside[own]
+            if not ((cells >= 0) & (cells <= 1)).all() or (cells.sum(axis=1) > caps.cells).any():
+                raise refused("must be shares of cells", "cap_cells", "others", f"0 to 1, {caps.cells} together")
+            inside[own], limit[own] = cells, float(caps.exact)
+        else:
+            inside[own], limit[own] = caps.chosen(number[own] - starts[k])
+    which = np.stack([report, owner], axis=1)
+    held = posterior_rows(program.caps, which, inside, limit, reports=mechanism.sizes["report"])
+    return stack_rows([rows, held], rows.matrix.shape[1])
 
 
 def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:

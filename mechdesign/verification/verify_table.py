@@ -34,9 +34,11 @@ Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a le
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
 and the checksum of the mechanism's file are repeated as they stand.
 
-Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 and nothing else; this file
-stands alone. Cost: 0.2 microseconds for each of 2 e m inequalities, and 4 for a Euclidean pair without an edge; of
-positions 30 to 50 for each of n m cells and reports, and three thousand where a level varies and is reached.
+Limits on posteriors to over/under: after any report y, with N(u) people at the cell of u, for the cells of every disc,
+or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over sum N(u) A(u, y).
+
+Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
+each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
 """
 
 from __future__ import annotations
@@ -83,8 +85,6 @@ SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
 Edge = tuple[int, int, float]
 Integers = list[list[int]]
-
-
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)  # where no table is
 
 
@@ -293,11 +293,8 @@ def _flat(values: Any) -> list[Any]:
 def lattice(table: Table) -> list[tuple[int, ...]] | None:
     """The places of the secrets on the grid of the claim; None where they are not those of different cells of it."""
     shape, sides, origin = (table.header["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
-    if (
-        len({*map(len, (shape, sides, origin, table.points[0]))}) > 1
-        or min(sides) < 1 / HIGHEST
-        or max(sides) > HIGHEST
-    ):
+    wild = min(sides) < 1 / HIGHEST or max(sides) > HIGHEST
+    if wild or len({*map(len, (shape, sides, origin, table.points[0]))}) > 1:
         return None
     cells = []
     for point in table.points:
@@ -384,11 +381,9 @@ def faults_of(table: Table) -> list[str]:
     if table.header["claim"]["positions"] is not None:
         faults += position_faults(table)
     faults += cap_faults(table)
-    for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
-        if min(row) < 1:
-            faults.append(f"secret {u}: a mass is below 1")
-        if sum(row) != total:
-            faults.append(f"secret {u}: the masses sum to {sum(row)}, not {total}")
+    faults += [f"secret {u}: a mass is below 1" for u, row in enumerate(table.rows) if min(row) < 1]
+    sums = enumerate(zip(map(sum, table.rows), table.sums, strict=True))
+    faults += [f"secret {u}: the masses sum to {made}, not {total}" for u, (made, total) in sums if made != total]
     if not connected(len(table.rows), table.edges):
         faults.append("the edges do not connect all secrets")
     bad = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
@@ -399,7 +394,7 @@ def cap_faults(table: Table) -> list[str]:
     """Where a limit on the posterior of discs is broken, or not about this table."""
     faults, n = [], len(table.rows)
     for cap in table.header["claim"].get("caps", []):
-        people, name, lift = cap["people"], cap_sentence(cap, table.header["unit"]), "factor" in cap
+        people, name, lift = cap["people"], cap_sentence(cap, table), "factor" in cap
         over, under = cap["factor" if lift else "share"]
         if [type(k) for k in (*people, over, under)] != [int] * (n + 2) or min(*people, over, under - 1) < 0:
             raise BadInput("people and limits are not integers, people one for each secret")
@@ -407,7 +402,7 @@ def cap_faults(table: Table) -> list[str]:
             return ["limits on discs are about rows that sum to 2^62"]
         weighted = [[k * mass for mass in row] for k, row in zip(people, table.rows, strict=True)]
         totals, alive = list(map(sum, zip(*weighted, strict=True))), sum(people)
-        for disc in discs_of(table.points, cap["radius"], cap["centres"]):
+        for disc in discs_of(cap, table, weighted):
             most = (over * sum(people[u] for u in disc), under * alive) if lift else (over, under)
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
             broken = [y for y, (a, b) in enumerate(zip(inside, totals, strict=True)) if most[1] * a > most[0] * b]
@@ -417,11 +412,18 @@ def cap_faults(table: Table) -> list[str]:
     return faults
 
 
-def discs_of(points: list[tuple[float, ...]], radius: float, centres: str) -> set[frozenset[int]]:
+def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[frozenset[int]]:
     """What discs about the points contain; and, where they are centred anywhere, discs through any two points: a set
     that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
+    By area the cells that have most of a report: no others have more of it.
     """
+    points, radius, centres = table.points, cap["radius"], cap["centres"]
     wide, middles = radius * (1 + SPARE), list(points)
+    if centres == "area" and "factor" not in cap:
+        a, b = table.header["claim"]["domain"]["cell"]
+        cells = math.floor(math.pi * (wide / a) * (wide / b))  # 0, where one is larger, stands for all: none is proved
+        columns = zip(*weighted, strict=True)
+        return {frozenset(sorted(range(len(points)), key=column.__getitem__)[-cells:]) for column in columns}
     if centres not in ("places", "anywhere") or not 0 < radius < HIGHEST or len(points[0]) > 2:
         raise BadInput("no discs of this kind")
     for p, q in combinations(points if centres == "anywhere" else [], 2):
@@ -433,10 +435,12 @@ def discs_of(points: list[tuple[float, ...]], radius: float, centres: str) -> se
     return {frozenset(u for u, p in enumerate(points) if math.dist(p, middle) <= reach) for middle in middles}
 
 
-def cap_sentence(cap: dict[str, Any], unit: str) -> str:
-    """A limit on discs in words."""
+def cap_sentence(cap: dict[str, Any], table: Table) -> str:
+    """A limit on discs, or on cells by area, in words."""
     (over, under), times = cap.get("share") or cap["factor"], " times its share before" * ("factor" in cap)
-    return f"after one report at most {over}/{under}{times} of the posterior lies in a disc of {cap['radius']!r} {unit}"
+    cells = "any cells that are together no larger than " * (cap["centres"] == "area")
+    disc = f"{cells}a disc of {cap['radius']!r} {table.header['unit']}"
+    return f"after one report at most {over}/{under}{times} of the posterior lies in {disc}"
 
 
 def position_sentence(table: Table) -> str:
@@ -463,7 +467,9 @@ def position_faults(table: Table) -> list[str]:
     sides = set(data["domain"]["cell"])
     if not cells or len(cells[0]) != 2 or len(sides) > 1 or claim.kind not in ("euclidean", "eikonal"):
         return ["the claim about positions is not about squares on a plane, and a metric with a level"]
-    rows, levels = _rows_around(cells), _levels(patches)
+    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
+        raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
+    rows, levels = _rows_around(cells), [[float.fromhex(level) for level in patch[9:]] for patch in patches]
     if rows != [patch[:9] for patch in patches]:
         return ["the rows around a cell are not those of the claim about positions"]
     if not all(0 < level <= claim.rate for level in chain(*levels)):
@@ -472,13 +478,6 @@ def position_faults(table: Table) -> list[str]:
         return ["the claim about positions is about rows that sum to 2^62"]
     broken = steep_pairs(table.rows, rows, levels, sides.pop())
     return [f"{len(broken)} gradients of positions are too steep, first of P({y}|x) in cell {u}" for u, y in broken[:1]]
-
-
-def _levels(patches: list[Any]) -> list[list[float]]:
-    """The levels of patches, four of each or sixteen of each. Raises: BadInput for what is no list of patches."""
-    if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
-        raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
-    return [[float.fromhex(level) for level in patch[9:]] for patch in patches]
 
 
 def _rows_around(cells: list[Any]) -> Integers:
@@ -560,7 +559,7 @@ def _summary(table: Table) -> list[str]:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
     for cap in table.header["claim"].get("caps", []):
-        say(f"limit:    {cap_sentence(cap, table.header['unit'])}, for whoever knows the people of the file")
+        say(f"limit:    {cap_sentence(cap, table)}, for whoever knows the people of the file")
     for name in (*SAID, "sha256"):
         say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from capped import capped
@@ -13,7 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.output.plot import plot_discs
 from mechdesign.problem.problem import shipped_paths
-from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs
+from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs, disc_words
 
 PEOPLE = shipped_paths()["northeast"].parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent
@@ -51,9 +53,9 @@ def test_a_grid_is_the_table_of_its_cells() -> None:
     table = np.zeros((256, 16))
     table[np.arange(256), (domain.index // 4) @ [4, 1]] = 1
     audit = audit_discs(table, domain, persons.ravel(), 250.0)
-    assert DiscAudit.of(250.0, "m", before=audit.before, chance=chance, share=share).as_dict() == pytest.approx(
-        audit.as_dict()
-    )
+    assert DiscAudit.of(
+        250.0, "m", "places", before=audit.before, chance=chance, share=share
+    ).as_dict() == pytest.approx(audit.as_dict())
 
 
 def test_people_and_tables_that_do_not_fit_are_refused() -> None:
@@ -86,6 +88,12 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     assert audit.above_half > 0
     (about_places,) = audit_mechanism_discs(mechanism, [1.2], people)
     assert about_places.worst < audit.worst
+    (by_area,) = audit_mechanism_discs(mechanism, [1.2], people, centres="area")
+    joint = np.array(people)[:, None] * mechanism["mass"].values.astype(float)
+    four = np.max([joint[list(inside)].sum(axis=0) for inside in combinations(range(16), 4)], axis=0)
+    assert by_area.worst == pytest.approx((four / joint.sum(axis=0)).max())
+    assert by_area.before == pytest.approx((13 + 14 + 15 + 16) / sum(people))
+    assert "the likeliest cells, together no larger than a disc of 1.2" in "".join(disc_words([by_area.as_dict()]))
     (even,) = audit_mechanism_discs(mechanism, [1.2])
     assert even.before == pytest.approx(5 / 16)
     with pytest.raises(InputError, match="people"):
@@ -117,6 +125,14 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     assert not (tmp_path / "no.svg").exists()
     assert run("verify", tmp_path / "c.nc", "--people", PEOPLE)[0] == 2
     assert run("audit", "android-coarse", "--disc", "564")[0] == 2
+    rule = ("--people", PEOPLE, "--box", "-75.2,39.9,-75.1,40")
+    assert "leave out :area" in run("audit", "android-coarse", "--disc", "564:area", *rule)[2]
+    by_area = ("solve", "flat", "--cells", "3", "--disc", "1:area", "--share", "3/5", "-o", tmp_path / "area.nc")
+    code, words, _ = run(*by_area)
+    assert code == 0
+    assert "lies in any cells that are together no larger than a disc of 1 cell" in " ".join(words.split())
+    _, document = run_json("verify", tmp_path / "area.nc", "--disc", "1:area")
+    assert 0.599 < document["discs"][0]["worst"] <= 0.6
     code, words, _ = run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "7/10", "-o", tmp_path / "s.nc")
     assert code == 0
     assert "at most 70 % of the probability lies in any disc of 1 cell" in " ".join(words.split())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from copy import deepcopy
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from exported import resealed
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.dataset import seal
+from mechdesign.problem.discs import Centres
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
@@ -28,13 +30,14 @@ _SHARES = ("1/2", "3/5", "4/5", "65535/65536", "1/65535", "0/1", "3/2", "-1/2", 
 _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, math.nan, "1.2", None, [1.2])
 
 
-def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
-    mass, place, report, other = at_the_limit()
+@pytest.mark.parametrize(("centres", "counted"), [("anywhere", "(report, disc) pairs"), ("area", "reports")])
+def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: Centres, counted: str) -> None:
+    mass, place, report, other = at_the_limit(centres)
     broken = one_more(mass, place, report, other)
-    kept = claimed(mass)
+    kept = claimed(mass, centres)
     assert md.verify(kept).certified
-    reasons = md.verify(claimed(broken)).reasons
-    assert reasons == ["posterior-cap: 1 (report, disc) pairs exceed the limit"]
+    reasons = md.verify(claimed(broken, centres)).reasons
+    assert reasons == [f"posterior-cap: 1 {counted} exceed the limit"]
     text = md.export(kept, tmp_path / "kept.json").read_text("ascii")
     assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
     short = verify_table.read(tmp_path / "kept.json")
@@ -43,24 +46,27 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path) -> None:
     for change in ({"people": [-1] * 16}, {"people": [1] * 15}, {"centres": "nowhere"}, {"radius": 0.0}):
         header = deepcopy(short.header)
         header["claim"]["caps"][0] |= change
+        given = short._replace(header=header, sums=[verify_table.ROW_SUM] * 16)
+        if change == {"radius": 0.0} and centres == "area":  # not even one cell is so small: all are added up
+            assert verify_table.cap_faults(given)
+            continue
         with pytest.raises(verify_table.BadInput, match=r"integers, people one for each secret|no discs of this kind"):
-            verify_table.cap_faults(short._replace(header=header, sums=[verify_table.ROW_SUM] * 16))
+            verify_table.cap_faults(given)
     rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
     forged = tmp_path / "broken.json"
     forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))
     (fault,) = verify_table.faults_of(verify_table.read(forged))
     assert f"broken after report {report}" in fault
     with pytest.raises(VerificationError):
-        md.export(claimed(broken), tmp_path / "never.json")
+        md.export(claimed(broken, centres), tmp_path / "never.json")
 
 
 def test_multipliers_are_of_discs_that_there_are() -> None:
     """A bound of 0, of multipliers that are 0."""
     mass, discs = at_the_limit()[0], len(capped().caps[0].limits)
     for disc in (-1, 0, discs - 1, discs):
-        file = claimed(
-            mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), cap_rows=np.array([[3, disc]])
-        )
+        rows = {"cap_report": np.array([3]), "cap_disc": np.array([disc])}
+        file = claimed(mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), cap_rows=rows)
         if 0 <= disc < discs:
             assert md.verify(file).lower_bound_checked is True
         else:
@@ -68,14 +74,33 @@ def test_multipliers_are_of_discs_that_there_are() -> None:
                 md.verify(file)
 
 
+def test_multipliers_of_cells_are_shares_of_no_more_than_the_disc() -> None:
+    """Of one report: any shares of four cells give a bound, here one below 0; others would give too large a one."""
+    mass = at_the_limit("area")[0]
+    even = np.full((1, 16), 0.25)
+    for cells, known in ((even, True), (1.01 * even, False), (4 * np.eye(1, 16), False), (even * np.nan, False)):
+        rows = {"cap_report": np.array([3]), "cap_disc": np.array([0]), "cap_cells": cells}
+        given = {"dual": np.full(16, -1.0), "multipliers": np.array([1e-3]), "cap_rows": rows}
+        file = claimed(mass, "area", lower_bound=-16.0, **given)
+        if known:
+            assert md.verify(file).lower_bound_checked is True
+        else:
+            with pytest.raises(VerificationError, match="must be shares of cells"):
+                md.verify(file)
+
+
 def true_of(cap: dict[str, Any], points: np.ndarray, rows: list[list[int]]) -> bool:
-    """Whether the limit of a table holds, in Python integers, for discs about places and points of a lattice."""
+    """Whether the limit of a table holds, in Python integers, for discs about places and points of a lattice, or for
+    all sets of as many squares as are no larger.
+    """
     people, radius = cap["people"], float(cap["radius"])
     over, under = cap.get("share") or cap["factor"]
     low, high = points.min(axis=0), points.max(axis=0)
     lattice = np.stack(np.meshgrid(*(np.linspace(a, b, 13) for a, b in zip(low, high, strict=True))), -1).reshape(-1, 2)
     centres = points if cap["centres"] == "places" else np.concatenate([points, lattice])
     discs = {tuple(np.flatnonzero(np.linalg.norm(points - at, axis=1) <= radius)) for at in centres}
+    if cap["centres"] == "area":
+        discs = set(combinations(range(16), min(16, int(math.pi * (radius / math.dist(*points[:2])) ** 2))))
     for y in range(len(rows[0])):
         joint = [count * row[y] for count, row in zip(people, rows, strict=True)]
         for disc in discs:
@@ -103,16 +128,17 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
     elif field == "radius":
         limit["radius"] = random.choice(_RADII)
     elif field == "centres":
-        limit["centres"] = random.choice(["places", "anywhere", "nowhere", 0, None])
+        limit["centres"] = random.choice(["places", "anywhere", "area", "nowhere", 0, None])
     elif field == "size":
         people[:] = random.choice([people[:-1], [*people, 1], [], people[::-1]])
     else:
         del limit[random.choice(list(limit))]
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int) -> None:
-    mechanism = md.solve(capped())
+@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("centres", ["anywhere", "area"])
+def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: Centres) -> None:
+    mechanism = md.solve(capped(centres))
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
     points, believed = np.array(genuine["secret_points"]), 0
     for number in range(many):
@@ -139,9 +165,10 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int) -
     assert believed > many / 50
 
 
-@pytest.mark.parametrize("many", [60, pytest.param(1000, marks=pytest.mark.slow)])
-def test_no_mutation_of_a_file_is_believed_by_verify(many: int) -> None:
-    mechanism, believed = md.solve(capped()), 0
+@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("centres", ["anywhere", "area"])
+def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres) -> None:
+    mechanism, believed = md.solve(capped(centres)), 0
     for number in range(many):
         random, mutant = Random(number), mechanism.copy(deep=True)
         parameters = json.loads(mutant.attrs["parameters"])
@@ -150,6 +177,9 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int) -> None:
         mutant.attrs["parameters"] = json.dumps(parameters)
         if random.random() < 0.2:
             mutant["cap_disc"].values[random.randrange(len(mutant["cap_disc"]))] = random.choice((-1, 0, 5, 2**40))
+        if "cap_cells" in mutant and random.random() < 0.3:
+            at = random.randrange(mutant["cap_cells"].size)
+            mutant["cap_cells"].values.flat[at] = random.choice((-1.0, 0.0, 0.5, 1.0, 2.0, math.inf, math.nan))
         if random.random() < 0.1:
             del mutant.attrs["objective"]
         try:

@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from tolerances import BLOCKS, NOTED, ORACLE, REORDERED
 
 import mechdesign as md
+import mechdesign.solvers.capped as capped_solver
 from mechdesign import DesignProblem, Domain, Graph
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.problem.discs import disc_sets
+from mechdesign.problem.discs import cells_of_area, disc_sets
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
 from mechdesign.programs.coupled import Constraint
-from mechdesign.programs.posterior import DiscConstraint, exact_fraction, posterior_shares, whole_persons
+from mechdesign.programs.posterior import DiscConstraint, exact_fraction, whole_persons
+from mechdesign.programs.posterior_rows import posterior_shares
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
 EVEN = {
@@ -84,13 +86,14 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
         (np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE),
         (town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS),
         (town(4), PosteriorLift(radius=RADIUS, factor="5/4", people=town(4), centres="places"), BLOCKS),
+        (town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4), centres="area"), BLOCKS),
     ],
-    ids=["6 x 6 cells", "a town", "a lift in a town"],
+    ids=["6 x 6 cells", "a town", "a lift in a town", "by area in a town"],
 )
 def test_the_optimum_is_that_of_the_statement_with_all_rows(
     people: NDArray[np.int64], limit: DiscConstraint, tolerance: float
 ) -> None:
-    """By lazy rows and interior points, and by HiGHS on cvxpy's statement."""
+    """By lazy rows and interior points, and by HiGHS on cvxpy's statement, by area as sums of the largest entries."""
     program = capped(math.isqrt(len(people)), 2, people, limit)
     mechanism = md.solve(program, gap=1e-7)
     assert md.verify(mechanism).lower_bound_checked
@@ -111,6 +114,36 @@ def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
     assert ((inside @ joint) / joint.sum(axis=0)).max() <= 0.7
     narrow = (joint.sum(axis=0) * 0.69)[None] < inside @ joint
     assert narrow.any()  # a smaller share is not kept: the discs reach the limit
+
+
+def test_by_area_no_cells_have_more_of_the_posterior_than_the_cap() -> None:
+    """Against all 84 sets of six of nine cells; two counts of people."""
+    people = np.stack([town(3), town(3)[::-1]])
+    program = capped(3, 2, people, PosteriorCap(radius=RADIUS, share="11/12", people=people, centres="area"))
+    mechanism = md.solve(program, gap=1e-4)
+    assert md.verify(mechanism).lower_bound_checked
+    joint = people[:, :, None] * table_of(mechanism)
+    sets = [list(inside) for inside in combinations(range(9), 6)]
+    most = np.max([joint[:, inside].sum(axis=1) for inside in sets], axis=0) / joint.sum(axis=1)
+    assert most.max() <= 11 / 12
+    assert (most.max(axis=1) > 0.915).all()  # both counts bind
+    shares = [posterior_shares(mechanism["mass"].values, caps) for caps in program.caps]
+    assert np.array(shares) == pytest.approx(most, rel=REORDERED)
+
+
+def test_raised_columns_reach_the_limit_of_an_area_and_no_further() -> None:
+    """The least constant, by bisection on exact sums of the largest entries."""
+    program = capped(4, 2, town(4), PosteriorCap(radius=RADIUS, share="3/4", people=town(4), centres="area"))
+    caps, table = program.caps[0], np.random.default_rng(5).random((16, 6)) ** 8
+    theta = caps.need(table, 0.0)
+    assert (theta > 0).any()
+    for column, found in zip(table.T, theta, strict=True):
+        low, high = 0.0, 1e3
+        for _ in range(80):
+            middle = (low + high) / 2
+            inside = np.sort(caps.prior * (column + middle))[-6:].sum() / (caps.prior @ (column + middle))
+            low, high = (low, middle) if inside <= 0.75 else (middle, high)
+        assert found == pytest.approx(high, rel=1e-9, abs=1e-12)
 
 
 def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
@@ -204,6 +237,28 @@ def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: C
     assert stated > alone.statement().solve(solver="HIGHS") * (1 + BLOCKS)  # the other one costs something
 
 
+@pytest.mark.parametrize("last", [25, 9])
+def test_maps_whose_nodes_are_cut_late_or_near_reports_only_end_about_the_same_optimum(
+    monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """What is done with 301 to 400 cells, and with more, on 25: against the run with all nodes cut from the start."""
+    program, whole = designed()
+    monkeypatch.setattr(capped_solver, "_ALL_CUT", 9)
+    monkeypatch.setattr(capped_solver, "_ALL_CUT_LAST", last)
+    monkeypatch.setattr(capped_solver, "_NEAR_CUT", 3.0)
+    monkeypatch.setattr(capped_solver, "_FAR_CUT", 4.0)
+    found = md.solve(program, gap=1e-5)
+    assert md.verify(found).lower_bound_checked
+    assert found.attrs["lower_bound"] <= whole.attrs["objective"] * (1 + REORDERED)
+    assert whole.attrs["lower_bound"] <= found.attrs["objective"] * (1 + REORDERED)
+    apart = 1 - found.attrs["lower_bound"] / found.attrs["objective"]
+    if last == 25:
+        assert apart <= 1e-5
+    else:  # profiles beyond the far cuts: what is missing stays
+        assert 1e-5 < apart < 0.2
+        assert found.attrs["stopped"] == "precision"
+
+
 def test_bad_limits_are_refused() -> None:
     people = town(4)
     with pytest.raises(InputError, match="linear inequalities alone"):
@@ -219,6 +274,15 @@ def test_bad_limits_are_refused() -> None:
         PosteriorCap(radius=RADIUS, share="1/5", wrong_by="1/2")
     with pytest.raises(InputError, match="radius"):
         PosteriorCap(radius=0.0, share="1/5")
+    with pytest.raises(InputError, match="a lift is of discs"):
+        PosteriorLift(radius=RADIUS, factor=2, centres="area")
+    by_area = {"people": people, "centres": "area"}
+    with pytest.raises(InfeasibleError, match=r"6 cells, no larger together than a disc of 564 m, contain 68\.71 %"):
+        md.solve(capped(4, 1, people, PosteriorCap(radius=RADIUS, share="2/3", **by_area)))
+    with pytest.raises(InputError, match="a cell is larger than the disc"):
+        md.solve(capped(4, 1, people, PosteriorCap(radius=CELL / 2, share="2/3", **by_area)))
+    with pytest.raises(InputError, match="areas need cells"):
+        cells_of_area(Domain.points_at([[0.0, 0.0], [1.0, 0.0]], unit="m"), RADIUS)
     for radius in (1e9, 1e300):
         with pytest.raises(InputError, match="more than 2000 cells"):
             disc_sets(problem_at(4, 1, people).domain, radius)

@@ -23,7 +23,7 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import rows
 from mechdesign.positions.patches import step_weights
-from mechdesign.programs.posterior import posterior_shares
+from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.web import save_page
 from mechdesign.web.page import page_text
 

@@ -38,7 +38,7 @@ from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import read
 from mechdesign.positions import Positions
-from mechdesign.programs.posterior import posterior_shares
+from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried
 from mechdesign.web.contents import headline
@@ -495,17 +495,18 @@ def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
     assert np.array(found["rows"]) == pytest.approx(mechanism.probabilities(asked), rel=1e-12)
 
 
-def test_one_unit_too_many_in_a_disc_is_found(tmp_path):
-    mass, place, report, other = at_the_limit()
-    page, broken = texts_of(claimed(mass)), one_more(mass, place, report, other)
+@pytest.mark.parametrize(("centres", "where"), [("anywhere", "one disc has"), ("area", "the likeliest cells have")])
+def test_one_unit_too_many_in_a_disc_is_found(tmp_path, centres, where):
+    mass, place, report, other = at_the_limit(centres)
+    page, broken = texts_of(claimed(mass, centres)), one_more(mass, place, report, other)
     before, after = (part.astype("<u8").tobytes() for part in (mass, broken))
     assert page.arrays.count(before) == 1
     kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])
     assert kept["faults"] == []
     assert [fault["report"] for fault in refused["faults"]] == [report]
-    caps, worst = capped().caps[0], kept["found"]["disc"]
+    caps, worst = capped(centres).caps[0], kept["found"]["disc"]
     shares = posterior_shares(mass, caps)
     assert worst["share"] == pytest.approx(shares.max(), rel=LINEAR_ALGEBRA)
     assert shares[worst["report"]] == pytest.approx(shares.max(), rel=LINEAR_ALGEBRA)
     assert sum(worst["posterior"][u] for u in worst["disc"]) == pytest.approx(worst["share"], rel=LINEAR_ALGEBRA)
-    assert f"after report {worst['report']}, the worst, one disc has 60 %" in " ".join(kept["proved"])
+    assert f"after report {worst['report']}, the worst, {where} 60 %" in " ".join(kept["proved"])

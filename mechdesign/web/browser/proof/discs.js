@@ -4,7 +4,8 @@
 //     under * sum over u in B of N(u) A(u, y) <= over * sum over all u of N(u) A(u, y),   over / under its limit,
 //
 // in integers. Discs about places, or through two of them, where they are centred anywhere: what any disc contains
-// is part of what one of these does. The radius is raised by 2^-40 of itself, beyond rounding.
+// is part of what one of these does. By area B is any cells of a grid that are together no larger than a disc: those that
+// have most of a report. The radius is raised by 2^-40 of itself, beyond rounding.
 
 const RAISED = 1 + 2 ** -40;
 const SHARE = /^[0-9]{1,5}\/[0-9]{1,5}$/;
@@ -63,6 +64,20 @@ function discsOf(points, radius, centres) {
   return [...found.values()];
 }
 
+/** How many cells of the grid of a page are together no larger than a disc. Throws RangeError where none is. */
+function cellsOfArea(page, { radius, constraint }) {
+  const { kind, cell } = described(page, "domain");
+  const cells = Math.floor(Math.PI * ((radius * RAISED) / cell?.[0]) * ((radius * RAISED) / cell?.[1]));
+  if (kind !== "grid" || cell.length !== 2 || !(cells >= 1 && cells < 1e150) || constraint !== "posterior-cap")
+    throw new RangeError("a limit is on areas that this page cannot tell");
+  return cells;
+}
+
+/** The places, at most `cells`, that have most of a report. */
+function likeliest(joint, cells) {
+  return joint.map((_, u) => u).sort((u, v) => (joint[u] < joint[v] ? 1 : joint[u] > joint[v] ? -1 : 0)).slice(0, cells);
+}
+
 /** Faults of the limits of a page, how many inequalities were compared, and the worst report: { share, report, disc, posterior }. */
 function* capFaults(page, mass) {
   const [faults, points] = [[], axesOf(page, "secret")];
@@ -71,7 +86,8 @@ function* capFaults(page, mass) {
   for (const cap of capsOf(page)) {
     const lift = cap.constraint === "posterior-lift";
     const limit = lift ? sharesOf(cap.factor) : designedShare(cap);
-    const discs = discsOf(points, cap.radius, cap.centres);
+    const cells = cap.centres === "area" ? cellsOfArea(page, cap) : 0;
+    const discs = cells ? [] : discsOf(points, cap.radius, cap.centres);
     for (const persons of cap.people) {
       const whole = persons.length === count && persons.every((k) => Number.isInteger(k) && k >= 0);
       const total = persons.reduce((sum, k) => sum + k, 0);
@@ -80,14 +96,15 @@ function* capFaults(page, mass) {
       for (let y = 0; y < reports; y++) {
         const joint = people.map((k, u) => k * mass[u * reports + y]);
         const all = joint.reduce((sum, part) => sum + part, 0n);
-        for (const disc of discs) {
+        for (const disc of cells ? [likeliest(joint, cells)] : discs) {
           const inside = disc.reduce((sum, u) => sum + joint[u], 0n);
           const living = lift ? disc.reduce((sum, u) => sum + people[u], 0n) : 1n;
           compared++;
           const share = Number(inside) / Number(all);
-          if (share > worst.share) worst = { share, report: y, disc, posterior: joint.map((part) => Number(part) / Number(all)) };
+          if (share > worst.share) worst = { share, report: y, disc, byArea: cells > 0, posterior: joint.map((part) => Number(part) / Number(all)) };
           if (inside * limit[1] * (lift ? BigInt(total) : 1n) > all * limit[0] * living) {
-            faults.push({ text: `after report ${y} a disc with cell ${disc[0]} has more of the posterior than the limit`, secret: disc[0], report: y });
+            const what = cells ? `cell ${disc[0]} and others have` : `a disc with cell ${disc[0]} has`;
+            faults.push({ text: `after report ${y} ${what} more of the posterior than the limit`, secret: disc[0], report: y });
             return { faults, compared };
           }
         }
@@ -102,7 +119,8 @@ function* capFaults(page, mass) {
 function capWords(page) {
   const { unit } = described(page, "domain");
   return capsOf(page).map((cap) => {
-    const disc = `disc of ${ofLength(cap.radius, unit, false)}${cap.centres === "places" ? " about the centre of a cell" : ""}`;
+    const round = `disc of ${ofLength(cap.radius, unit, false)}${cap.centres === "places" ? " about the centre of a cell" : ""}`;
+    const disc = cap.centres === "area" ? `cells that are together no larger than a ${round}` : round;
     const whom = `for somebody who counts people at the centres of cells${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
     if (cap.constraint === "posterior-lift") {
       const [over, under] = sharesOf(cap.factor).map(Number);

@@ -125,7 +125,8 @@ class Explore extends View {
     if (this.tab === "belief" && this.posterior)
       return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
     if (this.tab === "worst") {
-      const told = this.worst ? `${percent(this.worst.share, true, 3)} in the disc that is outlined` : "not proved yet";
+      const where = this.worst?.byArea ? "cells that are" : "disc that is";
+      const told = this.worst ? `${percent(this.worst.share, true, 3)} in the ${where} outlined` : "not proved yet";
       return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each place after the worst report: ${told}` };
     }
     if (this.tab === "loss") {
