@@ -117,6 +117,17 @@ def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     assert untruths(plain(load(file)), found.as_dict()) == []
 
 
+def test_a_draft_that_nothing_happened_to_is_the_file() -> None:
+    for kind in KINDS:
+        assert Draft.of(kind, made(kind)).dataset().identical(made(kind))
+
+
+def test_a_number_gives_the_same_mutant_again() -> None:
+    first, second = (mutant("eikonal", 7) for _ in range(2))
+    assert first.history == second.history
+    assert first.dataset.identical(second.dataset)
+
+
 @pytest.mark.parametrize("kind", LEADING)
 def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path)
@@ -160,14 +171,3 @@ def test_a_verifier_that_counts_no_violations_is_caught(kind: str, tmp_path: Pat
             break
     assert counts.ends[FALSE] > 0
     assert "odds" in counts.wrong[-1]
-
-
-def test_a_draft_that_nothing_happened_to_is_the_file() -> None:
-    for kind in KINDS:
-        assert Draft.of(kind, made(kind)).dataset().identical(made(kind))
-
-
-def test_a_number_gives_the_same_mutant_again() -> None:
-    first, second = (mutant("eikonal", 7) for _ in range(2))
-    assert first.history == second.history
-    assert first.dataset.identical(second.dataset)
