@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 from capped import capped
 from cases import CASES, varying_level
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
@@ -65,7 +65,7 @@ def factored() -> xr.Dataset:
 
 def with_mass(mechanism: xr.Dataset, mass: np.ndarray) -> xr.Dataset:
     """The same Dataset with other masses, sealed again."""
-    return seal(mechanism.assign(mass=(("secret", "report"), mass.astype(np.uint64))))
+    return rewritten(mechanism, mass=(("secret", "report"), mass.astype(np.uint64)))
 
 
 def flipped(path: Path, seed: int) -> bytes:

@@ -6,11 +6,17 @@ from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.checking import ROW_SUM
+from reference.exact import lower_ratio
 
 from mechdesign.extend import Edges
-from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.positions.cones import LEVEL_BITS, whole_levels
 from mechdesign.positions.patches import Patches
+
+
+def are_rows(mass: NDArray[np.uint64]) -> bool:
+    """Whether every entry is positive and every row sums to exactly 2^62."""
+    return all(min(row) >= 1 and sum(row) == ROW_SUM for row in mass.tolist())
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
@@ -18,7 +24,7 @@ def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
     rows = [[int(a) for a in row] for row in mass]
     bad = 0
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
-        factor, shift = exp_lower(length)
+        factor, shift = lower_ratio(length)
         left, right = max(shift, 0), max(-shift, 0)
         for a, b in zip(rows[u], rows[v], strict=True):
             bad += (a << left) > (factor * b << right)

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from designs import designed
+from rewritten import rewritten
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.output.summary import summarise
 from mechdesign.problem.problem import read_problem_file, shipped_problems
 from mechdesign.programs import Minimax
@@ -175,7 +175,7 @@ def test_verify_refuses_damaged_files(solved, run_json, tmp_path):
 def test_verify_refuses_another_table_under_a_right_checksum(solved, run_json, tmp_path, columns, reason):
     altered = load(solved[0])
     altered["mass"][0, columns] += np.array([1 << 58, -(1 << 58)][-len(columns) :]).astype(np.uint64)
-    code, result = run_json("verify", save(seal(altered), tmp_path / "altered.nc"))
+    code, result = run_json("verify", save(rewritten(altered), tmp_path / "altered.nc"))
     assert (code, result["certified"]) == (1, False)
     assert any(reason in told for told in result["reasons"])
 

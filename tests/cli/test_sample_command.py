@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 from factored import made
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines, save
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import identifying_digits, place_at, rounded
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_asked(run, words, field) -> None:
 
 def test_altered_files_are_refused(run, tmp_path) -> None:
     given = mechanism()
-    path = save(seal(given.assign_attrs(claim=given.attrs["claim"] + " ")), tmp_path / "altered.nc")
+    path = save(rewritten(given, claim=given.attrs["claim"] + " "), tmp_path / "altered.nc")
     code, out, _ = run("--secret", 0, "--json", file=path)
     assert (code, json.loads(out)["error"]["kind"]) == (1, "verification")
 

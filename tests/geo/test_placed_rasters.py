@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from reference.checking import ROW_SUM
 from rows import each_row
 from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.geo import Area, Plane, raster_on
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.plane import METRES
 from mechdesign.problem.problem import shipped_paths
 

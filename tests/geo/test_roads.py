@@ -15,6 +15,7 @@ from conftest import ROOT
 from designs import designed as optimal_design
 from matplotlib.collections import PathCollection
 from pyproj import Geod
+from rewritten import rewritten
 from rows import each_row
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
@@ -22,7 +23,6 @@ import mechdesign as md
 from mechdesign import Sampler, compare
 from mechdesign.errors import FileFormatError, InputError, UnitError, VerificationError
 from mechdesign.geo import Roads, Streets, read_roads
-from mechdesign.mechanism.dataset import seal
 from mechdesign.output.sampling import sample_document
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.locate import place_at, place_on_earth
@@ -312,7 +312,7 @@ def test_an_altered_street_is_refused():
     mechanism = designed()
     longer = mechanism.attrs["metric"].replace('"epsilon": 0.01', '"epsilon": 0.011')
     assert longer != mechanism.attrs["metric"]
-    altered = seal(mechanism.assign_attrs(metric=longer))
+    altered = rewritten(mechanism, metric=longer)
     found = md.verify(altered)
     assert not found.certified
     assert any("edge_length" in reason for reason in found.reasons)

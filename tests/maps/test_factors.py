@@ -13,6 +13,7 @@ import pytest
 from cases import CASES
 from columns import every_sum
 from oracles import reference_violations
+from reference.exact import lower_ratio
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
@@ -23,7 +24,6 @@ from mechdesign.maps.dataset import _MOST_COLUMNS
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import join_words, split_words
-from mechdesign.mechanism.certificate import exp_lower
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]
@@ -59,7 +59,7 @@ def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
     )
     factors = Factors(metric=metric, step=step, weight=np.ones(2, np.uint32), inner=np.arange(2))
     kernel = [int(e) for e in factors.kernel]
-    ratio, shift = exp_lower(factors.nats_per_unit)
+    ratio, shift = lower_ratio(factors.nats_per_unit)
     assert kernel[0] == 1 << KERNEL_BITS
     assert len(kernel) == metric.cap + 1
     assert all(a >= b >= 1 for a, b in pairwise(kernel))
@@ -118,7 +118,7 @@ def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
     factors, edges = factors_of("eikonal, 8 neighbours")
     one = Edges(tail=edges.tail[:1], head=edges.head[:1], length=edges.length[:1])
     spare = int(factors.spare(one)[0]) >> 28
-    ratio, shift = exp_lower(spare * 2.0**-20)
+    ratio, shift = lower_ratio(spare * 2.0**-20)
     small = 1 << 80
     bound = (ratio * small) >> shift
     u, v = int(one.tail[0]), int(one.head[0])

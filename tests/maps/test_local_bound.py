@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from maps import random_map
 from random_problems import optimum
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import load_problem
@@ -21,7 +22,6 @@ from mechdesign.maps.cluster import workers
 from mechdesign.maps.local_bound import certify, local_bound, proved
 from mechdesign.maps.local_pricing import Places, PricingTask
 from mechdesign.maps.work_folder import threads
-from mechdesign.mechanism.dataset import seal
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 NEAR = 1e-3  # relative; what the bound is asked to be within of the optimum
@@ -212,7 +212,7 @@ def without(mechanism, name):
 
 @pytest.mark.parametrize("how", ALTERED)
 def test_an_altered_bound_is_refused(how, factored):
-    checked = md.verify(seal(ALTERED[how](factored)))
+    checked = md.verify(rewritten(ALTERED[how](factored)))
     assert not checked.certified
     assert checked.reasons[0].startswith("lower_bound:")
     assert checked.lower_bound_checked is False
@@ -222,6 +222,6 @@ def test_files_without_a_bound_go_on_verifying(factored):
     old = factored.drop_vars("dual")
     for name in ("lower_bound", "bound_reach", "bound_core"):
         del old.attrs[name]
-    checked = md.verify(seal(old))
+    checked = md.verify(rewritten(old))
     assert checked.certified
     assert checked.lower_bound_checked is None

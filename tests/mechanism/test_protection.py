@@ -18,13 +18,14 @@ import pytest
 import xarray as xr
 from cases import CASES
 from placed import domain_of, masses_at, placed
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.mechanism.stored import read
 from mechdesign.output.sentences import protects
@@ -412,7 +413,7 @@ def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     mechanism = flat((4, 4), 0.25, None)
     parameters = mechanism.attrs["parameters"].replace('"knobs": {}', '"knobs": {"within": RADIUS}')
     text = {"nan": "NaN", "inf": "Infinity", "None": "null", "True": "true"}.get(str(radius), repr(radius))
-    forged = seal(mechanism.assign_attrs(parameters=parameters.replace("RADIUS", text.replace("'", '"'))))
+    forged = rewritten(mechanism, parameters=parameters.replace("RADIUS", text.replace("'", '"')))
     try:
         found = protection(read(forged))
     except md.errors.MechdesignError:

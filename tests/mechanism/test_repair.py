@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import reference_violations
+from oracles import are_rows, reference_violations
+from reference.checking import ROW_SUM
 from rows import each_row
 
 from mechdesign.errors import DesignError, InputError
 from mechdesign.extend import Edges, repair
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.repair import MARGIN, envelope, round_to_integers
 from mechdesign.problem.lattice import shortest_paths
 
@@ -36,7 +36,7 @@ def random_table(rng: np.random.Generator, n: int, m: int, zeros: float, noise: 
 
 def check_certified(mass: np.ndarray, edges: Edges) -> None:
     assert mass.dtype == np.uint64
-    assert all(sum(row) == ROW_SUM and min(row) >= 1 for row in mass.tolist())
+    assert are_rows(mass)
     assert reference_violations(mass, edges) == 0
 
 
@@ -169,7 +169,7 @@ def test_rounding_keeps_every_probability(seed: int) -> None:
     table = exponential(edges, n)
     mass = round_to_integers(table, edges)
     assert mass.dtype == np.uint64
-    assert all(sum(row) == ROW_SUM and min(row) >= 1 for row in mass.tolist())
+    assert are_rows(mass)
     most = np.zeros((n, n), bool)
     most[np.arange(n), table.argmax(axis=1)] = True
     allowed = ROUNDED * table + (2 * n + 2) * 2.0**-62

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign
@@ -22,7 +23,7 @@ from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load,
 from mechdesign.errors import FileFormatError, InputError, VerificationError
 from mechdesign.losses import Distance, TableLoss
 from mechdesign.mechanism import storage
-from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism, seal
+from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism
 from mechdesign.mechanism.storage import append_mark, check_target, read_netcdf, write_atomically, write_dataset
 
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
@@ -57,7 +58,7 @@ def stored(tmp_path: Path) -> Path:
 def unchecked(path: Path) -> xr.Dataset:
     """What a file holds, of the schema of a table, its values not looked at."""
     with path.open("rb") as stream:
-        return seal(read_netcdf(stream, MECHANISM, what="a mechanism"))
+        return rewritten(read_netcdf(stream, MECHANISM, what="a mechanism"))
 
 
 def check_identical(found: xr.Dataset, given: xr.Dataset) -> None:
@@ -366,7 +367,7 @@ while True:
 def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
     """SIGKILL at a random moment of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
-    versions = [square(), seal(square().assign_attrs(problem="another"))]
+    versions = [square(), rewritten(square(), problem="another")]
     for path, version in zip(sources, versions, strict=True):
         save(version, path)
     save(versions[0], target)

@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from reference.checking import ROW_SUM
 from rows import each_row
 
 from mechdesign import (
@@ -31,7 +32,6 @@ from mechdesign.extend import FORMATS, Format
 from mechdesign.losses import Distance
 from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.accuracy import accuracy
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.output.compare import each_mechanism
 from mechdesign.output.compare import rows as rows_of
 from mechdesign.output.files import write_rows

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from exported import Forgery, made, resealed
+from reference.checking import ROW_SUM
 from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.verification import verify_table
 
 FULL = Path("/dev/full")

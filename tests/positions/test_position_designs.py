@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from reference.checking import ROW_SUM
 from rows import each_row
 from tolerances import ORACLE
 
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.losses import LOSSES
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.positions import Positions
 from mechdesign.positions import spline as spline_laplace

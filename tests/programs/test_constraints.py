@@ -18,13 +18,13 @@ from designs import (
     table_of,
 )
 from exported import joined
+from reference.checking import ROW_SUM
+from rewritten import rewritten
 from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign import load_problem
 from mechdesign.errors import DesignError, InfeasibleError, InputError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.solvers import convex as stated
 from mechdesign.web.contents import mechanism_facts
@@ -109,12 +109,12 @@ def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(r
     assert {"lower_bound", "lower_bound_checked"} <= set(figures)
     parameters = json.loads(honest.attrs["parameters"]) | {"own_constraints": ["P[0, 0] <= 1"]}
     switched = honest.assign_attrs(parameters=json.dumps(parameters)).assign(dual=0 * honest["dual"])
-    switched = seal(switched.assign(multiplier=0 * honest["multiplier"]))
+    switched = rewritten(switched, multiplier=0 * honest["multiplier"])
     refused = md.verify(switched)  # a program that has no constraints of one's own
     assert (refused.certified, refused.lower_bound_checked) == (False, False)
     forged = switched.assign_attrs(program="constrained", parameters=json.dumps(parameters | {"constraints": []}))
     forged["multiplier"] = ("side_row", np.zeros(0))
-    forged = seal(forged.assign_attrs(objective=forged.attrs["expected_loss"]))
+    forged = rewritten(forged, objective=forged.attrs["expected_loss"])
     checked = md.verify(forged)
     assert (checked.certified, checked.lower_bound_checked) == (True, None)
     figures = {f["key"]: f["text"] for f in mechanism_facts(read(forged), checked)["figures"]}

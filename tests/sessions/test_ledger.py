@@ -21,12 +21,12 @@ import xarray as xr
 from factored import made as made_factored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rewritten import rewritten
 from rows import each_row
 from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.sessions import ledger
 from mechdesign.sessions.budget import REMEMBERED, Paid
 from mechdesign.sessions.ledger import PrivateLedger
@@ -372,7 +372,7 @@ FOREIGN = {
 def to_one_cell(factored: xr.Dataset) -> xr.Dataset:
     changed = factored.copy(deep=True)
     changed["target"].values[:] = 0
-    return seal(changed)
+    return rewritten(changed)
 
 
 @each_row("name", FOREIGN)

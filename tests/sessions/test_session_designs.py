@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rewritten import rewritten
 from rows import each_row
 from sessions import RULES, design, ruled, table
 
 import mechdesign as md
 from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.sessions import design_files
 from mechdesign.verification.verify import Verification
 
@@ -171,7 +171,7 @@ def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path:
     broken = given.tables[0].copy(deep=True)
     broken["mass"].values[0, 0] -= 2**60
     broken["mass"].values[0, 4] += 2**60
-    broken = seal(broken)
+    broken = rewritten(broken)
     file = md.sessions.save_design(given, tmp_path / "day.json")
     md.save(broken, tmp_path / "day-0.nc", overwrite=True)
     told = json.loads(file.read_text())
@@ -181,7 +181,7 @@ def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path:
 
 
 def test_a_figure_of_a_table_that_is_wrong_is_a_reason(tmp_path: Path) -> None:
-    first = seal(table(1.0).assign_attrs(expected_loss=0.125))
+    first = rewritten(table(1.0), expected_loss=0.125)
     found = md.verify(md.sessions.SessionDesign(tables=[first, table(2.0)], rule=RULES["clock"](), ticks=TICKS))
     assert not found.certified
     assert found.reasons[0].startswith("table 0: expected_loss")

@@ -17,14 +17,14 @@ from designs import (
     program_of,
     solved,
 )
+from reference.checking import ROW_SUM
+from rewritten import rewritten
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign import load_problem
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import seal
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
@@ -169,13 +169,13 @@ def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
     for program in PROGRAMS:
         mechanism = solved(case, program)
         for name, factor in (("objective", 0.99), ("lower_bound", 1.01)):
-            told = seal(mechanism.assign_attrs({name: mechanism.attrs[name] * factor}))
+            told = rewritten(mechanism, **{name: mechanism.attrs[name] * factor})
             result = md.verify(told)
             assert not result.certified
             assert any(reason.startswith(name) for reason in result.reasons)
     tighter = json.loads(solved(case, "bounded").attrs["parameters"])
     tighter["worst_loss"] *= 0.9
-    told = seal(solved(case, "bounded").assign_attrs(parameters=json.dumps(tighter)))
+    told = rewritten(solved(case, "bounded"), parameters=json.dumps(tighter))
     assert any("bound on the loss at secret" in reason for reason in md.verify(told).reasons)
     path = md.save(solved(case, "robust"), tmp_path / "robust.nc")
     assert md.verify(path).lower_bound_checked is True

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from designs import designed
+from rewritten import rewritten
 from scipy.optimize import linprog
 from test_column_generation import lattice, scattered
 from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem
-from mechdesign.mechanism.dataset import seal
 from mechdesign.solvers import pricing
 from mechdesign.solvers.forest import Forest, proved_bound
 from mechdesign.solvers.pricing import ConePricer
@@ -134,10 +134,10 @@ def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
 def test_a_bound_that_is_too_high_is_not_verified() -> None:
     mechanism = md.solve(scattered(44, level=0.006))
     assert md.verify(mechanism).lower_bound_checked
-    raised = seal(mechanism.assign_attrs(lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED)))
+    raised = rewritten(mechanism, lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED))
     assert not md.verify(raised).lower_bound_checked
     larger = mechanism.assign(dual=mechanism["dual"] * (1 + SOLVED))
-    assert not md.verify(seal(larger.assign_attrs(lower_bound=float(larger["dual"].sum())))).lower_bound_checked
+    assert not md.verify(rewritten(larger, lower_bound=float(larger["dual"].sum()))).lower_bound_checked
 
 
 def test_cores_never_shrink() -> None:

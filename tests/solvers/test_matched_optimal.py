@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from oracles import are_rows, reference_violations
 from scipy.optimize import brentq
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_problem, priors
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.losses import Distance
-from mechdesign.mechanism.certificate import row_sums_exact, violations
 from mechdesign.programs import MatchedOptimal, matched_optimal
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.matched import solve_matched_optimal
@@ -45,9 +45,9 @@ def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytes
     assert epsilon >= least_by_statement() * (1 - ROOT)
     assert epsilon <= float(least) * (1 + 3 * gap) * asked.excess
     there = asked.at(epsilon)
-    assert row_sums_exact(found.mass)
-    assert violations(found.mass, there.edges) == 0
-    assert violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
+    assert are_rows(found.mass)
+    assert reference_violations(found.mass, there.edges) == 0
+    assert reference_violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
     entries = found.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
     assert float(entries.sum()) == pytest.approx(TARGET, rel=MATCHED)
     assert found.loss == pytest.approx(float(entries.sum()), rel=1e-12)

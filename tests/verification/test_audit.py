@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
+from reference.exact import lower_ratio
 from rows import each_row
 
 from mechdesign import (
@@ -34,7 +35,7 @@ from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
 from mechdesign.extend import Edges
 from mechdesign.losses import Distance, SquaredDistance
-from mechdesign.mechanism.certificate import breaches, exp_lower, true_scale, worst_ratio
+from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
 from mechdesign.problem.problem import named_problem
 from mechdesign.read import table as read_table
 from mechdesign.verification.audit import UP_TO_ROUNDING
@@ -66,7 +67,7 @@ def test_breaches_against_fractions(exponents, zeros, scale, seed):
     lengths = random.random(6) * 2.0**scale + 2.0**-30
     expected = 0
     for u, v, length in zip(TAILS, HEADS, lengths, strict=True):
-        r, s = exp_lower(float(length))
+        r, s = lower_ratio(float(length))
         most = Fraction(r) / Fraction(2) ** s
         for p, q in zip(map(Fraction, table[u].tolist()), map(Fraction, table[v].tolist()), strict=True):
             expected += (p > most * q) + (q > most * p)
@@ -74,7 +75,7 @@ def test_breaches_against_fractions(exponents, zeros, scale, seed):
 
 
 def test_one_bit_of_a_double_is_a_breach():
-    r, s = exp_lower(0.5)
+    r, s = lower_ratio(0.5)
     low = math.floor(Fraction(r, 2**s) * 2**52)
     edge = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([0.5]))
     for extra, expected in ((0, 0), (1, 1)):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from exported import MAKERS, joined, made
 from pages import Texts, honest, mechanism_of
+from rewritten import rewritten
 from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
@@ -19,7 +20,6 @@ import mechdesign as md
 from mechdesign import verify
 from mechdesign.base.figures import percent
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.web import contents as carried
 from mechdesign.web import save_page
@@ -46,7 +46,7 @@ def test_sentences(name):
 
 def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of a loss of 1 km."""
-    given = seal(made("line").assign_attrs(stopped="time"))
+    given = rewritten(made("line"), stopped="time")
     loss, bound = (float(given.attrs[name]) for name in ("expected_loss", "lower_bound"))
     saying = headline(read(given), verify(given))
     share = percent((loss - bound) / loss, up=True)
@@ -83,7 +83,7 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
     digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()
     assert run("export", tmp_path / "m.nc", "-o", tmp_path / "page.html")[0] == 0
     held = md.load(tmp_path / "m.nc")
-    never = seal(held.assign_attrs(problem="another name"))
+    never = rewritten(held, problem="another name")
     save_page(never, tmp_path / "never.html")
     texts = {name: (tmp_path / f"{name}.html").read_text() for name in ("page", "never")}
     found = {name: json.loads(Texts.in_page(text).contents)["facts"]["provenance"] for name, text in texts.items()}
@@ -126,7 +126,7 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
 @each_row("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
     mechanism = made("line").assign_attrs(problem=name)
-    html = page_text(seal(mechanism))
+    html = page_text(rewritten(mechanism))
     outside = re.sub(r'<script id="(?:data|program)".*?</script>', "", html, flags=re.S)
     assert html.count("<script") == page_text(made("line")).count("<script")
     assert name not in html or "<" not in name
@@ -144,7 +144,7 @@ def test_what_is_refused(tmp_path):
     mass = mechanism["mass"].values.copy()
     mass[0, 0] += np.uint64(1)
     with pytest.raises(VerificationError):
-        save_page(seal(mechanism.assign(mass=(("secret", "report"), mass))), tmp_path / "p.html")
+        save_page(rewritten(mechanism, mass=(("secret", "report"), mass)), tmp_path / "p.html")
     with pytest.raises(InputError, match="has no page"):
         save_page(mechanism.assign_attrs(schema="another"), tmp_path / "p.html")
     assert [path.name for path in tmp_path.iterdir()] == ["there.html"]

@@ -15,10 +15,10 @@ from capped import capped
 from pages import Texts, forged, honest, mechanism_of
 from placed import LAND, placed
 from regions import chances, region
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign.base.figures import percent
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import rows
@@ -156,7 +156,7 @@ def test_without_workers_the_page_proves_in_its_own_thread(folder, browser):
 
 
 def test_hostile_names_stay_texts(tmp_path, opened):
-    mechanism = seal(mechanism_of("plane").assign_attrs(problem=HOSTILE))
+    mechanism = rewritten(mechanism_of("plane"), problem=HOSTILE)
     save_page(mechanism, tmp_path / "p.html")
     shown = opened(tmp_path / "p.html")
     assert shown.page.evaluate("window.hacked") is None

@@ -1,0 +1,16 @@
+"""A file as somebody writes it who may be hostile: other values, under a checksum that is right again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+
+from mechdesign.mechanism.dataset import seal
+
+
+def rewritten(file: xr.Dataset, /, **changes: Any) -> xr.Dataset:
+    """The file with other variables, and other attributes where no variable has the name, sealed."""
+    arrays = {name: value for name, value in changes.items() if name in file or isinstance(value, tuple)}
+    words = {name: value for name, value in changes.items() if name not in arrays}
+    return seal(file.assign(arrays).assign_attrs(words))
