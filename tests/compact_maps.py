@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from columns import every_sum
+from regions import bounded, content
 
 import mechdesign as md
 from mechdesign.maps import CompactMap
-from mechdesign.maps.compact import least_bound
 from mechdesign.maps.compact_design import compact_map
-from mechdesign.maps.compact_file import packed
-from mechdesign.maps.factored import row_sums
-from mechdesign.maps.row_sums import join_words
 
 CELLS = (4, 6)
 
@@ -51,19 +49,18 @@ def made(stencil: int = 16) -> CompactMap:
 def short() -> CompactMap:
     """The same with an eighth of the range, so that most places lie beyond it; and a bound of its sums."""
     compact = replace(made(), cap=made().cap // 8)
-    bound = least_bound(compact.potential.ravel()[compact.inner], join_words(row_sums(compact.factors)))
-    return replace(compact, bound=bound)
+    return bounded(compact, every_sum(compact.factors))
 
 
 def sealed(change: Callable[[dict[str, Any]], object] = lambda told: None, *, body: bytes | None = None) -> bytes:
     """The file of `made` with another header, or body, and a checksum that fits."""
-    content = packed(made())
-    size = int.from_bytes(content[12:16], "little")
-    told = json.loads(content[16 : 16 + size])
+    file = content(made())
+    size = int.from_bytes(file[12:16], "little")
+    told = json.loads(file[16 : 16 + size])
     change(told)
     header = json.dumps(told).encode()
-    before = content[:12] + len(header).to_bytes(4, "little") + header
-    return with_digest(before + (content[16 + size : -32] if body is None else body))
+    before = file[:12] + len(header).to_bytes(4, "little") + header
+    return with_digest(before + (file[16 + size : -32] if body is None else body))
 
 
 def with_digest(content: bytes) -> bytes:

@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import xarray as xr
 from exported import factored, made
+from pages import page_of
 
 from mechdesign import baselines, load_problem
 from mechdesign.geo import Areas
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.surveys import estimate_shares
-from mechdesign.web.page import page_text
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
 WHOLE = ("linear", "simultaneous", "ninety", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
@@ -67,4 +67,4 @@ def estimate_of(name: str) -> xr.Dataset:
 @cache
 def shown(name: str) -> str:
     """The page of an estimate, with its mechanisms but for the one that is only sealed."""
-    return page_text(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))
+    return page_of(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, fsum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ from mechdesign.positions.patches import Patches
 def are_rows(mass: NDArray[np.uint64]) -> bool:
     """Whether every entry is positive and every row sums to exactly 2^62."""
     return all(min(row) >= 1 and sum(row) == ROW_SUM for row in mass.tolist())
+
+
+def mean_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
+    """Sum over u, y of P(y|u) cost(u, y), added up without rounding."""
+    return fsum((mass / float(ROW_SUM) * cost).ravel())
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:

@@ -11,7 +11,7 @@ import pytest
 import scipy.linalg
 from cases import CASES, grid
 from factored import EVERY, constant, made, ring_road, rows_of
-from oracles import reference_violations
+from oracles import mean_cost, reference_violations
 from scipy.stats import chisquare
 from tolerances import DESIGN_MARGIN, REORDERED
 
@@ -21,7 +21,6 @@ from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.certificate import KERNEL_BITS
 from mechdesign.maps.dataset import _draw, loss_data, make_factored
 from mechdesign.maps.factored import all_rows
-from mechdesign.mechanism.dataset import total_cost
 from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -348,7 +347,7 @@ def test_large_grids_are_factored_without_being_asked() -> None:
     mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16, bound=False)
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
     table = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), method="table")
-    kernel_loss = total_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
+    kernel_loss = mean_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 

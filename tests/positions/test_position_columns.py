@@ -11,7 +11,8 @@ import cvxpy as cp
 import numpy as np
 import psutil
 import pytest
-from oracles import are_rows
+from designs import design_of
+from oracles import are_rows, mean_cost
 from reference.checking import ROW_SUM
 from rows import each_row
 
@@ -19,7 +20,6 @@ import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError
 from mechdesign.losses import LOSSES, SquaredDistance
-from mechdesign.mechanism.dataset import total_cost
 from mechdesign.positions import Positions, cone_blocks
 from mechdesign.positions import columns as by_columns
 from mechdesign.positions import spline as spline_laplace
@@ -27,9 +27,7 @@ from mechdesign.positions.columns import column_table, plane_noise
 from mechdesign.positions.cone_blocks import longest_step
 from mechdesign.positions.cones import breaches
 from mechdesign.positions.patches import Patches, patches
-from mechdesign.positions.solve import solve_positions
 from mechdesign.positions.spline import spline_cones
-from mechdesign.solvers.design import Targets
 
 GAP = 1e-5
 ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to integers change
@@ -91,14 +89,14 @@ def test_every_column_is_within_the_cones_in_whole_numbers(case: str) -> None:
 @EACH
 def test_a_design_lies_between_the_optimum_and_the_clamped_kernel(case: str) -> None:
     program, mass = made(case)
-    optimum = solve_positions(program, Targets(gap=1e-4, method="cones"))
-    found = total_cost(mass, program.cost)
+    optimum = design_of(program, gap=1e-4, method="cones")
+    found = mean_cost(mass, program.cost)
     assert breaches(mass, program.patches) == 0
     assert (mass.sum(axis=1) == ROW_SUM).all()
     assert found >= optimum.lower_bound
     assert found <= optimum.objective * (1 + CASES[case][1])
     clamped = spline_laplace.spline_laplace(program.problem)["mass"].values
-    assert found <= total_cost(clamped, program.cost) * (1 + ROUNDED)
+    assert found <= mean_cost(clamped, program.cost) * (1 + ROUNDED)
 
 
 @EACH
@@ -127,7 +125,7 @@ def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon
     mass, stopped = column_table(program, gap=1e-3)
     assert stopped == "columns"
     assert breaches(mass, program.patches) == 0
-    assert total_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
+    assert mean_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
 
 
 def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:
@@ -190,12 +188,12 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
 
 def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
     program = CASES["square"][0]()
-    assert solve_positions(program, Targets(gap=1e-2)).stopped == "gap"
+    assert design_of(program, gap=1e-2).stopped == "gap"
     monkeypatch.setattr(cone_blocks, "_MOST", 1.0)
-    assert solve_positions(program, Targets(gap=1e-2)).stopped == "columns"
+    assert design_of(program, gap=1e-2).stopped == "columns"
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
     with pytest.raises(SizeError, match="spline_laplace"):
-        solve_positions(program, Targets(gap=1e-2, method="columns"))
+        design_of(program, gap=1e-2, method="columns")
 
 
 @pytest.mark.slow
@@ -209,7 +207,7 @@ def test_ten_thousand_places_are_certified() -> None:
     mass, stopped = column_table(program, gap=1e-3)
     assert stopped == "columns"
     assert breaches(mass, program.patches) == 0
-    assert 0.8 * 6 / 0.25**2 < total_cost(mass, program.cost) < 6 / 0.25**2
+    assert 0.8 * 6 / 0.25**2 < mean_cost(mass, program.cost) < 6 / 0.25**2
     changed = Patches(
         around=program.patches.around, corner_level=0.99 * program.patches.corner_level, side=program.patches.side
     )

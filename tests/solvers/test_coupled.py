@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from designs import (
     ALL,
     COUPLED,
     PROGRAMS,
+    design_of,
     problem_of,
     program_of,
     solved,
@@ -28,8 +30,7 @@ from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverErr
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
-from mechdesign.solvers.coupled import no_table, solve_coupled, task_of
-from mechdesign.solvers.design import Progress, Targets
+from mechdesign.solvers.coupled import no_table, task_of
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import coupled_bound, project_dual
 
@@ -62,7 +63,7 @@ def test_designs_of_changing_priors_end_at_the_optimum(
     monkeypatch.setattr(coupled_task, "SMALL", 0)
     monkeypatch.setattr(coupled_task, "MOST_ROWS", 0)
     seen: list[str] = []
-    design = solve_coupled(asked, Targets(gap=1e-3, on_progress=lambda state: seen.append(state.method)))
+    design = design_of(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
     assert design.stopped == "gap"
     assert set(seen) == {"designs"}
     assert design.lower_bound <= optimum["objective"] * (1 + SOLVED)
@@ -73,20 +74,20 @@ def test_designs_of_changing_priors_end_at_the_optimum(
 def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt after the first design; or hardly any time."""
 
-    def stop(_: Progress) -> None:
+    def stop(_: object) -> None:
         if limit == np.inf:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(coupled_task, "SMALL", 0)
     program = md.programs.Minimax(problem=load_problem("philadelphia", cells=9))
-    design = solve_coupled(program, Targets(gap=1e-6, time_limit=limit, on_progress=stop))
+    design = design_of(program, gap=1e-6, time_limit=limit, on_progress=stop)
     assert design.stopped == ("interrupt" if limit == np.inf else "time")
     assert 0 < design.lower_bound < design.objective
 
 
 @pytest.mark.slow
 def test_minimax_of_fifteen_cells_within_the_gap() -> None:
-    design = solve_coupled(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), Targets(gap=1e-3))
+    design = design_of(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), gap=1e-3)
     assert design.stopped == "gap"
     assert design.objective == pytest.approx(12.96, rel=1e-3)
 
@@ -103,8 +104,8 @@ def test_minimax_of_484_cells_within_one_in_a_hundred() -> None:
 
 def test_minimax_where_far_entries_range_widely() -> None:
     problem = load_problem("philadelphia", cells=7)
-    seen: list[Progress] = []
-    design = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=1e-3, on_progress=seen.append))
+    seen: list[Any] = []
+    design = design_of(md.programs.Minimax(problem=problem), gap=1e-3, on_progress=seen.append)
     assert design.stopped == "gap"
     assert design.objective - design.lower_bound <= 1e-3 * design.objective
     assert seen[-1].lower_bound == design.lower_bound
@@ -199,7 +200,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     case = "line, zero-one"
     problem = problem_of(case)
     optimum = solved(case, "minimax").attrs["objective"]
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=1e-3, time_limit=-1.0))
+    found = design_of(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
     assert found.objective <= min(
@@ -208,14 +209,14 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     )
     tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
     with pytest.raises(SolverError, match="before any table"):
-        solve_coupled(tight, Targets(gap=1e-3, time_limit=-1.0))
+        design_of(tight, gap=1e-3, time_limit=-1.0)
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupled_task, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
-        design = solve_coupled(program_of(case, program), Targets(gap=1e-4))
+        design = design_of(program_of(case, program), gap=1e-4)
         assert design.stopped == "gap"
         assert design.lower_bound <= solved(case, program).attrs["objective"]
         assert design.objective >= solved(case, program).attrs["lower_bound"]
@@ -244,8 +245,8 @@ def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
 def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupled_task, "FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
-    seen: list[Progress] = []
-    design = solve_coupled(program, Targets(gap=1e-5, on_progress=seen.append))
+    seen: list[Any] = []
+    design = design_of(program, gap=1e-5, on_progress=seen.append)
     assert len(seen) > 1
     assert seen[0].loss == math.inf
     assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from designs import design_of
 from oracles import are_rows, reference_violations
 from scipy.optimize import brentq
 
@@ -14,8 +15,6 @@ from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_proble
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.losses import Distance
 from mechdesign.programs import MatchedOptimal, matched_optimal
-from mechdesign.solvers.design import Targets
-from mechdesign.solvers.matched import solve_matched_optimal
 
 MATCHED = 1e-6  # asked of the expected distance
 ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances
@@ -37,7 +36,7 @@ def least_by_statement() -> float:
 def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matched_optimal, "DIRECT", direct)
     asked, gap = program(), 1e-3
-    found = solve_matched_optimal(asked, Targets(gap=gap))
+    found = design_of(asked, gap=gap)
     epsilon, least = found.claimed_epsilon, found.figures["epsilon_lower_bound"]
     assert epsilon is not None
     assert found.stopped == "gap"
@@ -77,7 +76,7 @@ def test_all_pairs_of_small_grids_stand_for_themselves() -> None:
 
 def test_no_time_leaves_no_mechanism() -> None:
     with pytest.raises(SolverError) as caught:
-        solve_matched_optimal(program(), Targets(gap=1e-3, time_limit=1e-9))
+        design_of(program(), gap=1e-3, time_limit=1e-9)
     assert caught.value.field == "time-limit"
 
 

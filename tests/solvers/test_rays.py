@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from designs import designed
+from designs import design_of, designed
 from maps import random_map
 
 import mechdesign as md
@@ -15,8 +15,6 @@ from mechdesign import load_problem
 from mechdesign.errors import SolverError
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers import highs
-from mechdesign.solvers.coupled import solve_coupled
-from mechdesign.solvers.design import Targets
 from mechdesign.solvers.highs import ColumnMaster
 from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.rays import RayGeneration, generate
@@ -71,7 +69,7 @@ def test_maps_where_nobody_lives_in_some_cells(problem: md.DesignProblem) -> Non
 @pytest.mark.parametrize("cells", [5, 6])
 def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(cells: int) -> None:
     problem = load_problem("philadelphia", cells=cells)
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
+    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.multipliers is not None
     worst = designed(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
@@ -89,7 +87,7 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
         return replace(found, x=np.zeros_like(found.x))
 
     monkeypatch.setattr("mechdesign.solvers.coupled.solve_linear_program", zero)
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
+    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
 

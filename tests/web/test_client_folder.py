@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clients import TOWN, mechanism, taken_apart
+from clients import DEVICE, TOWN, mechanism, taken_apart
 from exported import exponentially, with_mass
 from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
 from mechdesign import save
-from mechdesign.output.export import handed_over
 from mechdesign.web import client as folders
 from mechdesign.web import packed as packing
 from mechdesign.web import write_client
@@ -195,7 +194,7 @@ def test_names_of_packages_and_sizes() -> None:
         "12.3 kB",
         "10.5 MB",
     ]
-    assert b"TABLE" in handed_over("web/device/embedded.mjs")
+    assert b"TABLE" in (DEVICE / "embedded.mjs").read_bytes()
 
 
 def test_the_command_takes_a_session_design(tmp_path, run, run_json) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clients import NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
+from clients import DEVICE, NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
 
 import mechdesign as md
-from mechdesign.output.export import handed_over
 from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.utility import nearest_node
@@ -127,7 +126,7 @@ def test_the_plane_is_that_of_proj(tmp_path: Path) -> None:
             asked += [[plane.longitude, plane.latitude, *at, *to] for at, to in zip(degrees, points, strict=True)]
             expected += np.column_stack([plane.forward(*degrees.T), degrees]).tolist()
     (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "plane.mjs").write_bytes(handed_over("web/device/plane.mjs"))
+    (tmp_path / "web" / "plane.mjs").write_bytes((DEVICE / "plane.mjs").read_bytes())
     (tmp_path / "asked.json").write_text(json.dumps(np.array(asked).tolist()))
     script = """
       import { readFileSync } from "node:fs";

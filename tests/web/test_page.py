@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exported import MAKERS, joined, made
-from pages import Texts, honest, mechanism_of
+from pages import Texts, honest, mechanism_of, page_of
 from rewritten import rewritten
 from rows import each_row
 from tolerances import LINEAR_ALGEBRA
@@ -24,7 +24,6 @@ from mechdesign.mechanism.stored import read
 from mechdesign.web import contents as carried
 from mechdesign.web import save_page
 from mechdesign.web.contents import headline
-from mechdesign.web.page import page_text
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
@@ -106,11 +105,11 @@ def test_arrays_are_those_of_the_file(name):
 
 
 def test_the_same_file_gives_the_same_page():
-    assert page_text(made("line")) == page_text(made("line"))
+    assert page_of(made("line")) == page_of(made("line"))
 
 
 def test_a_page_names_every_script_and_style_and_nothing_else():
-    html = page_text(made("plane"))
+    html = page_of(made("plane"))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
     assert policy.startswith("default-src 'none';")
     inline = re.findall(r"<script(?: id=\"program\")?>(.*?)</script>", html, re.S)
@@ -126,9 +125,9 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
 @each_row("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
     mechanism = made("line").assign_attrs(problem=name)
-    html = page_text(rewritten(mechanism))
+    html = page_of(rewritten(mechanism))
     outside = re.sub(r'<script id="(?:data|program)".*?</script>', "", html, flags=re.S)
-    assert html.count("<script") == page_text(made("line")).count("<script")
+    assert html.count("<script") == page_of(made("line")).count("<script")
     assert name not in html or "<" not in name
     assert 'onload="b' not in outside
     assert "49" not in re.search(r"<title>(.*?)</title>", html)[1]
@@ -162,7 +161,7 @@ def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypa
 
 def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 4 * 9)
-    contents = json.loads(Texts.in_page(page_text(made("plane"))).contents)
+    contents = json.loads(Texts.in_page(page_of(made("plane"))).contents)
     assert contents["kind"] == "rows"
     assert contents["beside"]["mass"]["shape"] == [4, 9]
     assert "mass" not in contents["arrays"]
