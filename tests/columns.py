@@ -11,10 +11,11 @@ import xarray as xr
 from cases import CASES
 from drafts import Draft
 from numpy.typing import NDArray
+from reference.factored import STEP_BITS
 
 import mechdesign as md
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
+from mechdesign.maps.certificate import WEIGHT_BITS, Columns, Factors
 from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric

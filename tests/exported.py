@@ -16,7 +16,6 @@ from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
@@ -87,7 +86,7 @@ def joined(path: Path) -> str:
     text = path.read_text("utf-8", "surrogatepass")
     if path.suffix == ".json":
         return text
-    said = json.loads(metadata_of(path).read_text("utf-8"))
+    said = json.loads(path.with_name(f"{path.name}-metadata.json").read_text("utf-8"))
     for name in ("format", "table", "table_sha256", "content_sha256"):
         del said[name]
     lists = [(name, each) for name in ("edge", "patch") for each in said.pop(name, [])]
@@ -111,7 +110,9 @@ def parted(text: str | bytes, path: Path) -> Path:
         for kind in (b"edge", b"patch")
         if kind == b"edge" or any(n[0] == kind for n in notes)
     ]
-    metadata_of(path).write_bytes(resealed(b"{" + b"".join(b'"%s": %s,\n' % pair for pair in said) + b'"'))
+    path.with_name(f"{path.name}-metadata.json").write_bytes(
+        resealed(b"{" + b"".join(b'"%s": %s,\n' % pair for pair in said) + b'"')
+    )
     return path
 
 

@@ -16,13 +16,12 @@ import xarray as xr
 from all_programs import PROGRAMS
 from cases import SMALL, lattice, line
 from factored import constant as constant_level
+from placed import kernel
 
 import mechdesign as md
 from mechdesign.closed_forms import tuples
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions import Positions
-from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import corner_levels, patches, quarter_levels
+from mechdesign.positions.patches import corner_levels, quarter_levels
 from mechdesign.release.laws import StudentT
 
 
@@ -67,9 +66,7 @@ def _columns(problem: md.DesignProblem) -> xr.Dataset:
 
 
 def _placed(problem: md.DesignProblem, levels: Callable[..., np.ndarray] = corner_levels) -> xr.Dataset:
-    found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
-    mass = repair(0.5 * np.eye(problem.domain.size) + 0.1, found)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    return kernel(problem, 0.5 * np.eye(problem.domain.size) + 0.1, levels)
 
 
 def _positions(problem: md.DesignProblem) -> xr.Dataset:

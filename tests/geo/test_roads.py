@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from cases import shipped
 from conftest import ROOT
 from designs import designed as optimal_design
 from matplotlib.collections import PathCollection
@@ -27,10 +28,9 @@ from mechdesign.output.sampling import sample_document
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.problem.metric import metric_from_description
-from mechdesign.problem.problem import read_problem_file
 from mechdesign.utility import nearest_node
 
-synthetic_roads = read_problem_file("streets").module.synthetic_roads
+synthetic_roads = shipped("streets").synthetic_roads
 GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ
 GAP = 1e-3
 SHARED = ROOT.parent / "shared" / "data"

@@ -12,13 +12,13 @@ import scipy.linalg
 from cases import CASES, grid
 from factored import EVERY, constant, made, ring_road, rows_of
 from oracles import mean_cost, reference_violations
+from reference.factored import KERNEL_BITS
 from scipy.stats import chisquare
 from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import KERNEL_BITS
 from mechdesign.maps.dataset import _draw, loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.utility import remapped_loss

@@ -14,12 +14,13 @@ from cases import CASES
 from columns import every_sum
 from oracles import reference_violations
 from reference.exact import lower_ratio
+from reference.factored import KERNEL_BITS, STEP_BITS
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign.errors import InputError
 from mechdesign.extend import Edges
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, WEIGHT_BITS, Factors
+from mechdesign.maps.certificate import WEIGHT_BITS, Factors
 from mechdesign.maps.dataset import _MOST_COLUMNS
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import IntegerMetric

@@ -23,7 +23,6 @@ from mechdesign.maps.local_pricing import Places
 from mechdesign.maps.pool import felt
 from mechdesign.maps.pool_master import Blocks, Matrix, conjugate_gradients
 from mechdesign.maps.work_folder import threads
-from mechdesign.problem.problem import read_problem_file
 
 NEAR = 3e-3  # relative width of the interval: what whole steps and row sums cost on edges of half a nat and more
 STEP = 2.0**-12
@@ -213,7 +212,7 @@ def test_blocks_solve_the_normal_equations() -> None:
 @pytest.mark.slow
 def test_fifty_by_fifty_cells() -> None:
     """Beyond tables: within 0.3 % of the proved bound."""
-    problem = read_problem_file("philadelphia").build(cells=50)
+    problem = md.load_problem("philadelphia", cells=50)
     mechanism = md.solve(md.Optimal(problem), method="pool")
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
     assert 4.3715 <= bound <= 4.374 <= loss <= bound * 1.003

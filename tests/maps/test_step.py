@@ -8,12 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from factored import constant
+from reference.factored import STEP_BITS
 
 from mechdesign import DesignProblem
 from mechdesign.errors import DesignError
 from mechdesign.extend import Edges
 from mechdesign.maps import factored as step
-from mechdesign.maps.certificate import STEP_BITS, Factors
+from mechdesign.maps.certificate import Factors
 from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.rounds import RANGE, Units

@@ -22,6 +22,7 @@ from factored import constant
 from factored import made as factored
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
+from reference.factored import KERNEL_BITS, STEP_BITS
 from rewritten import rewritten
 from rows import each_row
 
@@ -29,7 +30,7 @@ import mechdesign as md
 from mechdesign import baselines
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.extend import Edges
-from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.maps.certificate import Factors
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import _add_losses, split_words
 from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, versions

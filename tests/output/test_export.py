@@ -26,7 +26,6 @@ from mechdesign import (
     save,
     solve,
 )
-from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.extend import FORMATS, Format
 from mechdesign.losses import Distance
@@ -59,7 +58,7 @@ def read(path):
     """What is said beside an exported table, its header and its rows."""
     with path.open(newline="") as stream:
         header, *rows = csv.reader(stream)
-    return json.loads(metadata_of(path).read_text("ascii")), header, rows
+    return json.loads(path.with_name(f"{path.name}-metadata.json").read_text("ascii")), header, rows
 
 
 def listed(mechanism, rows):

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 from rewritten import rewritten
 from rows import each_row
-from sessions import RULES, design, ruled, table
+from sessions import RULES, design, resealed, ruled, table
 
 import mechdesign as md
-from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.sessions import design_files
 from mechdesign.verification.verify import Verification
@@ -48,8 +47,7 @@ def unwalked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sealed(folder: Path, told: dict[str, Any]) -> Path:
-    told = {name: value for name, value in told.items() if name != "sha256"}
-    (folder / "mutant.json").write_text(json.dumps({**told, "sha256": json_sha256(told)}))
+    (folder / "mutant.json").write_text(resealed(told))
     return folder / "mutant.json"
 
 

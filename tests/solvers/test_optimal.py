@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import grid
+from cases import grid, shipped
 from designs import designed
 from oracles import reference_violations
 from scipy.ndimage import label
@@ -32,7 +32,6 @@ from mechdesign import (
 from mechdesign.errors import InputError, SizeError, SolverError
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.mechanism.dataset import RESOLUTION
-from mechdesign.problem.problem import read_problem_file
 from mechdesign.solvers import optimal as aggregation
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
@@ -46,7 +45,7 @@ WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
     [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
 )
 def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None:
-    published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
+    published = shipped("euclidean").published()[f"{loss} {cells}"]
     attrs = solve(Optimal(problem=load_problem("euclidean", cells=cells, loss=loss)), gap=PRINTED / 10).attrs
     assert attrs["expected_loss"] == pytest.approx(published, rel=PRINTED)
     assert attrs["lower_bound"] == pytest.approx(published, rel=PRINTED)
@@ -54,7 +53,7 @@ def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(2, 0.3), (6, 0.9), (12, 2.5)])
 def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsilon: float) -> None:
-    published = read_problem_file("line").module.published(cells=cells, epsilon=epsilon)["optimal"]
+    published = shipped("line").published(cells=cells, epsilon=epsilon)["optimal"]
     attrs = solve(Optimal(problem=load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED).attrs
     assert attrs["lower_bound"] <= published * (1 + SOLVED)
     assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
@@ -62,7 +61,7 @@ def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsil
 
 @pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.1), (8, 1.5), (20, 4.0)])
 def test_the_discrete_metric_gives_randomized_response(secrets: int, epsilon: float) -> None:
-    published = read_problem_file("discrete").module.published(secrets=secrets, epsilon=epsilon)["optimal"]
+    published = shipped("discrete").published(secrets=secrets, epsilon=epsilon)["optimal"]
     attrs = solve(Optimal(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED).attrs
     assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
 
