@@ -11,13 +11,13 @@ import pytest
 import xarray as xr
 from cases import shipped
 from reference.checking import ROW_SUM
+from reference.geometry import METRES
 from rows import each_row
 from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.geo import Area, Plane, raster_on
-from mechdesign.problem.plane import METRES
 
 pyproj = pytest.importorskip("pyproj")
 rasterio = pytest.importorskip("rasterio")

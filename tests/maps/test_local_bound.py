@@ -19,7 +19,6 @@ from mechdesign.losses import TableLoss
 from mechdesign.maps import local_bound as certificate
 from mechdesign.maps import local_bound as local
 from mechdesign.maps.cluster import workers
-from mechdesign.maps.local_bound import certify, local_bound, proved
 from mechdesign.maps.local_pricing import Places, PricingTask
 from mechdesign.maps.work_folder import threads
 from mechdesign.solvers.pricing import ConePricer, lower_bound
@@ -42,7 +41,7 @@ def philadelphia():
 
 def bound_of(problem, count=1):
     with threads(count) as executor:
-        return local_bound(problem, executor)
+        return local.local_bound(problem, executor)
 
 
 @pytest.mark.parametrize("seed", [2, 5, 9])
@@ -89,7 +88,7 @@ def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
     whole = lower_bound(found.dual, pricer.price(philadelphia.weighted_loss, found.dual).value)
     assert found.value <= whole
     with threads(1) as executor:
-        again = proved(executor, Places.of(philadelphia), found)
+        again = local.proved(executor, Places.of(philadelphia), found)
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
@@ -121,8 +120,8 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
 
     monkeypatch.setattr(certificate, "value_block", worse)
     with threads(1) as executor:
-        found = certify(executor, places, high)
-        again = proved(executor, places, found)
+        found = local.certify(executor, places, high)
+        again = local.proved(executor, places, found)
     assert 0.9 * again < found.value <= again
 
 
@@ -149,14 +148,14 @@ def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
                 os.kill(killed[0], signal.SIGKILL)
 
         with workers(started.scheduler_address) as executor:
-            found = local_bound(philadelphia, executor, report=report)
+            found = local.local_bound(philadelphia, executor, report=report)
     assert killed
     assert found.dual.tobytes() == bound_of(philadelphia).dual.tobytes()
 
 
 def test_without_time_there_is_no_bound(philadelphia, passes):
     with threads(1) as executor:
-        assert local_bound(philadelphia, executor, deadline=time.monotonic() - 1) is None
+        assert local.local_bound(philadelphia, executor, deadline=time.monotonic() - 1) is None
     solved = md.solve(md.EikonalWeights(problem=load_problem("philadelphia", cells=6)), method="factored", bound=False)
     assert "lower_bound" not in solved.attrs
     assert "dual" not in solved

@@ -20,7 +20,6 @@ from mechdesign.maps import FactoredMechanism
 from mechdesign.maps import pool as run
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_pricing import Places
-from mechdesign.maps.pool import felt
 from mechdesign.maps.pool_master import Blocks, Matrix, conjugate_gradients
 from mechdesign.maps.work_folder import threads
 
@@ -228,4 +227,4 @@ def test_an_excess_is_felt_less_the_farther_it_is(name: str) -> None:
     ends = np.stack([edges.tail, edges.head], axis=1)
     apart = problem.distances[ends[:, :, None, None], ends[None, None]].min(axis=(1, 3))
     expected = (excess * np.exp(-apart / 3)).max(axis=1)
-    np.testing.assert_allclose(felt(edges, excess, problem.domain.size), expected, rtol=1e-12)
+    np.testing.assert_allclose(run.felt(edges, excess, problem.domain.size), expected, rtol=1e-12)

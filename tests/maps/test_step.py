@@ -15,7 +15,6 @@ from mechdesign.errors import DesignError
 from mechdesign.extend import Edges
 from mechdesign.maps import factored as step
 from mechdesign.maps.certificate import Factors
-from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.rounds import RANGE, Units
 from mechdesign.maps.row_sums import LossData, join_words, rounded_words, row_block, sum_rows
@@ -70,7 +69,7 @@ def searched(
         assert kappa is not None
         told.append(stage)
 
-    data, rows, factor = certified(problem, factors, np.arange(size), claim, expected, exact=noted, report=report)
+    data, rows, factor = step.certified(problem, factors, np.arange(size), claim, expected, exact=noted, report=report)
     assert data.factors.step == steps[-1]
     assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0
     assert factor == steps[-1] / factors.step
@@ -78,7 +77,7 @@ def searched(
 
 
 def whole(data: LossData) -> Arrays:
-    return together(iter([row_block(data, 0, len(data.prior))]), OVER_ROWS)
+    return together(iter([row_block(data, 0, len(data.prior))]), step.OVER_ROWS)
 
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])

@@ -20,8 +20,7 @@ from tolerances import DESIGN_MARGIN, SOLVED
 from mechdesign import DesignProblem, Optimal, load, load_problem, save, solve, sweep
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.output import sweep as module
-from mechdesign.output.sweep import baseline_names, baselines_of, scale_range, sweep_rows
+from mechdesign.output import sweep as sweeps
 from mechdesign.plot import load as load_drawable
 from mechdesign.plot import save as save_plot
 from mechdesign.plot import sweep as plot_sweep
@@ -76,8 +75,8 @@ def test_the_optimum_falls_as_the_claim_weakens(case: str) -> None:
 @ALL
 def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None:
     found = 0
-    for row in sweep_rows(curve_of(case)):
-        for name, broken in baselines_of(row).items():
+    for row in sweeps.sweep_rows(curve_of(case)):
+        for name, broken in sweeps.baselines_of(row).items():
             level, loss = row[f"{name}_effective_scale"], row[f"{name}_loss"]
             bound = row["lower_bound"] if not broken else optimum_at(problem_of(case), level)
             assert loss >= bound * (1 - DESIGN_MARGIN)
@@ -87,7 +86,10 @@ def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> N
 
 def test_a_baseline_that_breaks_its_claim_shows() -> None:
     broken = {
-        name for row in sweep_rows(curve_of("line, zero-one")) for name, told in baselines_of(row).items() if told
+        name
+        for row in sweeps.sweep_rows(curve_of("line, zero-one"))
+        for name, told in sweeps.baselines_of(row).items()
+        if told
     }
     assert broken == {"geometric_normalised"}
     curve = curve_of("line, zero-one")
@@ -103,7 +105,7 @@ def test_a_vanishing_multiplier_leaves_the_best_constant(case: str) -> None:
 
 
 def test_the_curve_of_a_line_is_the_closed_form() -> None:
-    scales = scale_range(0.2, 5.0, 5)
+    scales = sweeps.scale_range(0.2, 5.0, 5)
     curve = sweep(load_problem("line"), scales, gap=SOLVED)
     published = [shipped("line").published(epsilon=0.9 * s)["optimal"] for s in scales]
     assert curve["loss"].values == pytest.approx(published, rel=SOLVED)
@@ -123,27 +125,27 @@ def test_multiples_of_a_multiple() -> None:
 
 def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, reported = [], []
-    solved = module._solve
+    solved = sweeps._solve
 
     def spy(problem: DesignProblem, start: object, **given: float) -> object:
         design = solved(problem, start, **given)
         seen.append((problem.metric.scale, start, design))
         return design
 
-    monkeypatch.setattr(module, "_solve", spy)
+    monkeypatch.setattr(sweeps, "_solve", spy)
     sweep(problem_of("discrete"), [1.0, 4.0, 2.0], on_progress=lambda row: reported.append(row["scale"]))
     assert [scale for scale, _, _ in seen] == reported == [4.0, 2.0, 1.0]
     assert [start for _, start, _ in seen] == [None, seen[0][2], seen[1][2]]
 
 
 def test_an_interrupt_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    solved = module._solve
+    solved = sweeps._solve
 
     def stop(problem: DesignProblem, start: object, **given: float) -> object:
         design = solved(problem, start, **given)
         return design if start is None else replace(design, stopped="interrupt")
 
-    monkeypatch.setattr(module, "_solve", stop)
+    monkeypatch.setattr(sweeps, "_solve", stop)
     curve = sweep(problem_of("discrete"), [1.0, 2.0, 4.0])
     assert curve["scale"].values.tolist() == [2.0, 4.0]
     assert json.loads(curve.attrs["stopped"]) == ["interrupt", "gap"]
@@ -181,7 +183,7 @@ def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) ->
 
 
 def test_what_fits_nowhere_has_no_variables() -> None:
-    names = {name for name in baseline_names() if f"{name}_loss" in curve_of("graph, table loss")}
+    names = {name for name in sweeps.baseline_names() if f"{name}_loss" in curve_of("graph, table loss")}
     assert names == {"eikonal", "exponential", "randomized_response"}
     assert curve_of("euclidean lattice")["loss"].attrs["units"] == "cell^2"
 
@@ -202,7 +204,9 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     assert optimal.get_ydata().tolist() == curve["loss"].values.tolist()
     losses = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
     assert above.get_yscale() == ("log" if losses.max() > 10 * losses.min() else "linear")
-    assert ("breaks its claim" in drawn) == any(any(baselines_of(row).values()) for row in sweep_rows(curve))
+    assert ("breaks its claim" in drawn) == any(
+        any(sweeps.baselines_of(row).values()) for row in sweeps.sweep_rows(curve)
+    )
 
 
 @each_row(("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0.0001 %")])
@@ -244,7 +248,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert command(monkeypatch, *words, "-o", files[0], "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert command(monkeypatch, "export", files[0], "-o", files[1]) == 0
-    assert rows == sweep_rows(load_drawable(files[0]))
+    assert rows == sweeps.sweep_rows(load_drawable(files[0]))
     assert [row["scale"] for row in rows] == [0.5, 1.0, 2.0]
     assert files[1].stat().st_size > 10_000
     assert command(monkeypatch, *words) == 0

@@ -23,11 +23,8 @@ from mechdesign.losses import LOSSES, SquaredDistance
 from mechdesign.positions import Positions, cone_blocks
 from mechdesign.positions import columns as by_columns
 from mechdesign.positions import spline as spline_laplace
-from mechdesign.positions.columns import column_table, plane_noise
-from mechdesign.positions.cone_blocks import longest_step
 from mechdesign.positions.cones import breaches
 from mechdesign.positions.patches import Patches, patches
-from mechdesign.positions.spline import spline_cones
 
 GAP = 1e-5
 ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to integers change
@@ -71,7 +68,7 @@ EACH = pytest.mark.parametrize("case", CASES)
 @functools.cache
 def made(case: str) -> tuple[Positions, np.ndarray]:
     program = CASES[case][0]()
-    return program, column_table(program, gap=GAP)[0]
+    return program, by_columns.column_table(program, gap=GAP)[0]
 
 
 @EACH
@@ -122,7 +119,7 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
 @each_row(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
 def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
     program = Positions(problem(shape, epsilon))
-    mass, stopped = column_table(program, gap=1e-3)
+    mass, stopped = by_columns.column_table(program, gap=1e-3)
     assert stopped == "columns"
     assert breaches(mass, program.patches) == 0
     assert mean_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
@@ -131,10 +128,10 @@ def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon
 def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:
     """By Clarabel on a whole window, whose centre alone is reported; at the border cells have the rows beside them."""
     z, reach = 0.8, 4
-    noise = plane_noise(z, reach, SquaredDistance())
+    noise = by_columns.plane_noise(z, reach, SquaredDistance())
     side = 2 * reach + 1
     window = Domain.grid((side, side), cell=1.0, unit="cell", origin=(-side / 2, -side / 2))
-    cones = spline_cones(patches(window, Euclidean(epsilon=z, unit="cell")))
+    cones = spline_laplace.spline_cones(patches(window, Euclidean(epsilon=z, unit="cell")))
     away = (window.points**2).sum(axis=1)
     p = cp.Variable(side * side)
     inside = cp.SOC(cones.bound @ p, cp.vstack([cones.slope_x @ p, cones.slope_y @ p]), axis=0)
@@ -153,8 +150,8 @@ def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
     s = np.stack([np.hypot(*tail) + rng.exponential(size=1000), *tail])
     s[1:, :500] = 0
     for point in s.T[:, :, None]:
-        assert longest_step(point, -3.0 * point) == pytest.approx(1 / 3, rel=1e-6)
-        assert longest_step(point, 3.0 * point) == np.inf
+        assert cone_blocks.longest_step(point, -3.0 * point) == pytest.approx(1 / 3, rel=1e-6)
+        assert cone_blocks.longest_step(point, 3.0 * point) == np.inf
 
 
 def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
@@ -180,7 +177,9 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
         if ends == "interrupt":
             raise KeyboardInterrupt
 
-    mass, stopped = column_table(program, gap=GAP, deadline=-np.inf if ends == "time" else np.inf, on_progress=stop)
+    mass, stopped = by_columns.column_table(
+        program, gap=GAP, deadline=-np.inf if ends == "time" else np.inf, on_progress=stop
+    )
     assert stopped == ends
     assert breaches(mass, program.patches) == 0
     assert (mass.sum(axis=1) == ROW_SUM).all()
@@ -204,7 +203,7 @@ def test_ten_thousand_places_are_certified() -> None:
     program = Positions(
         DesignProblem(domain=domain, metric=Eikonal(level=level), prior=priors.uniform(domain), loss=LOSSES["squared"])
     )
-    mass, stopped = column_table(program, gap=1e-3)
+    mass, stopped = by_columns.column_table(program, gap=1e-3)
     assert stopped == "columns"
     assert breaches(mass, program.patches) == 0
     assert 0.8 * 6 / 0.25**2 < mean_cost(mass, program.cost) < 6 / 0.25**2

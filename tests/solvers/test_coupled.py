@@ -30,7 +30,6 @@ from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverErr
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
-from mechdesign.solvers.coupled import no_table, task_of
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import coupled_bound, project_dual
 
@@ -116,7 +115,7 @@ def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
     case = "eikonal, 8 neighbours"
     rng = np.random.default_rng(2)
     for name in PROGRAMS:
-        task, mechanism = task_of(program_of(case, name)), solved(case, name)
+        task, mechanism = coupled_task.task_of(program_of(case, name)), solved(case, name)
         value = mechanism.attrs["objective"]
         for _ in range(20):
             multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
@@ -157,7 +156,7 @@ def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
 
 def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
     program = program_of("eikonal, masked", "robust")
-    task = task_of(program)
+    task = coupled_task.task_of(program)
     values = []
     for cap, unit in ((9.0, 1.0), (2.0, 0.01), (18.0, 30.0)):
         whole = assemble_whole(program.problem, task.cost, task.rows, task.pricer.distance, cap=cap, unit=unit)
@@ -204,7 +203,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
     assert found.objective <= min(
-        float(task_of(md.programs.Minimax(problem=problem)).value(form.mass))
+        float(coupled_task.task_of(md.programs.Minimax(problem=problem)).value(form.mass))
         for form in certified_closed_forms(problem)
     )
     tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
@@ -225,7 +224,7 @@ def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("program", ["constrained", "bounded"])
 def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
     case = "reports apart from secrets"
-    task, mechanism = task_of(program_of(case, program)), solved(case, program)
+    task, mechanism = coupled_task.task_of(program_of(case, program)), solved(case, program)
     multipliers = mechanism["multiplier"].values
     poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
     polished = task.polished(poor, SOLVED, math.inf)
@@ -237,7 +236,7 @@ def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> N
 
 def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
     program = program_of("eikonal, masked", "bounded")
-    error = no_table(task_of(program), program)
+    error = coupled_task.no_table(coupled_task.task_of(program), program)
     assert isinstance(error, DesignError)
     assert not isinstance(error, InfeasibleError)
 
@@ -249,5 +248,5 @@ def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch)
     design = design_of(program, gap=1e-5, on_progress=seen.append)
     assert len(seen) > 1
     assert seen[0].loss == math.inf
-    assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
+    assert not coupled_task.task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
     assert design.stopped == "gap"

@@ -14,7 +14,6 @@ from mechdesign.closed_forms import build
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
 from mechdesign.programs import matched_distance
-from mechdesign.programs.matched_distance import FAMILIES, Family, MatchedDistance
 from mechdesign.utility import match_distance
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
@@ -67,7 +66,7 @@ def test_randomized_response_has_a_closed_form(case: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("case", DOMAINS)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
 @pytest.mark.parametrize("target", [0.2, 1.0, 2.5])
 def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, target: float) -> None:
     """The second route adds prior, probability and distance entry by entry."""
@@ -75,7 +74,7 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     found, points = match_distance(problem, name, target), problem.domain.points
     distances = []
     for factor in (0.99, 1.0, 1.01):
-        table = FAMILIES[name].table(problem, factor * found.epsilon)
+        table = matched_distance.FAMILIES[name].table(problem, factor * found.epsilon)
         terms = (
             problem.prior_array[u] * table[u, y] * math.dist(points[u], points[y]) for u, y in np.ndindex(table.shape)
         )
@@ -85,13 +84,15 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     assert distances[0] > distances[1] > distances[2]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
 def test_what_is_out_of_reach_is_refused_with_the_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With narrower limits than the shipped ones, which take seconds."""
     monkeypatch.setattr(matched_distance, "FOLLOWED", 10_000)
     monkeypatch.setattr(matched_distance, "LARGEST", 5.0)
     problem = DOMAINS["grid"]()
-    near, wide = MatchedDistance(problem=problem, family=FAMILIES[name], distance=1.0).reach
+    near, wide = matched_distance.MatchedDistance(
+        problem=problem, family=matched_distance.FAMILIES[name], distance=1.0
+    ).reach
     assert 0 < near < wide
     for target in (0.5 * near, 1.001 * wide):
         with pytest.raises(InputError, match="under this prior") as caught:
@@ -107,8 +108,8 @@ def test_the_widest_noise_tends_to_a_uniform_report_or_to_the_corners() -> None:
     place, prior = problem.domain.points[:, 0], problem.prior_array
     uniform = float(prior @ abs(place[:, None] - place).mean(axis=1))
     ends = float(prior @ (abs(place - place[0]) + abs(place - place[-1]))) / 2
-    for name, family in FAMILIES.items():
-        wide = MatchedDistance(problem=problem, family=family, distance=1.0).reach[1]
+    for name, family in matched_distance.FAMILIES.items():
+        wide = matched_distance.MatchedDistance(problem=problem, family=family, distance=1.0).reach[1]
         assert wide == pytest.approx(ends if family.followed else uniform, rel=1e-3), name
 
 
@@ -134,7 +135,7 @@ def test_any_function_is_a_family() -> None:
         ("geometric_clamped", math.inf, {}, "distance"),
         ("geometric_clamped", "far", {}, "distance"),
         ("gaussian", 1.0, {}, "family"),
-        (Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
+        (matched_distance.Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
         ("laplacian_normalised", 1.0, {"domain": Domain.points_at([[0, 0], [1, 2]], unit="km")}, "domain"),
         ("geometric_normalised", 1.0, {"domain": Domain.nodes(4), "metric": Discrete(epsilon=1.0)}, "domain"),
     ],

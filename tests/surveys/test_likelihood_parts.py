@@ -15,7 +15,6 @@ from mechdesign.surveys import solve_likelihood as likelihood_newton
 from mechdesign.surveys import solve_likelihood as likelihood_updates
 from mechdesign.surveys.estimation import support_size
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
-from mechdesign.surveys.solve_likelihood import newton, solve_likelihood, updates
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 SOLVE = 1e-8  # dense systems of up to 30 rows with condition numbers up to 10^8
@@ -37,7 +36,7 @@ class Refusing:
 
 def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
     program = program_of("euclidean lattice", 60)
-    now, after, twice = itertools.islice(updates(program, skewed(16, 3) + 1), 3)
+    now, after, twice = itertools.islice(likelihood_updates.updates(program, skewed(16, 3) + 1), 3)
     refusing = Refusing()
     likelihood_updates._extrapolated(refusing, now, after)
     first = after.distribution - now.distribution
@@ -55,12 +54,12 @@ def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
 def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
     table = geometric.normalised_table(lattice_problem(12), 0.003)
     program = Likelihood(table=table, counts=drawn(table, 300))
-    some, _ = newton(program, gap=GAP)
+    some, _ = likelihood_updates.newton(program, gap=GAP)
     sizes = []
     factor = likelihood_newton._factor
     monkeypatch.setattr(likelihood_newton, "_LEFT_OUT", -1.0)
     monkeypatch.setattr(likelihood_newton, "_factor", lambda gram, own: sizes.append(len(gram)) or factor(gram, own))
-    whole, _ = newton(program, gap=GAP)
+    whole, _ = likelihood_updates.newton(program, gap=GAP)
     assert set(sizes) == {144}
     assert some.log_likelihood == pytest.approx(whole.log_likelihood, abs=GAP)
     assert support_size(some) == support_size(whole) == (whole.distribution > 1e-6 / 144).sum()
@@ -114,14 +113,14 @@ def test_a_matrix_that_is_not_definite_takes_the_least_ridge():
 
 def test_where_newton_stalls_the_updates_go_on_from_there(monkeypatch):
     program = program_of("zeros", 60)
-    best = newton(program, gap=GAP)[0].log_likelihood
+    best = likelihood_updates.newton(program, gap=GAP)[0].log_likelihood
     monkeypatch.setattr(likelihood_newton, "_ITERATIONS", 3)
-    solution = solve_likelihood(program, gap=GAP)
+    solution = likelihood_updates.solve_likelihood(program, gap=GAP)
     assert solution.method == "newton, accelerated"
     assert solution.iterations > 3
     assert solution.point.gap <= GAP
     monkeypatch.setattr(likelihood, "_STEPS", 2)
-    unfinished = solve_likelihood(program, gap=GAP)
+    unfinished = likelihood_updates.solve_likelihood(program, gap=GAP)
     assert unfinished.iterations == 5
     assert unfinished.point.gap > GAP
     assert GAP < best - unfinished.point.log_likelihood <= unfinished.point.gap
@@ -129,6 +128,6 @@ def test_where_newton_stalls_the_updates_go_on_from_there(monkeypatch):
 
 def test_matrices_that_do_not_factor_leave_the_start_to_the_updates(monkeypatch):
     monkeypatch.setattr(likelihood_newton, "_factor", lambda gram, barrier: None)
-    solution = solve_likelihood(program_of("zeros", 60), gap=GAP)
+    solution = likelihood_updates.solve_likelihood(program_of("zeros", 60), gap=GAP)
     assert solution.method == "newton, accelerated"
     assert solution.point.gap <= GAP

@@ -18,7 +18,6 @@ from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood
-from mechdesign.surveys.channel import table_of
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.surveys.intervals import quantile
 
@@ -50,7 +49,7 @@ def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
     best = maximum_likelihood(counts, mechanism())
     np.testing.assert_array_equal(found["distribution"], best.distribution)
     np.testing.assert_allclose(found["likelihood_share"], best.distribution @ areas().indicator)
-    weights = np.linalg.solve(table_of(mechanism()), areas().indicator)
+    weights = np.linalg.solve(channels.table_of(mechanism()), areas().indicator)
     estimate = counts / 20_000 @ weights
     error = np.sqrt((counts / 20_000 @ weights**2 - estimate**2) / 20_000)
     np.testing.assert_allclose(found["share"], estimate, rtol=1e-9)
@@ -184,7 +183,7 @@ def test_the_test_of_fit_keeps_its_level(name, truth):
 
 def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
     factored = solve(EikonalWeights(problem=load_problem("line", cells=6)), method="factored", rounds=5)
-    table = table_of(factored)
+    table = channels.table_of(factored)
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
     counts = np.random.default_rng(0).multinomial(4_000, np.full(6, 1 / 6) @ table)
     found = estimate_shares([factored], [counts], Areas.of_labels([0, 0, 0, 1, 1, 1]))

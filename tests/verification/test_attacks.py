@@ -14,7 +14,7 @@ import pytest
 from factored import rows_of
 from naive import raw_optimum
 from scipy.special import lambertw
-from tolerances import DESIGN_MARGIN
+from tolerances import DESIGN_MARGIN, UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,
@@ -29,10 +29,8 @@ from mechdesign import (
     solve,
     verify,
 )
-from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
 from mechdesign.losses import SquaredDistance
-from mechdesign.verification.audit import UP_TO_ROUNDING
 
 EPSILON = math.log(4) / 200  # nats per metre: a factor of four within 200 m, as Location Guard's examples have it
 TILTED = 4 - 2 * math.sqrt(2)  # squared worst ratio of 8-neighbour and Euclidean distance
@@ -143,7 +141,7 @@ def test_zeros_rule_secrets_out():
     assert excluded.max() >= 10
     assert audit(table, problem).infinite
 
-    for ours in (solve(Optimal(problem=problem)), repaired(table, problem)):
+    for ours in (solve(Optimal(problem=problem)), baselines.repaired(table, problem)):
         for report in range(problem.domain.size):
             assert len(possible(ours, report)) == problem.domain.size
 
@@ -197,7 +195,7 @@ def test_solver_tolerance_breaks_the_claim(method):
     assert found.verdict == "broken"
     assert found.finite_epsilon > 1.5
 
-    ours = repaired(table, problem)
+    ours = baselines.repaired(table, problem)
     assert verify(ours).certified
     assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
     assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)

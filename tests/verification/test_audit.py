@@ -15,6 +15,7 @@ from hypothesis import strategies as some
 from naive import raw_optimum
 from reference.exact import lower_ratio
 from rows import each_row
+from tolerances import UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,
@@ -30,7 +31,6 @@ from mechdesign import (
     save,
     verify,
 )
-from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
 from mechdesign.extend import Edges
@@ -38,7 +38,6 @@ from mechdesign.losses import Distance, SquaredDistance
 from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
 from mechdesign.problem.problem import named_problem
 from mechdesign.read import table as read_table
-from mechdesign.verification.audit import UP_TO_ROUNDING
 
 TABLE = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.375, 0.5]])
 TAILS, HEADS = np.triu_indices(4, 1)
@@ -138,7 +137,7 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
     assert found.ratio is found.effective_epsilon is found.worst["log_ratio"] is None
     assert found.zeros["mixed_columns"] > 0
     assert found.worst["other_probability"] == 0 < found.worst["probability"]
-    fixed = repaired(table, problem)
+    fixed = baselines.repaired(table, problem)
     assert verify(fixed).certified
     assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
 
@@ -157,7 +156,7 @@ def test_an_audit_is_shown_by_its_verdict_and_a_repair_has_the_reports_of_the_pr
     assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
     assert found.prior == "uniform"
     with pytest.raises(InputError, match="the problem has 3 reports"):
-        repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
+        baselines.repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
     for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):
         with pytest.raises(InputError, match="must be a table of numbers"):
             audit(table, problem)
@@ -204,7 +203,7 @@ def test_what_is_no_table_is_refused_by_row_and_value(change, message):
     domain = Domain.grid(3, cell=1.0, unit="km")
     metric = Euclidean(epsilon=1.0, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
-    for use in (audit, repaired):
+    for use in (audit, baselines.repaired):
         with pytest.raises(InputError, match=message):
             use(change(TABLE), problem)
 

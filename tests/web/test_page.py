@@ -23,7 +23,6 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.stored import read
 from mechdesign.web import contents as carried
 from mechdesign.web import save_page
-from mechdesign.web.contents import headline
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
@@ -40,20 +39,20 @@ SENTENCES = {
 @each_row("name", SENTENCES)
 def test_sentences(name):
     checked = verify(made(name))
-    assert headline(read(made(name)), checked).startswith(SENTENCES[name])
+    assert carried.headline(read(made(name)), checked).startswith(SENTENCES[name])
 
 
 def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of a loss of 1 km."""
     given = rewritten(made("line"), stopped="time")
     loss, bound = (float(given.attrs[name]) for name in ("expected_loss", "lower_bound"))
-    saying = headline(read(given), verify(given))
+    saying = carried.headline(read(given), verify(given))
     share = percent((loss - bound) / loss, up=True)
     assert saying.endswith(
         f"Stopped at its time limit: up to {share} of the loss may be avoidable; a longer --time-limit goes on."
     )
     unbounded = replace(verify(given), lower_bound_checked=None)
-    assert "was not found" in headline(read(given), unbounded)
+    assert "was not found" in carried.headline(read(given), unbounded)
 
 
 def test_what_was_asked_for_is_what_is_said(tmp_path, run):

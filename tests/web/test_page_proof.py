@@ -41,7 +41,6 @@ from mechdesign.positions import Positions
 from mechdesign.programs.posterior import posterior_shares
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried
-from mechdesign.web.contents import headline
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 COLUMNS = "factored, columns"
@@ -88,7 +87,7 @@ def test_the_sentences_of_a_page_are_those_of_python(tmp_path):
     for name, told in zip(NAMES, in_node(tmp_path, proof_script() + SENTENCES), strict=True):
         mechanism = mechanism_of(name)
         verified, domain = md.verify(mechanism), json.loads(mechanism.attrs["domain"])
-        assert told["headline"] == headline(read(mechanism), verified)
+        assert told["headline"] == carried.headline(read(mechanism), verified)
         assert f"all {mechanism.sizes['secret']} secrets" in told["claim"]
         assert ("grid" in told["claim"]) is (domain["kind"] == "grid")
         assert (told["position_claim"] is None) is (verified.position_claim is None)
