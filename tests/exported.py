@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,6 +20,7 @@ from mechdesign import baselines
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
+from mechdesign.verification import verify_table
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
@@ -60,6 +62,13 @@ def made(name: str) -> xr.Dataset:
 def factored() -> xr.Dataset:
     problem = md.load_problem("flat", cells=4, epsilon=0.5)
     return md.solve(md.EikonalWeights(problem=problem), method="factored")
+
+
+def proved(path: Path) -> dict[str, Any]:
+    """The header of an exported table, which the verifier that is handed over with it proves."""
+    table = verify_table.read(str(path))
+    assert verify_table.faults_of(table) == []
+    return table.header
 
 
 def with_mass(mechanism: xr.Dataset, mass: np.ndarray) -> xr.Dataset:

@@ -105,9 +105,9 @@ def content(made: str | CompactMap) -> bytes:
 
 
 @cache
-def flat(name: str) -> bytes:
-    """The file that devices without memory to spare read."""
-    return region_map(region(name))
+def flat(made: str | CompactMap) -> bytes:
+    """The file of a map that devices without memory to spare read."""
+    return region_map(region(made) if isinstance(made, str) else made)
 
 
 @cache

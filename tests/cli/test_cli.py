@@ -16,7 +16,7 @@ from rewritten import rewritten
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.output.summary import summarise
+from mechdesign.output.summary import summarise, worst_prior
 from mechdesign.problem.problem import read_problem_file, shipped_problems
 from mechdesign.programs import Minimax
 from mechdesign.verification.verify import certified
@@ -110,7 +110,6 @@ def test_solve_prints_the_documented_figures(solved):
 
 def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
     """By its file: the multipliers of the losses, as shares; places with their unit, secrets of no place by number."""
-    from mechdesign.output.summary import worst_prior
 
     code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
     said = worst_prior(load(tmp_path / "line.nc"))

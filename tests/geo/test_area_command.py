@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
+from exported import proved
 from rows import each_row
 from taken import needs
 from tolerances import REORDERED
@@ -24,7 +25,6 @@ from mechdesign.geo.design import cells_instead, check_pairs, chosen_for, dearer
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.positions import Positions
 from mechdesign.positions.patches import Patches, step_weights
-from mechdesign.verification.verify_table import main as check_table
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
@@ -64,7 +64,7 @@ def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
     for name in ("t.csv", "t.json"):
         assert run_json("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
-        assert check_table([str(tmp_path / name)]) == 0
+        proved(tmp_path / name)
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -754,6 +754,6 @@ def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json
     away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
     assert np.mean(away) < 3 * made["position_loss"]
     assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    assert check_table([str(tmp_path / "t.csv")]) == 0
+    proved(tmp_path / "t.csv")
     assert run("export", file, "-o", tmp_path / "p.html")[0] == 0
     assert run("export", file, "-o", tmp_path / "web")[0] == 0

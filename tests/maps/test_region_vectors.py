@@ -104,7 +104,7 @@ def reports(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, st
             return list(run(modules(tmp_path / "web", content(name)), IN_NODE))
         if CC is None:
             pytest.skip("needs a C compiler, as cc: the sampler is C99")
-        (tmp_path / "region.map").write_bytes(flat(name))
+        (tmp_path / "region.map").write_bytes(flat(region(name)))
         program = request.getfixturevalue("harness")
         done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -19,6 +19,7 @@ from mechdesign import (
     Euclidean,
     Optimal,
     baselines,
+    compare,
     export,
     load,
     load_problem,
@@ -31,8 +32,6 @@ from mechdesign.extend import FORMATS, Format
 from mechdesign.losses import Distance
 from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.accuracy import accuracy
-from mechdesign.output.compare import each_mechanism
-from mechdesign.output.compare import rows as rows_of
 from mechdesign.output.files import write_rows
 from mechdesign.utility import bayes_remap
 
@@ -148,7 +147,7 @@ def test_overwriting_replaces_the_whole_table(tmp_path):
 
 def test_rows_of_a_comparison(tmp_path):
     problem = load_problem("discrete", secrets=3)
-    table = rows_of(dict(each_mechanism(problem)), problem)
+    table = compare(problem).replace(np.nan, None).to_dict("records")
     path = write_rows(table, tmp_path / "rows.csv")
     with path.open(newline="") as stream:
         written = list(csv.DictReader(stream))

@@ -190,7 +190,7 @@ def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatc
     assert design_of(program, gap=1e-2).stopped == "gap"
     monkeypatch.setattr(cone_blocks, "_MOST", 1.0)
     assert design_of(program, gap=1e-2).stopped == "columns"
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=300_000))
     with pytest.raises(SizeError, match="spline_laplace"):
         design_of(program, gap=1e-2, method="columns")
 

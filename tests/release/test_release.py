@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from exported import proved
 from rows import each_row
 from scipy import stats
 from tolerances import SOLVED
@@ -20,7 +21,6 @@ from mechdesign.errors import InputError, UnitError, VerificationError
 from mechdesign.release import release_problem
 from mechdesign.release import released as release
 from mechdesign.release.laws import GeneralizedCauchy, Laplace, StudentT
-from mechdesign.verification import verify_table
 
 RATIO = 1e-9  # masses are rounded to doubles, then to multiples of 2^-62, before they are compared
 MASS = 1e-13  # probabilities as differences of a cdf
@@ -176,8 +176,7 @@ def test_exports_name_the_unit_of_the_outputs_and_their_axis(tmp_path):
     made = release.release_mechanism(problem, values, np.full(6, 150.0), law=StudentT(3), gamma=0.0)
     assert made["report_x"].attrs["units"] == "USD"
     for name in ("table.csv", "table.json"):
-        md.export(made, tmp_path / name)
-        told = verify_table.read(tmp_path / name).header
+        told = proved(md.export(made, tmp_path / name))
         assert (told["unit"], told["report_unit"]) == ("km", "USD")
     header = (tmp_path / "table.csv").read_text().splitlines()[0]
     assert header == "secret,secret_x,secret_y,report,report_x,probability,mass"
