@@ -1,4 +1,4 @@
-"""Families tuned to one expected distance, and the tables that they are made of."""
+"""Families tuned to one expected distance or to one true level, and the tables that they are made of."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from mechdesign import DesignProblem, Discrete, Domain, Euclidean, priors
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem, priors
 from mechdesign.closed_forms import build
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
 from mechdesign.programs import matched_distance
-from mechdesign.utility import match_distance
+from mechdesign.utility import match_distance, match_effective_epsilon
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
+MATCHED = 1e-6  # asked of distances and levels
 TUNED = 1e-10  # asked of eps
 QUADRATURE = 1e-12  # asked of every cell
 SUMMED = 1e-11  # tables are sums of at most 10^5 doubles
@@ -185,3 +186,44 @@ def test_normalised_laplace_rows_are_proportional_to_the_cell_masses(case: str) 
     for u, y in np.ndindex(table.shape):
         whole = math.fsum(quadrant[tuple(abs(domain.index[u] - z))] for z in domain.index)
         assert table[u, y] == pytest.approx(quadrant[tuple(abs(domain.index[u] - domain.index[y]))] / whole, rel=SUMMED)
+
+
+def paris():
+    return load_problem("paris", cells=4, distance=150.0)
+
+
+def max_log_ratio(table, problem):
+    """Second route: the largest log-ratio per unit over all pairs and reports, without edges."""
+    log = np.log(table)
+    apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(len(table), np.inf))
+    return (abs(log[:, None, :] - log).max(axis=2) / apart).max()
+
+
+@pytest.mark.parametrize("level", [0.002, 0.007, 0.03])
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
+def test_a_matched_level_is_that_of_all_pairs(name, level):
+    problem = paris()
+    found = match_effective_epsilon(problem, name, level)
+    table = matched_distance.FAMILIES[name].table(problem, found.epsilon)
+    assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
+    assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
+    if name == "randomized_response":
+        assert (found.epsilon, found.unit) == (pytest.approx(level * 150, rel=MATCHED), "nats")
+    elif name == "geometric_clamped":
+        assert (found.epsilon, found.unit) == (pytest.approx(level, rel=MATCHED), "nats per m")
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])
+def test_levels_that_are_none_are_refused(level):
+    with pytest.raises(InputError) as caught:
+        match_effective_epsilon(paris(), "geometric_normalised", level)
+    assert caught.value.field == "level"
+
+
+def test_a_family_without_such_a_level_is_refused():
+    def constant(problem, epsilon):
+        return np.full((16, 16), 1 / 16) + 0 * epsilon + 1e-9 * np.eye(16)
+
+    with pytest.raises(InputError) as caught:
+        match_effective_epsilon(paris(), constant, 0.01)
+    assert caught.value.field == "level"
