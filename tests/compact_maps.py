@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,11 @@ from regions import bounded, content
 
 import mechdesign as md
 from mechdesign.maps import CompactMap
-from mechdesign.maps.compact_design import compact_map
 
 CELLS = (4, 6)
 
 
-@cache
-def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
+def problem_of(stencil: int = 16, *, aligned: bool = True) -> md.DesignProblem:
     """Levels from 0.5 nats a cell at one side, which asks for a frame, to 1.5 at the other."""
     domain = md.Domain.grid(CELLS, cell=(1.0, 1.25), unit="cell", origin=(-2.0, 3.0))
     steps = np.random.default_rng(5).uniform(0.9, 1.1, CELLS) * np.geomspace(0.5, 1.5, CELLS[1])
@@ -33,16 +33,23 @@ def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
             raster=md.Raster(x=held.x + 0.3, y=held.y - 0.2, values=held.values, unit="cell"), extend=True
         )
     metric = md.Eikonal(level=level, stencil=stencil)
-    problem = md.DesignProblem(
+    return md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance(), name="slope"
     )
-    return md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=8)
 
 
 @cache
-def made(stencil: int = 16) -> CompactMap:
-    """The compact map of a design."""
-    return compact_map(design(stencil))
+def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
+    """The factors of the problem."""
+    return md.solve(md.EikonalWeights(problem=problem_of(stencil, aligned=aligned)), method="factored", rounds=8)
+
+
+@cache
+def made(stencil: int = 16, *, aligned: bool = True) -> CompactMap:
+    """The compact map of a design, from its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = md.export(design(stencil, aligned=aligned), Path(folder) / "slope.compact")
+        return md.maps.load_compact(file)
 
 
 @cache

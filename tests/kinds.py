@@ -22,12 +22,11 @@ import mechdesign as md
 from mechdesign.closed_forms import tuples
 from mechdesign.positions import Positions
 from mechdesign.positions.patches import corner_levels, quarter_levels
-from mechdesign.release.laws import StudentT
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
     values = np.clip((problem.domain.points[:, 0] - 1.0) / 2.0, 0, 1)
-    return md.release.release_mechanism(problem, values, np.full(4, 0.5), law=StudentT(3), gamma=0.05)
+    return md.release.release_mechanism(problem, values, np.full(4, 0.5), law=md.release.laws.StudentT(3), gamma=0.05)
 
 
 def _bounded(problem: md.DesignProblem) -> xr.Dataset:

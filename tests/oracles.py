@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.extend import Edges
 from mechdesign.positions.cones import LEVEL_BITS, whole_levels
@@ -22,6 +24,17 @@ def are_rows(mass: NDArray[np.uint64]) -> bool:
 def mean_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
     """Sum over u, y of P(y|u) cost(u, y), added up without rounding."""
     return fsum((mass / float(ROW_SUM) * cost).ravel())
+
+
+def distances(edges: Edges, n: int) -> NDArray[np.float64]:
+    """Shortest paths between n places by Dijkstra's algorithm; no edge has length 0."""
+    return dijkstra(csr_array((edges.length, (edges.tail, edges.head)), (n, n)), directed=False)
+
+
+def fisher(table: NDArray[np.float64], truth: NDArray[np.float64], norm: NDArray[np.float64]) -> float:
+    """N times the asymptotic mean squared norm of the error of the maximum-likelihood estimate, by its definition."""
+    information = (table / (truth @ table)) @ table.T
+    return float(np.trace(np.linalg.solve(information, norm)) - truth @ norm @ truth)
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:

@@ -39,3 +39,6 @@ NOTED = 1e-3
 
 # What the audit of a table of doubles at the claim may show, as a multiple of the claim: logarithms are rounded.
 UP_TO_ROUNDING = 1 + 2.0**-40
+
+# Of the loss of the best constant report: gaps are not measured finer, whose losses the integers do not resolve.
+RESOLVED = 1e-9

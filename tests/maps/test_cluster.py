@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -16,7 +17,6 @@ import pytest
 from conftest import ROOT
 
 from mechdesign import EikonalWeights, load_problem
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, SolverError
 from mechdesign.maps import cluster
 from mechdesign.maps.factored import Run, solve_factored
@@ -231,7 +231,7 @@ def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monke
     monkeypatch.setattr(sys, "argv", ["mechdesign", *words])
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", where)
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        runpy.run_module("mechdesign", run_name="__main__")
     told = capfd.readouterr().err
     assert ended.value.code == 2
     assert told.startswith("error: scheduler: no scheduler answers")

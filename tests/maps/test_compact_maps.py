@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from columns import every_sum
-from compact_maps import CELLS, design, made, sealed, short, with_digest
+from compact_maps import CELLS, design, made, problem_of, sealed, short, with_digest
 from reference.compact_map import HALF, Reader
 from regions import content, drawing
 
@@ -21,9 +21,7 @@ from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.geo import Plane
 from mechdesign.maps import load_compact
 from mechdesign.maps.compact import bounds, least_bound
-from mechdesign.maps.compact_design import compact_map
 from mechdesign.maps.compact_file import unpacked
-from mechdesign.mechanism.stored import read
 
 STENCIL = pytest.mark.parametrize("stencil", [8, 16])
 ARRAYS = ("level", "potential", "weight")
@@ -101,11 +99,10 @@ def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: 
 
 @pytest.mark.parametrize("aligned", [True, False])
 def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
-    stored = read(design(aligned=aligned))
-    compact = made() if aligned else compact_map(design(aligned=False))
-    key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, stored.edges))
+    compact, claimed = made(aligned=aligned), problem_of(aligned=aligned).edges
+    key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, claimed))
     np.testing.assert_array_equal(np.sort(key), np.sort(wanted))
-    shorter = stored.edges.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
+    shorter = claimed.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
     assert shorter.min() >= 0
     if aligned:
         assert (shorter / compact.edges.length[np.argsort(key)]).max() < 2e-4
@@ -220,9 +217,9 @@ def test_no_header_with_another_value_is_read() -> None:
             unpacked(sealed(odd))
 
 
-def test_designs_that_have_no_compact_map_are_refused() -> None:
+def test_designs_that_have_no_compact_map_are_refused(tmp_path) -> None:
     with pytest.raises(MechdesignError, match="neighbours"):
-        compact_map(design(4))
+        md.export(design(4), tmp_path / "slope.compact")
 
 
 def test_the_map_says_what_it_was_made_of() -> None:

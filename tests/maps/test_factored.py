@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from cases import CASES, grid
+from columns import mechanism_of
 from factored import EVERY, constant, made, ring_road, rows_of
 from oracles import mean_cost, reference_violations
 from reference.factored import KERNEL_BITS
@@ -19,8 +20,7 @@ from tolerances import DESIGN_MARGIN, REORDERED
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.dataset import _draw, loss_data, make_factored
-from mechdesign.maps.factored import all_rows
+from mechdesign.maps.dataset import _draw
 from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -109,9 +109,8 @@ def test_factors_that_break_the_claim_are_not_made() -> None:
     factors = rows_of("eikonal, 8 neighbours").factors
     longer = replace(factors, step=int(factors.step * 1.01))
     target = made("eikonal, 8 neighbours")["target"].values
-    data = loss_data(problem, longer, target)
     with pytest.raises(DesignError, match="break the claim"):
-        make_factored(problem, data, all_rows(data), target, program="eikonal", parameters={}, diagnosis={})
+        mechanism_of(problem, longer, target)
 
 
 @pytest.mark.parametrize(("step", "width"), [(0.3, 6), (0.75, 0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import sys
 from dataclasses import replace
 from functools import cache
@@ -18,7 +19,6 @@ from rows import each_row
 from tolerances import DESIGN_MARGIN, SOLVED
 
 from mechdesign import DesignProblem, Optimal, load, load_problem, save, solve, sweep
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.output import sweep as sweeps
 from mechdesign.plot import load as load_drawable
@@ -238,7 +238,7 @@ def test_pictures_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        runpy.run_module("mechdesign", run_name="__main__")
     return int(str(ended.value.code))
 
 

@@ -15,7 +15,7 @@ from cases import grid, shipped
 from designs import designed
 from oracles import reference_violations
 from scipy.ndimage import label
-from tolerances import BLOCKS, PRINTED, SOLVED
+from tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 
 from mechdesign import (
     DesignProblem,
@@ -31,7 +31,6 @@ from mechdesign import (
 )
 from mechdesign.errors import InputError, SizeError, SolverError
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.mechanism.dataset import RESOLUTION
 from mechdesign.solvers import optimal as aggregation
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
@@ -158,7 +157,7 @@ def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: int) ->
         designs = [designed(problem, gap=BLOCKS, method=method) for method in ("highs", "blocks", "columns")]
         assert all(reference_violations(design.mass, problem.edges) == 0 for design in designs), seed
         assert max(design.lower_bound for design in designs) <= min(design.loss for design in designs), seed
-        floor = RESOLUTION * problem.constant_loss
+        floor = RESOLVED * problem.constant_loss
         assert all(design.loss - design.lower_bound <= BLOCKS * max(design.loss, floor) for design in designs), seed
 
 

@@ -9,11 +9,10 @@ import math
 
 import numpy as np
 import pytest
-from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
+from likelihoods import ROWS, TABLES, drawn, lattice_problem, normalised, program_of, skewed, twins, with_zeros
 from rows import each_row
 from tolerances import ORACLE
 
-from mechdesign.closed_forms import build as geometric
 from mechdesign.surveys import solve_likelihood as likelihood
 from mechdesign.surveys.estimation import support_size
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
@@ -211,7 +210,7 @@ def test_secrets_that_no_report_tells_apart_share_alike():
 
 @pytest.mark.parametrize("reports", [750, 20_000])
 def test_nine_hundred_secrets(reports):
-    table = geometric.normalised_table(lattice_problem(30), 0.0040154449)
+    table = normalised(lattice_problem(30), 0.0040154449)
     program = Likelihood(table=table, counts=drawn(table, reports))
     point, iterations = likelihood.newton(program, gap=GAP)
     assert point.gap <= GAP
@@ -253,7 +252,7 @@ def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
 
 
 def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
-    table = geometric.normalised_table(lattice_problem(12), 0.003)
+    table = normalised(lattice_problem(12), 0.003)
     program = Likelihood(table=table, counts=drawn(table, 300))
     some, _ = likelihood.newton(program, gap=GAP)
     sizes = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,20 +14,18 @@ from collected import MECHANISMS, channel, simulated, truths
 from rows import each_row
 
 from mechdesign import EikonalWeights, baselines, load_problem, priors, probabilities, save, solve
-from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
-from mechdesign.surveys.intervals import quantile
 
 SIDE = 6
 
 
 @cache
 def mechanism(epsilon=0.01):
-    return geometric.mechanism(load_problem("paris", cells=SIDE, epsilon=epsilon))
+    return baselines.geometric(load_problem("paris", cells=SIDE, epsilon=epsilon))
 
 
 def areas(across=2, along=2):
@@ -65,7 +64,7 @@ def test_simultaneous_intervals_are_longer_and_the_stopped_distribution_is_anoth
     counts = drawn(20_000)
     alone, together = (estimate_shares([mechanism()], [counts], areas(), simultaneous=s) for s in (False, True))
     ratio = (together["high"] - together["low"]) / (alone["high"] - alone["low"])
-    np.testing.assert_allclose(ratio, quantile(0.9875) / quantile(0.95))
+    np.testing.assert_allclose(ratio, NormalDist().inv_cdf(0.99375) / NormalDist().inv_cdf(0.975))
     stopped = estimate_shares([mechanism()], [counts], areas(), method="stopped")
     assert stopped.attrs["stopped"] == "deviance"
     assert abs(stopped["distribution"] - alone["distribution"]).max() > 1e-4
@@ -227,7 +226,7 @@ def test_what_does_not_fit_is_refused(given, field):
 def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
     other = baselines.exponential(SMALL["euclidean line"]())
     prior = priors.proportional(np.arange(1.0, 37.0))
-    same = geometric.mechanism(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
+    same = baselines.geometric(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
     with pytest.raises(InputError, match="other secrets"):
         estimate_shares([mechanism(), other], [drawn(100), np.ones(4)])
     with pytest.raises(InputError, match="twice"):
