@@ -14,7 +14,6 @@ from tolerances import SOLVED
 import mechdesign as md
 from mechdesign import DesignProblem, priors
 from mechdesign.extend import Design, Program
-from mechdesign.programs.coupled import Coupled
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.solve import solve_entry
@@ -63,7 +62,7 @@ PROGRAMS = {
 COUPLED = pytest.mark.parametrize("program", PROGRAMS)
 
 
-def program_of(case: str, program: str) -> Coupled:
+def program_of(case: str, program: str) -> Program:
     made = problem_of(case)
     object.__setattr__(made, "parameters", {"case": case})
     return PROGRAMS[program](made)

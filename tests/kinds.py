@@ -21,7 +21,6 @@ from placed import kernel
 import mechdesign as md
 from mechdesign.closed_forms import tuples
 from mechdesign.positions import Positions
-from mechdesign.positions.patches import corner_levels, quarter_levels
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
@@ -64,8 +63,8 @@ def _columns(problem: md.DesignProblem) -> xr.Dataset:
     return columns.sealed(problem, *columns.drawn(problem, 1))
 
 
-def _placed(problem: md.DesignProblem, levels: Callable[..., np.ndarray] = corner_levels) -> xr.Dataset:
-    return kernel(problem, 0.5 * np.eye(problem.domain.size) + 0.1, levels)
+def _placed(problem: md.DesignProblem, quarters: bool = False) -> xr.Dataset:
+    return kernel(problem, 0.5 * np.eye(problem.domain.size) + 0.1, quarters)
 
 
 def _positions(problem: md.DesignProblem) -> xr.Dataset:
@@ -79,7 +78,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "eikonal, three axes": (SMALL["eikonal, three axes"], md.baselines.exponential),
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
     "any position": (SMALL["eikonal, masked"], _placed),
-    "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
+    "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, quarters=True)),
     "positions": (lambda: lattice((2, 2)), _positions),
     "euclidean, generated": (lambda: lattice((3, 3)), PROGRAMS["optimal, columns"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),

@@ -4,7 +4,6 @@ a design by levels of quarters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -15,7 +14,7 @@ import xarray as xr
 import mechdesign as md
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import Patches, corner_levels, patches
+from mechdesign.positions.patches import Patches, corner_levels, patches, quarter_levels
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
@@ -70,10 +69,12 @@ def placed(name: str) -> xr.Dataset:
     return kernel(problem, kernel_rows(domain, share * metric.smallest_level))
 
 
-def kernel(
-    problem: md.DesignProblem, rows: np.ndarray, levels: Callable[..., np.ndarray] = corner_levels
-) -> xr.Dataset:
-    """Rows (n, m), divided by their sums and repaired until any position is protected, as a mechanism."""
+def kernel(problem: md.DesignProblem, rows: np.ndarray, quarters: bool = False) -> xr.Dataset:
+    """Rows (n, m), divided by their sums and repaired until any position is protected, as a mechanism.
+
+    quarters: its levels are those of quarters of cells.
+    """
+    levels = quarter_levels if quarters else corner_levels
     found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
     mass = repair(rows, found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)

@@ -22,7 +22,6 @@ from sessions import RULES, design, resealed, ruled, table
 import mechdesign as md
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.sessions import design_files
-from mechdesign.verification.verify import Verification
 
 TICKS = 3
 
@@ -219,7 +218,7 @@ def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
         changed = mutant(told, random.Random(f"{name} {number}"))
         file = sealed(files, changed)
         try:
-            found: Verification = md.verify(file)
+            found = md.verify(file)
         except MechdesignError:
             ends["refused"] += 1
             continue

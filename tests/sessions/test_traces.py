@@ -26,8 +26,10 @@ from mechdesign.sessions import (
 )
 from mechdesign.sessions.advance import begin, carried_out, planned, simulated
 from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.propose import homes_found, session_design
 from mechdesign.sessions.setting import Released, Setting
 from mechdesign.sessions.simulated import Clocked, Risky, clocks, mean_error, ranked, sessions, split
+from mechdesign.sessions.walks import nights
 from mechdesign.sessions.windows import Window, ordered_worst
 
 TICKS = 12
@@ -140,7 +142,7 @@ def test_a_fit_finds_the_rates_of_its_days(domain):
     left = [((seen.places[:, :5, 8] != home[:, None]) & (seen.places[:, :5, 7] == home[:, None])).mean()]
     assert model.leave[8] == pytest.approx(left[0] * 5 / 7, abs=0.08)  # two days of seven are free
     assert model.leave[3] < 0.1 < model.back[19]
-    assert walks.nights(24).sum() == 6
+    assert nights(24).sum() == 6
 
 
 @pytest.mark.parametrize("nats", [0.2, 1.0, 4.0])
@@ -186,7 +188,7 @@ def test_split_never_exceeds_the_total():
 )
 def test_a_simulated_session_is_a_session(setting, people, rule):
     """The reports that a real session of the same design draws, filtered by the simulation."""
-    design = propose.session_design(setting, rule)
+    design = session_design(setting, rule)
     trace = people.places.reshape(8, -1)[0]
     state, steps, estimates = begin(design), [], []
     source = simulated(design, 3)
@@ -267,10 +269,10 @@ def test_a_remembered_place_has_one_report_a_day(setting, people):
 def test_homes_are_found_where_they_are_told(setting, people):
     traces = people.places.reshape(8, -1)
     truth = Released(estimates=traces, nats=np.zeros(traces.shape))
-    assert propose.homes_found(setting, truth, people.homes) == {"mean": 1.0, "mode": 1.0}
+    assert homes_found(setting, truth, people.homes) == {"mean": 1.0, "mode": 1.0}
     far = Released(estimates=np.zeros_like(traces), nats=np.zeros(traces.shape))
     away = np.linalg.norm(people.homes - setting.domain.points[0], axis=1)
-    assert propose.homes_found(setting, far, people.homes)["mode"] == (away <= 400).mean()
+    assert homes_found(setting, far, people.homes)["mode"] == (away <= 400).mean()
 
 
 @pytest.mark.slow  # the command does the same

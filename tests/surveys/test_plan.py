@@ -18,6 +18,7 @@ from mechdesign.mechanism.storage import load_sealed
 from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.surveys import epsilon_for, plan
 from mechdesign.surveys.linear_estimator import linear_weights
+from mechdesign.surveys.plan import PLAN
 
 SIMULATIONS = 4_000
 
@@ -91,7 +92,7 @@ def test_the_epsilon_for_an_error_is_the_least(family):
 
 def test_a_plan_is_stored_whole(tmp_path):
     made = planned()
-    again = load_sealed(save(made, tmp_path / "plan.nc"), plan.PLAN, what="a plan")
+    again = load_sealed(save(made, tmp_path / "plan.nc"), PLAN, what="a plan")
     assert again.identical(made)
     assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
 
