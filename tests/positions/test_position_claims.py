@@ -350,18 +350,17 @@ def test_positions_that_are_none_are_refused(at):
         md.sample(placed("holes"), at=at)
 
 
-def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path):
-    from mechdesign.output.sampling import sample_document
-
+def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path, run_json):
     mechanism, domain = placed("plane"), domain_of("plane")
+    file = md.save(mechanism, tmp_path / "plane.nc")
     for point in ([-399.0, 250.0], [399.0, -1.0]):
         (east,), (north,) = PLANE.backward(np.array([point]))
-        document = sample_document(mechanism, degrees=(float(east), float(north)), count=3, seed=1)
+        _, document = run_json("sample", file, "--lon", east, "--lat", north, "-n", 3, "--seed", 1)
         same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, rng=1)
         assert document["reports"] == same.values[0].tolist()
         assert document["claim"] == mechanism.attrs["position_claim"]
-    with pytest.raises(InputError, match="lon, lat"):
-        sample_document(mechanism, degrees=(10.0, 41.9))
+    code, refused = run_json("sample", file, "--lon", 10.0, "--lat", 41.9)
+    assert (code, refused["error"]["field"]) == (2, "lon, lat")
     assert domain.size == 16
 
 
