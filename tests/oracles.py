@@ -22,7 +22,7 @@ def are_rows(mass: NDArray[np.uint64]) -> bool:
 
 
 def mean_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
-    """Sum over u, y of P(y|u) cost(u, y), added up without rounding."""
+    """Sum over u, y of P(y|u) cost(u, y)."""
     return fsum((mass / float(ROW_SUM) * cost).ravel())
 
 
@@ -31,7 +31,7 @@ def distances(edges: Edges, n: int) -> NDArray[np.float64]:
     return dijkstra(csr_array((edges.length, (edges.tail, edges.head)), (n, n)), directed=False)
 
 
-def fisher(table: NDArray[np.float64], truth: NDArray[np.float64], norm: NDArray[np.float64]) -> float:
+def asymptotic_error(table: NDArray[np.float64], truth: NDArray[np.float64], norm: NDArray[np.float64]) -> float:
     """N times the asymptotic mean squared norm of the error of the maximum-likelihood estimate, by its definition."""
     information = (table / (truth @ table)) @ table.T
     return float(np.trace(np.linalg.solve(information, norm)) - truth @ norm @ truth)

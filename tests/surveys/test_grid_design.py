@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 from cases import excess, grid
-from oracles import fisher, reference_violations
+from oracles import asymptotic_error, reference_violations
 from rewritten import rewritten
 from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
@@ -107,7 +107,9 @@ def test_orbits_stand_for_all_their_rays(name):
     table = _unfolded(rays, folded.theta, group)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=1e-8)
     offset = program.offset
-    assert fisher(table, problem.prior_array, program.norm) == pytest.approx(folded.value - offset, rel=SETTLED)
+    assert asymptotic_error(table, problem.prior_array, program.norm) == pytest.approx(
+        folded.value - offset, rel=SETTLED
+    )
 
 
 def test_without_symmetry_every_secret_is_its_own_orbit():
@@ -132,7 +134,7 @@ def test_on_a_torus_the_criterion_is_a_sum_over_waves(shape, step):
     table = np.column_stack(tables)
     found = (1 / (n * torus.spectrum(cluster))).sum()
     assert table.sum(axis=1) == pytest.approx(np.ones(n), rel=LINEAR_ALGEBRA)
-    assert fisher(table, np.full(n, 1 / n), np.eye(n) - 1 / n) == pytest.approx(found, rel=1e-9)
+    assert asymptotic_error(table, np.full(n, 1 / n), np.eye(n) - 1 / n) == pytest.approx(found, rel=1e-9)
 
 
 def test_weights_of_spectra_are_optimal():
@@ -195,7 +197,10 @@ def test_designs_are_certified_and_their_objective_is_recomputed(kind):
     assert "lower_bound" not in attrs
     assert 1 - DESIGN_MARGIN <= attrs["ratio"] <= 1
     table = md.probabilities(mechanism).values
-    value = fisher(table, program.problem.prior_array, program.norm) + program.loss_weight * attrs["expected_loss"]
+    value = (
+        asymptotic_error(table, program.problem.prior_array, program.norm)
+        + program.loss_weight * attrs["expected_loss"]
+    )
     assert attrs["objective"] == pytest.approx(value, rel=REORDERED)
     assert attrs["objective_of"] == program.objective_of
     assert channel_rank(mechanism) == program.problem.domain.size
