@@ -16,6 +16,8 @@ import taken
 from browsers import BROWSER, Opened
 
 ROOT = Path(__file__).resolve().parent.parent
+# Workers share the cores: a second thread of linear algebra waits for one, and spins. NumPy is not loaded yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 taken.install()
 
 
