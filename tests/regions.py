@@ -26,7 +26,7 @@ from mechdesign.maps.web import region_map
 ONE = 1 << 48  # of a nat
 UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
 FEW = 5  # draws expected of a cell that is counted alone
-SAMPLER = (Path(md.__file__).parent / "maps" / "sample_region.c").read_bytes()
+SAMPLER = Path(md.__file__).parent / "maps" / "sample_region.c"
 PLANE = md.geo.Plane(latitude=40.5, longitude=-74.9, unit="km")
 
 

@@ -39,7 +39,7 @@ def client(folder: Path, seconds: str) -> list[str]:
 
 def region(folder: Path, seconds: str) -> list[str]:
     """The command that fuzzes the C sampler, compiled."""
-    (folder / "sample_region.c").write_bytes(regions.SAMPLER)
+    (folder / "sample_region.c").write_bytes(regions.SAMPLER.read_bytes())
     shutil.copy(HERE / "region.c", folder)
     subprocess.run(["gcc", *SANITIZED, WATCHED, "region.c", "-o", "region"], cwd=folder, check=True)
     seeds = [regions.flat(name) for name in ("eight", "bare", "far", "coarse")]

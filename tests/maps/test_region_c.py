@@ -77,7 +77,7 @@ int main(int words, char **word) {
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A program of the sampler and some text."""
     place = tmp_path_factory.mktemp("c")
-    (place / "sample_region.c").write_bytes(SAMPLER)
+    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
 
     def of(text: str | None, *words: str) -> Path:
         (place / "asked.c").write_text(text or "")

@@ -85,7 +85,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The C program that follows vectors."""
     assert CC is not None
     place = tmp_path_factory.mktemp("c")
-    (place / "sample_region.c").write_bytes(SAMPLER)
+    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
     (place / "main.c").write_text(IN_C)
     done = subprocess.run([CC, *STRICT, "main.c", "-o", "main"], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
