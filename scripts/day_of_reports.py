@@ -58,7 +58,7 @@ def every_tick(
 ) -> Released:
     """A report at every tick, of total / T nats each."""
     cost = total / setting.ticks
-    reports = draw(setting.table(cost), places.ravel(), rng).reshape(places.shape)
+    reports = draw(setting.table(cost)[places.ravel()], rng.random(places.size)).reshape(places.shape)
     return Released(estimates=targets(setting, cost)[reports] if remap else reports, nats=np.full(places.shape, cost))
 
 
@@ -83,7 +83,7 @@ def predictive(
         away = setting.distances[here, last] > above + rng.laplace(scale=setting.within / check, size=people)
         fresh = tested & away
         if fresh.any():
-            last[fresh] = best[draw(table, here[fresh], rng)]
+            last[fresh] = best[draw(table[here[fresh]], rng.random(fresh.sum()))]
         nats[:, tick] = tested * check + fresh * cost
         left -= nats[:, tick]
         estimates[:, tick] = last
@@ -95,7 +95,9 @@ def remembered(
 ) -> Released:
     """Reports of total / count nats for the first `count` places of every day; from further places the last report."""
     everyone, cost = np.arange(len(places)), total / count
-    drawn = targets(setting, cost)[draw(setting.table(cost), places.ravel(), rng)].reshape(places.shape)
+    drawn = targets(setting, cost)[draw(setting.table(cost)[places.ravel()], rng.random(places.size))].reshape(
+        places.shape
+    )
     answer, used = np.full((len(places), setting.domain.size), -1), np.zeros(len(places), np.int64)
     last = np.full(len(places), setting.constant)
     estimates, nats = np.zeros_like(places), np.zeros(places.shape)
@@ -143,10 +145,10 @@ def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict
         "one place": partial(one_place, setting),
         "every tick": partial(every_tick, setting, total, False),
         "  remapped": partial(every_tick, setting, total, True),
-        "  with the filter": lambda places, rng: sessions(setting, places, always, rng),
+        "  with the filter": lambda places, rng: sessions(setting, places, [always], rng)[0],
         "predictive (2014)": best(setting, other, tests),
-        "clock rule": lambda places, rng: sessions(setting, places, clock, rng),
-        "risk rule": lambda places, rng: sessions(setting, places, risk, rng),
+        "clock rule": lambda places, rng: sessions(setting, places, [clock], rng)[0],
+        "risk rule": lambda places, rng: sessions(setting, places, [risk], rng)[0],
         "remembered (other claim)": best(setting, other, (partial(remembered, setting, total, k) for k in COUNTS)),
     }
 
@@ -179,7 +181,8 @@ def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
         if tick:
             belief.step(tick)
         if tick in (0, 10):
-            belief.see(setting.table(0.5)[:, draw(setting.table(0.5), traces[:, tick], rng)].T, np.arange(beliefs))
+            table = setting.table(0.5)
+            belief.see(table[:, draw(table[traces[:, tick]], rng.random(beliefs))].T, np.arange(beliefs))
     for nats, each in product((0.3, 0.5, 1.0, 1.5), belief.places()):
         own = md.sessions.state_table(domain, each, nats, within=WITHIN)
         usual, other = (md.sessions.loss_after(table, each, domain) for table in (setting.mechanism(nats), own))

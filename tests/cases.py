@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 
@@ -15,7 +16,13 @@ from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Grap
 from mechdesign.extend import Metric
 from mechdesign.geo import Plane, Streets, area_problem
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne, query_problem
+from mechdesign.problem.problem import read_problem_file
 from mechdesign.release import release_problem
+
+
+def shipped(name: str) -> ModuleType:
+    """The file of a shipped problem, with the figures that it knows."""
+    return read_problem_file(name).module
 
 
 def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> PrivacyLevel:

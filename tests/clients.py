@@ -24,6 +24,7 @@ from mechdesign import Sampler, baselines
 from mechdesign.web.client import PUBLIC, joined
 
 NODE = shutil.which("node")
+DEVICE = Path(md.__file__).parent / "web" / "device"
 TOWN = md.Domain.grid(
     (15, 15), cell=150.0, unit="m", origin=-1125.0, plane=md.geo.Plane(latitude=41.9, longitude=12.49)
 )

@@ -11,10 +11,11 @@ import xarray as xr
 from cases import CASES
 from drafts import Draft
 from numpy.typing import NDArray
+from reference.factored import STEP_BITS
 
 import mechdesign as md
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS, Columns, Factors
+from mechdesign.maps.certificate import WEIGHT_BITS, Columns, Factors
 from mechdesign.maps.dataset import loss_data, make_factored
 from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
@@ -76,10 +77,23 @@ def repaired(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int
     raise AssertionError("half the distances are private under any weights")
 
 
+def rows_in(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> RowBlock:
+    """What is summed of every row."""
+    return all_rows(loss_data(problem, factors, target))
+
+
+def mechanism_of(
+    problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64], program: str = "columns"
+) -> xr.Dataset:
+    """The mechanism of factors as they are."""
+    data = loss_data(problem, factors, target)
+    return make_factored(problem, data, all_rows(data), target, program=program, parameters={}, diagnosis={})
+
+
 def sealed(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> xr.Dataset:
     """The mechanism of factors that are repaired first."""
-    data, rows = repaired(problem, factors, target)
-    return make_factored(problem, data, rows, target, program="columns", parameters={}, diagnosis={})
+    data, _ = repaired(problem, factors, target)
+    return mechanism_of(problem, data.factors, target)
 
 
 @cache

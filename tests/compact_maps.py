@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from columns import every_sum
+from regions import bounded, content
 
 import mechdesign as md
 from mechdesign.maps import CompactMap
-from mechdesign.maps.compact import least_bound
-from mechdesign.maps.compact_design import compact_map
-from mechdesign.maps.compact_file import packed
-from mechdesign.maps.factored import row_sums
-from mechdesign.maps.row_sums import join_words
 
 CELLS = (4, 6)
 
 
-@cache
-def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
+def problem_of(stencil: int = 16, *, aligned: bool = True) -> md.DesignProblem:
     """Levels from 0.5 nats a cell at one side, which asks for a frame, to 1.5 at the other."""
     domain = md.Domain.grid(CELLS, cell=(1.0, 1.25), unit="cell", origin=(-2.0, 3.0))
     steps = np.random.default_rng(5).uniform(0.9, 1.1, CELLS) * np.geomspace(0.5, 1.5, CELLS[1])
@@ -35,35 +33,41 @@ def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
             raster=md.Raster(x=held.x + 0.3, y=held.y - 0.2, values=held.values, unit="cell"), extend=True
         )
     metric = md.Eikonal(level=level, stencil=stencil)
-    problem = md.DesignProblem(
+    return md.DesignProblem(
         domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance(), name="slope"
     )
-    return md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=8)
 
 
 @cache
-def made(stencil: int = 16) -> CompactMap:
-    """The compact map of a design."""
-    return compact_map(design(stencil))
+def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
+    """The factors of the problem."""
+    return md.solve(md.EikonalWeights(problem=problem_of(stencil, aligned=aligned)), method="factored", rounds=8)
+
+
+@cache
+def made(stencil: int = 16, *, aligned: bool = True) -> CompactMap:
+    """The compact map of a design, from its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = md.export(design(stencil, aligned=aligned), Path(folder) / "slope.compact")
+        return md.maps.load_compact(file)
 
 
 @cache
 def short() -> CompactMap:
     """The same with an eighth of the range, so that most places lie beyond it; and a bound of its sums."""
     compact = replace(made(), cap=made().cap // 8)
-    bound = least_bound(compact.potential.ravel()[compact.inner], join_words(row_sums(compact.factors)))
-    return replace(compact, bound=bound)
+    return bounded(compact, every_sum(compact.factors))
 
 
 def sealed(change: Callable[[dict[str, Any]], object] = lambda told: None, *, body: bytes | None = None) -> bytes:
     """The file of `made` with another header, or body, and a checksum that fits."""
-    content = packed(made())
-    size = int.from_bytes(content[12:16], "little")
-    told = json.loads(content[16 : 16 + size])
+    file = content(made())
+    size = int.from_bytes(file[12:16], "little")
+    told = json.loads(file[16 : 16 + size])
     change(told)
     header = json.dumps(told).encode()
-    before = content[:12] + len(header).to_bytes(4, "little") + header
-    return with_digest(before + (content[16 + size : -32] if body is None else body))
+    before = file[:12] + len(header).to_bytes(4, "little") + header
+    return with_digest(before + (file[16 + size : -32] if body is None else body))
 
 
 def with_digest(content: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ import taken
 from browsers import BROWSER, Opened
 
 ROOT = Path(__file__).resolve().parent.parent
+# Workers share the cores: a second thread of linear algebra waits for one, and spins. NumPy is not loaded yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 taken.install()
 
 
@@ -48,11 +51,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """Run the command line in this process: exit code, and what stdout and stderr got."""
 
     def call(*words: object) -> tuple[int, str, str]:
-        from mechdesign.cli.main import main
-
         monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
-            main()
+            runpy.run_module("mechdesign", run_name="__main__")
         assert isinstance(ended.value.code, int)
         return ended.value.code, *capsys.readouterr()
 

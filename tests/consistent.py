@@ -15,14 +15,13 @@ from random import Random
 
 import numpy as np
 import xarray as xr
+from columns import mechanism_of
 from drafts import Draft
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import Edges, Metric, repair
 from mechdesign.losses import LOSSES, TableLoss
 from mechdesign.maps.certificate import Columns, Factors
-from mechdesign.maps.dataset import loss_data, make_factored
-from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.dataset import FACTORED, make_mechanism
 from mechdesign.problem.domain import AXES
@@ -110,9 +109,7 @@ def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> 
         raise ValueError("no places")
     metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=int(mechanism.attrs["cap"]))
     factors = Factors(metric=metric, step=int(mechanism.attrs["step"]), weight=weight, inner=inner, columns=columns)
-    data = loss_data(problem, factors, target)
-    program = mechanism.attrs["program"]
-    return make_factored(problem, data, all_rows(data), target, program=program, parameters={}, diagnosis={})
+    return mechanism_of(problem, factors, target, mechanism.attrs["program"])
 
 
 def _placed(problem: DesignProblem, factor: float, offset: float) -> DesignProblem:

@@ -13,10 +13,10 @@ from tolerances import SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, priors
-from mechdesign.extend import Design
-from mechdesign.programs.coupled import Coupled
+from mechdesign.extend import Design, Program
 from mechdesign.solvers.design import Targets
 from mechdesign.solvers.optimal import solve_optimal
+from mechdesign.solvers.solve import solve_entry
 
 ALL = pytest.mark.parametrize("case", CASES)
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
@@ -26,6 +26,11 @@ SLACK = 1.05  # times the minimax value: bounds that bind, with room
 def designed(problem: DesignProblem, *, start: Design | None = None, **targets: Any) -> Design:
     """What the solver of the optimal program makes of a problem."""
     return solve_optimal(problem, Targets(**{"gap": 1e-3} | targets), start=start)
+
+
+def design_of(program: Program, **targets: Any) -> Design:
+    """What the solver of a program makes of it, before it is a mechanism."""
+    return solve_entry(program, Targets(**{"gap": 1e-3} | targets))
 
 
 @cache
@@ -57,7 +62,7 @@ PROGRAMS = {
 COUPLED = pytest.mark.parametrize("program", PROGRAMS)
 
 
-def program_of(case: str, program: str) -> Coupled:
+def program_of(case: str, program: str) -> Program:
     made = problem_of(case)
     object.__setattr__(made, "parameters", {"case": case})
     return PROGRAMS[program](made)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-
-from mechdesign.mechanism.dataset import seal
+from rewritten import rewritten
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Draft:
         inside = {name: parts[name] for name in parts if name in self.coords}
         mutant = xr.Dataset({n: v for n, v in parts.items() if n not in inside}, coords=inside, attrs=self.attrs)
         try:
-            return seal(mutant)
+            return rewritten(mutant)
         except Exception:  # what cannot be hashed keeps the seal it has
             return mutant
 

@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 import xarray as xr
 from exported import factored, made
+from pages import page_of
 
-from mechdesign import baselines, load_problem
+from mechdesign import Sampler, baselines, load_problem, probabilities
 from mechdesign.geo import Areas
-from mechdesign.mechanism.sampler import rows_of
-from mechdesign.mechanism.stored import stored_domain
+from mechdesign.maps import FactoredMechanism
 from mechdesign.surveys import estimate_shares
-from mechdesign.web.page import page_text
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"
 WHOLE = ("linear", "simultaneous", "ninety", "two", "same", "stopped", "few", "cells", "factored", "lost", "hostile")
@@ -38,7 +37,8 @@ def mechanisms_of(name: str) -> tuple[xr.Dataset, ...]:
 
 def counts_of(mechanism: xr.Dataset, people: int, seed: int = 0) -> np.ndarray:
     """Counts (m,) of reports of people who are where the prior says."""
-    law = mechanism["prior"].values @ rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+    table = mechanism if "mass" in mechanism else FactoredMechanism(dataset=mechanism).table()
+    law = mechanism["prior"].values @ probabilities(table).values
     return np.random.default_rng(seed).multinomial(people, law / law.sum())
 
 
@@ -49,7 +49,7 @@ def estimate_of(name: str) -> xr.Dataset:
     counts = [counts_of(mechanism, 60 if name == "few" else 3_000, k) for k, mechanism in enumerate(held)]
     if name == "misfit":
         counts = [np.where(np.isin(np.arange(16), (5, 10)), 4_000, 0)]
-    domain = stored_domain(held[0])
+    domain = Sampler(mechanism=held[0]).admission.domain
     areas = Areas.blocks(domain, 2, 3)
     if name == "lost":
         areas = Areas.of_labels(np.arange(domain.size) == 0)
@@ -67,4 +67,4 @@ def estimate_of(name: str) -> xr.Dataset:
 @cache
 def shown(name: str) -> str:
     """The page of an estimate, with its mechanisms but for the one that is only sealed."""
-    return page_text(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))
+    return page_of(estimate_of(name), mechanisms=() if name == "sealed" else mechanisms_of(name))

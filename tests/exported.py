@@ -7,19 +7,20 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from capped import capped
 from cases import CASES, varying_level
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
+from mechdesign.verification import verify_table
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [0, 0, 0, 0, 0], [1, 0, 1, 1, 1]], bool)  # and a row of holes
 PARK = md.Domain.grid((3, 3), cell=200.0, unit="m", origin=-300.0, plane=md.geo.Plane(latitude=48.85, longitude=2.35))
@@ -63,9 +64,16 @@ def factored() -> xr.Dataset:
     return md.solve(md.EikonalWeights(problem=problem), method="factored")
 
 
+def proved(path: Path) -> dict[str, Any]:
+    """The header of an exported table, which the verifier that is handed over with it proves."""
+    table = verify_table.read(str(path))
+    assert verify_table.faults_of(table) == []
+    return table.header
+
+
 def with_mass(mechanism: xr.Dataset, mass: np.ndarray) -> xr.Dataset:
     """The same Dataset with other masses, sealed again."""
-    return seal(mechanism.assign(mass=(("secret", "report"), mass.astype(np.uint64))))
+    return rewritten(mechanism, mass=(("secret", "report"), mass.astype(np.uint64)))
 
 
 def flipped(path: Path, seed: int) -> bytes:
@@ -87,7 +95,7 @@ def joined(path: Path) -> str:
     text = path.read_text("utf-8", "surrogatepass")
     if path.suffix == ".json":
         return text
-    said = json.loads(metadata_of(path).read_text("utf-8"))
+    said = json.loads(path.with_name(f"{path.name}-metadata.json").read_text("utf-8"))
     for name in ("format", "table", "table_sha256", "content_sha256"):
         del said[name]
     lists = [(name, each) for name in ("edge", "patch") for each in said.pop(name, [])]
@@ -111,7 +119,9 @@ def parted(text: str | bytes, path: Path) -> Path:
         for kind in (b"edge", b"patch")
         if kind == b"edge" or any(n[0] == kind for n in notes)
     ]
-    metadata_of(path).write_bytes(resealed(b"{" + b"".join(b'"%s": %s,\n' % pair for pair in said) + b'"'))
+    path.with_name(f"{path.name}-metadata.json").write_bytes(
+        resealed(b"{" + b"".join(b'"%s": %s,\n' % pair for pair in said) + b'"')
+    )
     return path
 
 

@@ -16,19 +16,16 @@ import xarray as xr
 from all_programs import PROGRAMS
 from cases import SMALL, lattice, line
 from factored import constant as constant_level
+from placed import kernel
 
 import mechdesign as md
 from mechdesign.closed_forms import tuples
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions import Positions
-from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import corner_levels, patches, quarter_levels
-from mechdesign.release.laws import StudentT
 
 
 def _release(problem: md.DesignProblem) -> xr.Dataset:
     values = np.clip((problem.domain.points[:, 0] - 1.0) / 2.0, 0, 1)
-    return md.release.release_mechanism(problem, values, np.full(4, 0.5), law=StudentT(3), gamma=0.05)
+    return md.release.release_mechanism(problem, values, np.full(4, 0.5), law=md.release.laws.StudentT(3), gamma=0.05)
 
 
 def _bounded(problem: md.DesignProblem) -> xr.Dataset:
@@ -66,10 +63,8 @@ def _columns(problem: md.DesignProblem) -> xr.Dataset:
     return columns.sealed(problem, *columns.drawn(problem, 1))
 
 
-def _placed(problem: md.DesignProblem, levels: Callable[..., np.ndarray] = corner_levels) -> xr.Dataset:
-    found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
-    mass = repair(0.5 * np.eye(problem.domain.size) + 0.1, found)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+def _placed(problem: md.DesignProblem, quarters: bool = False) -> xr.Dataset:
+    return kernel(problem, 0.5 * np.eye(problem.domain.size) + 0.1, quarters)
 
 
 def _positions(problem: md.DesignProblem) -> xr.Dataset:
@@ -83,7 +78,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "eikonal, three axes": (SMALL["eikonal, three axes"], md.baselines.exponential),
     "euclidean": (SMALL["euclidean lattice"], PROGRAMS["optimal"].solve),
     "any position": (SMALL["eikonal, masked"], _placed),
-    "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, levels=quarter_levels)),
+    "any position, quarters": (SMALL["eikonal, masked"], partial(_placed, quarters=True)),
     "positions": (lambda: lattice((2, 2)), _positions),
     "euclidean, generated": (lambda: lattice((3, 3)), PROGRAMS["optimal, columns"].solve),
     "euclidean, points": (SMALL["scattered points"], PROGRAMS["optimal"].solve),

@@ -8,7 +8,6 @@ import numpy as np
 from cases import CASES
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities
-from mechdesign.closed_forms import build as randomized_response
 from mechdesign.losses import Distance
 from mechdesign.surveys.likelihood import Likelihood
 
@@ -37,6 +36,16 @@ def steep(n, epsilon):
     return table / table.sum(axis=1, keepdims=True)
 
 
+def honest(n, epsilon):
+    """Randomized response: e^epsilon to 1 for the own answer."""
+    return (np.expm1(epsilon) * np.eye(n) + 1) / (np.expm1(epsilon) + n)
+
+
+def normalised(problem, epsilon):
+    """Geometric rows divided by what is inside."""
+    return probabilities(baselines.geometric(problem, epsilon, border="normalised")).values
+
+
 def twins(n, m, seed):
     """Secrets in pairs that no report tells apart."""
     return np.repeat(np.random.default_rng(seed).dirichlet(np.ones(m), n), 2, axis=0)
@@ -44,8 +53,8 @@ def twins(n, m, seed):
 
 TABLES = {name: lambda case=case: probabilities(baselines.exponential(case())).values for name, case in CASES.items()}
 TABLES |= {
-    "randomized response": lambda: randomized_response.randomized_response_table(9, 1.1),
-    "randomized response, weak": lambda: randomized_response.randomized_response_table(9, 1e-3),
+    "randomized response": lambda: honest(9, 1.1),
+    "randomized response, weak": lambda: honest(9, 1e-3),
     "zeros": lambda: with_zeros(12, 8, 1),
     "zeros, more reports": lambda: with_zeros(7, 20, 2),
     "nearly flat": lambda: steep(15, 1e-3),

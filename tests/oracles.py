@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, fsum
 
 import numpy as np
 from numpy.typing import NDArray
+from reference.checking import ROW_SUM
+from reference.exact import lower_ratio
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.extend import Edges
-from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.positions.cones import LEVEL_BITS, whole_levels
 from mechdesign.positions.patches import Patches
+
+
+def are_rows(mass: NDArray[np.uint64]) -> bool:
+    """Whether every entry is positive and every row sums to exactly 2^62."""
+    return all(min(row) >= 1 and sum(row) == ROW_SUM for row in mass.tolist())
+
+
+def mean_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
+    """Sum over u, y of P(y|u) cost(u, y)."""
+    return fsum((mass / float(ROW_SUM) * cost).ravel())
+
+
+def distances(edges: Edges, n: int) -> NDArray[np.float64]:
+    """Shortest paths between n places by Dijkstra's algorithm; no edge has length 0."""
+    return dijkstra(csr_array((edges.length, (edges.tail, edges.head)), (n, n)), directed=False)
+
+
+def asymptotic_error(table: NDArray[np.float64], truth: NDArray[np.float64], norm: NDArray[np.float64]) -> float:
+    """N times the asymptotic mean squared norm of the error of the maximum-likelihood estimate, by its definition."""
+    information = (table / (truth @ table)) @ table.T
+    return float(np.trace(np.linalg.solve(information, norm)) - truth @ norm @ truth)
 
 
 def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
@@ -18,7 +42,7 @@ def reference_violations(mass: NDArray[np.uint64], edges: Edges) -> int:
     rows = [[int(a) for a in row] for row in mass]
     bad = 0
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
-        factor, shift = exp_lower(length)
+        factor, shift = lower_ratio(length)
         left, right = max(shift, 0), max(-shift, 0)
         for a, b in zip(rows[u], rows[v], strict=True):
             bad += (a << left) > (factor * b << right)

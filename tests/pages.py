@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,8 @@ import numpy as np
 import xarray as xr
 from exported import MAKERS, factored, made
 
-from mechdesign.web.page import page_text, proof_script
+import mechdesign as md
+from mechdesign.web.page import proof_script
 
 NODE = shutil.which("node")
 RUN = """
@@ -102,9 +104,15 @@ class Texts:
         return self._bytes[8 * -(-(4 + int.from_bytes(self._bytes[:4], "little")) // 8) :]
 
 
+def page_of(result: Any, **options: Any) -> str:
+    """The page of a mechanism, a map or an estimate, as it is saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        return md.web.save_page(result, Path(folder) / "page.html", **options).read_text(encoding="utf-8")
+
+
 def texts_of(mechanism: xr.Dataset) -> Texts:
     """The texts of the page of a mechanism."""
-    return Texts.in_page(page_text(mechanism))
+    return Texts.in_page(page_of(mechanism))
 
 
 @cache

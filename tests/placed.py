@@ -14,7 +14,7 @@ import xarray as xr
 import mechdesign as md
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import Patches, patches
+from mechdesign.positions.patches import Patches, corner_levels, patches, quarter_levels
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)
@@ -65,9 +65,18 @@ def placed(name: str) -> xr.Dataset:
         return _on_land(problem)
     if name == "quarters":
         return md.solve(md.positions.Positions(problem=problem), gap=0.01)
-    found = patches(domain, metric)
     share = 0.8 if name == "holes" else 0.94
-    mass = repair(kernel_rows(domain, share * metric.smallest_level), found)
+    return kernel(problem, kernel_rows(domain, share * metric.smallest_level))
+
+
+def kernel(problem: md.DesignProblem, rows: np.ndarray, quarters: bool = False) -> xr.Dataset:
+    """Rows (n, m), divided by their sums and repaired until any position is protected, as a mechanism.
+
+    quarters: its levels are those of quarters of cells.
+    """
+    levels = quarter_levels if quarters else corner_levels
+    found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
+    mass = repair(rows, found)
     return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
 
 
@@ -77,9 +86,7 @@ def _on_land(problem: md.DesignProblem) -> xr.Dataset:
     reports = md.Domain.points_at(domain.points[land], unit=domain.unit)
     problem = replace(problem, reports=reports, loss=md.losses.Distance())
     rows = kernel_rows(domain, 0.8 * problem.metric.smallest_level)[:, land]
-    found = patches(domain, problem.metric)
-    mass = repair(rows / rows.sum(axis=1, keepdims=True), found)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    return kernel(problem, rows)
 
 
 def masses_at(mass: list[list[int]], found: Patches, cell: int, steps: list[int], grain: int) -> list[int]:

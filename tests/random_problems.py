@@ -21,8 +21,7 @@ from mechdesign import Domain, Eikonal, Graph, PrivacyLevel
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.priors import proportional, uniform
-from mechdesign.programs import Program
-from mechdesign.programs.coupled import Coupled
+from mechdesign.programs import Bounded, Constrained, Minimax, Program, Robust
 
 PROGRAMS = (
     "optimal",
@@ -39,6 +38,7 @@ PROGRAMS = (
 TWICE = 1e-5  # relative; two methods of HiGHS that differ more are no oracle: plain probabilities range too widely
 RESOLVED = 1e-5  # of the largest loss; under it HiGHS's 1e-10 on plain probabilities is too much
 LARGEST = 12  # pairs of secret and report up to which fractions are taken
+COUPLED = (Bounded, Constrained, Minimax, Robust)  # rows that several secrets share
 
 
 def random_problem(seed: int, *, largest: int = 60, own: bool = False) -> md.DesignProblem:
@@ -122,7 +122,7 @@ def optimum(program: Program) -> float | None:
     """The optimum of a coupled program, else of the optimal program of its problem; None where two methods differ."""
     problem = program.problem
     n, m = problem.weighted_loss.shape
-    if n * m <= LARGEST and not isinstance(program, Coupled):
+    if n * m <= LARGEST and not isinstance(program, COUPLED):
         return exact_optimum(problem)
     tail, head, length = problem.edges.both_ways()
     line, e = np.arange(len(tail)), len(tail)
@@ -131,7 +131,7 @@ def optimum(program: Program) -> float | None:
     )
     above = sp.kron(cone, sp.eye_array(m), format="csr")
     cost, limit, column = problem.weighted_loss, np.zeros(0), np.zeros(0)
-    if isinstance(program, Coupled):
+    if isinstance(program, COUPLED):
         rows, cost = program.side_rows(), program.base_cost()
         column = -rows.share
         above, limit = sp.vstack([above, rows.matrix], format="csr"), rows.limit

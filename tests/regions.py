@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from mechdesign.maps import CompactMap
 from mechdesign.maps.compact import least_bound
 from mechdesign.maps.compact_draw import Drawing
 from mechdesign.maps.compact_file import packed
+from mechdesign.maps.web import region_map
 
 ONE = 1 << 48  # of a nat
 UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
 FEW = 5  # draws expected of a cell that is counted alone
+SAMPLER = Path(md.__file__).parent / "maps" / "sample_region.c"
 PLANE = md.geo.Plane(latitude=40.5, longitude=-74.9, unit="km")
 
 
@@ -65,8 +68,12 @@ def random_map(
         bound=(1 << 30, 0), mechanism=f"{seed:064x}", problem="made up", program="random",
     )  # fmt: skip
     drawing = Drawing(compact=made)
-    sums = [drawing.ball(secret).total for secret in range(made.secrets)]
-    return replace(made, bound=least_bound(made.potential.ravel()[made.inner], sums))
+    return bounded(made, [drawing.ball(secret).total for secret in range(made.secrets)])
+
+
+def bounded(compact: CompactMap, sums: list[int]) -> CompactMap:
+    """The map with the least bound of its sums."""
+    return replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], sums))
 
 
 # What each of them is about: steps of either stencil, no frame, equal distances, reports beyond the ball, one unit an
@@ -92,13 +99,21 @@ def region(name: str) -> CompactMap:
 
 
 @cache
-def content(name: str) -> bytes:
-    return packed(region(name))
+def content(made: str | CompactMap) -> bytes:
+    """The file of a map, by its name or itself."""
+    return packed(region(made) if isinstance(made, str) else made)
 
 
 @cache
-def drawing(name: str) -> Drawing:
-    return Drawing(compact=region(name))
+def flat(made: str | CompactMap) -> bytes:
+    """The file of a map that devices without memory to spare read."""
+    return region_map(region(made) if isinstance(made, str) else made)
+
+
+@cache
+def drawing(made: str | CompactMap) -> Drawing:
+    """Draws of a map, by its name or itself."""
+    return Drawing(compact=region(made) if isinstance(made, str) else made)
 
 
 @dataclass(frozen=True, kw_only=True)

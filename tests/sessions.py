@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from functools import cache
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -38,6 +41,13 @@ RULES = {
     "risk": lambda: md.sessions.Risk(above=0.6, most=2, widths=[0.9]),
     "risk, any day": lambda: md.sessions.Risk(above=0.6, most=2, per="24h", widths=[0.9]),
 }
+
+
+def resealed(told: dict[str, Any]) -> str:
+    """What a file of a session or a design says, with a checksum that is right again."""
+    told = {name: value for name, value in told.items() if name != "sha256"}
+    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**told, "sha256": digest})
 
 
 @cache

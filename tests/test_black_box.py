@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 from clients import NODE, modules, run
 from reference.auditor import bounds, refuted
-from regions import content, region
+from regions import SAMPLER, content, flat
 
 import mechdesign as md
-from mechdesign.maps.web import region_map
-from mechdesign.output.export import handed_over
 from mechdesign.web import write_client
 
 CC = shutil.which("cc")
@@ -78,8 +76,8 @@ def javascript_map(folder: Path, count: int, *secrets: int) -> list[list[int]]:
 def c99_map(folder: Path, count: int, *secrets: int) -> list[list[int]]:
     if CC is None:
         pytest.skip("needs a C compiler, as cc: the sampler is C99")
-    (folder / "sample_region.c").write_bytes(handed_over("maps/sample_region.c"))
-    (folder / "region.map").write_bytes(region_map(region("certified")))
+    (folder / "sample_region.c").write_bytes(SAMPLER.read_bytes())
+    (folder / "region.map").write_bytes(flat("certified"))
     command = [CC, "-std=c99", "-O2", "-DREGION_MAIN", "sample_region.c", "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     ended = [

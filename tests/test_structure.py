@@ -138,7 +138,9 @@ def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) 
     present = set().union(*(names for name, names in commands.items() if name not in gone))
     assert {word for line in shown for word in line.split()[1:2]} & set().union(*commands.values()) == present
     if taken == CAPABILITIES:  # once, as collecting takes 20 s: what loads without all of them loads without one
-        run(folder, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist")
+        run(
+            folder, "-m", "pytest", "-q", "--collect-only", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"
+        )
 
 
 @pytest.mark.slow

@@ -36,3 +36,9 @@ ON_THE_GROUND = 1e-3
 
 # Errors of designs that a research program found, printed to the metre at a kilometre.
 NOTED = 1e-3
+
+# What the audit of a table of doubles at the claim may show, as a multiple of the claim: logarithms are rounded.
+UP_TO_ROUNDING = 1 + 2.0**-40
+
+# Of the loss of the best constant report: gaps are not measured finer, whose losses the integers do not resolve.
+RESOLVED = 1e-9

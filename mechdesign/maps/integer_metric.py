@@ -103,7 +103,7 @@ class Windows:
         few distances are too long, and by little.
         Cost: 0.2 microseconds for every place of the window, and 1 ns for each source.
         """
-        rows, b = self.rows, len(sources)
+        rows, b, sources = self.rows, len(sources), np.ascontiguousarray(sources)
         count = _search(
             sources, self.cap, self.shift, rows.first, rows.near, rows.units, self.distance, self.head, self.following,
             self.before, self.nearby, self.start, self.seen, self.lengths,

@@ -23,6 +23,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import read_only
 from mechdesign.errors import UnsuitableError
 from mechdesign.maps.certificate import KERNEL_BITS, Factors
 from mechdesign.maps.integer_metric import BLOCK, Distances, Window
@@ -169,7 +170,7 @@ def row_block(data: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
         near = np.zeros(len(chosen))
         places = np.ascontiguousarray(data.secrets[chosen].T)
-        _add_losses(window.field, window.places, above, weight, data.reports, places, data.loss.code, near)
+        _add_losses(window.field, window.places, above, weight, read_only(data.reports), places, data.loss.code, near)
         losses[own] = (near + data.floor * data.far[chosen]) / total
         if moments.size:
             share = data.prior[chosen] / total

@@ -193,7 +193,7 @@ def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
 def _counter(mass: NDArray[np.uint64], edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
     """Counts the violations of a range of edges into a list."""
     table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
-    single, tail, head = table.astype(np.float32), np.ascontiguousarray(edges.tail), np.ascontiguousarray(edges.head)
+    single, tail, head = table.astype(np.float32), edges.tail, edges.head
 
     def count(start: int, stop: int) -> None:
         own = slice(start, stop)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign.base.arguments import read_only
 from mechdesign.base.registry import provider
 from mechdesign.base.units import METRES, lengths
 from mechdesign.mechanism.certificate import exp_lower
@@ -186,7 +187,9 @@ def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
 
 
 def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
-    largest = max((float(_steepest(mass, tail, head)) for tail, head in pairs if len(tail)), default=1.0)
+    table = np.ascontiguousarray(mass)
+    ratios = (float(_steepest(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
+    largest = max(ratios, default=1.0)
     return 1.0 if largest == 1 else largest * _UP
 
 

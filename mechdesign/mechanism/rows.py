@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import read_only
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
@@ -128,7 +129,7 @@ class TableMechanism(Rows):
             block = np.empty((len(own), size), np.int64)
             for start in range(0, block.size, _WORDS):
                 words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)
-                search_rows(cumulative, guide, shift, numbers, words, start, block)
+                search_rows(cumulative, guide, shift, numbers, read_only(words), start, block)
             drawn[own] = block
         return drawn
 

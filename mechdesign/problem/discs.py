@@ -21,7 +21,6 @@ from typing import Literal, get_args
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.signal import correlate
 
 from mechdesign.base.arguments import positive
 from mechdesign.base.memory import require_memory
@@ -107,6 +106,8 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list
     shapes = sorted(found.values(), key=len, reverse=True)
     if len(side) == 1:
         return shapes[:1]
+    from scipy.signal import correlate  # a second, of which most programs need nothing
+
     masks = [np.zeros(shape.max(axis=0) + 1) for shape in shapes]
     for mask, shape in zip(masks, shapes, strict=True):
         mask[tuple(shape.T)] = 1

@@ -197,7 +197,7 @@ def _collect(parts: list[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Edges:
-    """Undirected edges of a metric; read-only.
+    """Undirected edges of a metric; contiguous and read-only, as kernels are compiled for.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class Edges:
 
     def __post_init__(self) -> None:
         for name, kind in (("tail", np.int64), ("head", np.int64), ("length", np.float64)):
-            object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), kind)))
+            object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), kind)))
 
     def check(self, size: int) -> None:
         """Refuse edges that do not join places below `size`. Raises: InputError."""

@@ -230,7 +230,7 @@ def _point(
     chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
     in_time = time.monotonic() <= deadline
     traces = measured.places.reshape(len(measured.places), -1)
-    released = sessions(setting.exactly, traces, chosen, np.random.default_rng([seed, 1]))
+    [released] = sessions(setting.exactly, traces, [chosen], np.random.default_rng([seed, 1]))
     point = Point(
         total=total,
         rule=chosen,

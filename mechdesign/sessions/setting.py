@@ -100,6 +100,11 @@ class Setting(ReprMixin):
             self.designs[key] = mechanism, probabilities(mechanism).values
         return self.designs[key]
 
+    @property
+    def states(self) -> int:
+        """How many states a filter weighs for a person."""
+        return len(self.chain.initial) if self.exact else self.domain.size
+
     def beliefs(self, people: int) -> Beliefs | ExactBeliefs:
         """The filter before anything is released."""
         return (ExactBeliefs if self.exact else Beliefs)(self, people)
@@ -185,7 +190,7 @@ class ExactBeliefs:
         return self.chain.homes(self.weights)
 
 
-def draw(table: _Floats, places: _Places, rng: np.random.Generator) -> _Places:
-    """Simulated reports (N,) of places (N,)."""
-    summed = np.cumsum(table[places], axis=1)
-    return np.minimum((rng.random(len(places))[:, None] * summed[:, -1:] > summed).sum(axis=1), table.shape[1] - 1)
+def draw(rows: _Floats, chances: _Floats) -> _Places:
+    """Simulated reports (N,) by rows of tables (N, n), from numbers (N,) in [0, 1)."""
+    summed = np.cumsum(rows, axis=1)
+    return np.minimum((chances[:, None] * summed[:, -1:] > summed).sum(axis=1), rows.shape[1] - 1)

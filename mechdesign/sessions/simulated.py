@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,23 +23,24 @@ SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)  # of the constant report's error,
 FIRST = 2.0  # times the cost of the others, of a day's first report, where that is tried
 HOURS = {2: (9.5, 19.0), 3: (3.0, 9.5, 18.5), 4: (3.0, 9.5, 13.0, 18.5), 6: (3.0, 8.5, 10.0, 17.5, 19.0, 21.5)}
 _BITS = 24
+_TOGETHER = 1 << 14  # numbers of the beliefs that are simulated at a time: in a processor's cache, and soon done
 _Floats = NDArray[np.float64]
 _Places = NDArray[np.int64]
-_Timing = Callable[[int, _Floats, _Places], _Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clocked:
-    """A report of `costs[k]` nats at `hours[k]` of every day."""
+    """A report of `costs[k]` nats at `hours[k]` of every day; hours rise, one a tick."""
 
     hours: tuple[float, ...]
     costs: tuple[float, ...]
     kind = "clock"
 
-    def asks(self, ticks: int) -> _Timing:
-        """Nats (N,) at a tick of the day, for expected errors (N,) and reports made that day (N,); 0 for no report."""
-        at = {int(hour * ticks / 24): cost for hour, cost in zip(self.hours, self.costs, strict=True)}
-        return lambda tick, error, used: np.full(len(error), at.get(tick, 0.0))
+    def thresholds(self, ticks: int) -> _Floats:
+        """For every tick of a day the expected error above which it reports (T,)."""
+        above = np.full(ticks, np.inf)
+        above[[int(hour * ticks / 24) for hour in self.hours]] = -np.inf
+        return above
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,40 +51,53 @@ class Risky:
     costs: tuple[float, ...]
     kind = "risk"
 
-    def asks(self, ticks: int) -> _Timing:
-        """As `Clocked.asks`."""
-        costs = np.array([*self.costs, 0.0])
-        return lambda tick, error, used: np.where(error > self.above, costs[used], 0.0)
+    def thresholds(self, ticks: int) -> _Floats:
+        """As `Clocked.thresholds`."""
+        return np.full(ticks, self.above)
 
 
 TimingRule = Clocked | Risky
 
 
-def sessions(setting: Setting, places: _Places, rule: TimingRule, rng: np.random.Generator) -> Released:
-    """Simulate a clock or a risk rule for traces (N, L) of whole days; each row is one session.
+def sessions(
+    setting: Setting, places: _Places, rules: Sequence[TimingRule], rng: np.random.Generator
+) -> list[Released]:
+    """Simulate clock and risk rules for traces (N, L) of whole days, one session a trace and rule.
 
-    Cost: L steps of the model for N people.
+    Every rule draws with the same random numbers, its k-th report with the k-th of them. Cost: L steps of the model for
+    N people and every rule.
     """
-    asks, ticks = rule.asks(setting.ticks), setting.ticks
-    estimates, nats = np.zeros_like(places), np.zeros(places.shape)
-    belief = setting.beliefs(len(places))
-    used = np.zeros(len(places), np.int64)
-    for tick, here in enumerate(places.T):
+    people, ticks = len(places), setting.ticks
+    most = max(len(rule.costs) for rule in rules)
+    costs = np.array([[*rule.costs, *[0.0] * (most + 1 - len(rule.costs))] for rule in rules])
+    above = np.stack([rule.thresholds(ticks) for rule in rules])
+    paid = np.unique(costs[costs > 0])
+    tables = np.stack([setting.table(cost) for cost in paid])
+    chances, drawn = rng.random(places.size), np.zeros(len(rules), np.int64)
+    rule, here = np.repeat(np.arange(len(rules)), people), np.tile(places, (len(rules), 1))
+    estimates, nats, used = np.zeros_like(here), np.zeros(here.shape), np.zeros(len(here), np.int64)
+    belief = setting.beliefs(len(here))
+    for tick in range(here.shape[1]):
         if tick % ticks == 0:
             used[:] = 0
         if tick:
             belief.step(tick)
         estimates[:, tick], error = setting.estimate(belief.places())
-        costs = nats[:, tick] = asks(tick % ticks, error, used)
-        if not costs.any():
+        cost = nats[:, tick] = np.where(error > above[rule, tick % ticks], costs[rule, used], 0.0)
+        rows = np.flatnonzero(cost)
+        if not len(rows):
             continue
-        for cost in np.unique(costs[costs > 0]):
-            people = np.flatnonzero(costs == cost)
-            table = setting.table(cost)
-            belief.see(table[:, draw(table, here[people], rng)].T, people)
-        estimates[:, tick], _ = setting.estimate(belief.places())
-        used += costs > 0
-    return Released(estimates=estimates, nats=nats, home=belief.homes())
+        rows = rows[np.lexsort((cost[rows], rule[rows]))]
+        count = np.bincount(rule[rows], minlength=len(rules))
+        chance = chances[(drawn - np.cumsum(count) + count)[rule[rows]] + np.arange(len(rows))]
+        drawn += count
+        table = np.searchsorted(paid, cost[rows])
+        belief.see(tables[table, :, draw(tables[table, here[rows, tick]], chance)], rows)
+        estimates[rows, tick], _ = setting.estimate(belief.places()[rows])
+        used[rows] += 1
+    home = belief.homes()
+    parts = (slice(first, first + people) for first in range(0, len(here), people))
+    return [Released(estimates=estimates[part], nats=nats[part], home=home[part]) for part in parts]
 
 
 def mean_error(setting: Setting, places: _Places, released: Released) -> float:
@@ -92,18 +106,20 @@ def mean_error(setting: Setting, places: _Places, released: Released) -> float:
 
 
 def ranked(
-    setting: Setting, places: _Places, rules: Iterable[TimingRule], seed: int, deadline: float = math.inf
+    setting: Setting, places: _Places, rules: Sequence[TimingRule], seed: int, deadline: float = math.inf
 ) -> list[tuple[float, TimingRule]]:
     """Mean errors in units for these traces, and the rules, the best first; every one with the same random numbers.
 
-    Those that no time is left for, until a deadline of time.monotonic(), are left out, but for the first.
+    Those that no time is left for, until a deadline of time.monotonic(), are left out, but for the first ones.
     """
     tried: list[tuple[float, TimingRule]] = []
-    for rule in rules:
+    together = max(1, _TOGETHER // (len(places) * setting.states))
+    for first in range(0, len(rules), together):
         if tried and time.monotonic() > deadline:
             break
-        released = sessions(setting, places, rule, np.random.default_rng(seed))
-        tried.append((mean_error(setting, places, released), rule))
+        some = rules[first : first + together]
+        made = sessions(setting, places, some, np.random.default_rng(seed))
+        tried += [(mean_error(setting, places, each), rule) for each, rule in zip(made, some, strict=True)]
     return sorted(tried, key=lambda pair: pair[0])
 
 

@@ -175,11 +175,11 @@ class BlockAlgebra:
         False where rounding has left it indefinite. Cost: O(sum of cubes of block sizes + sum of squares of near
         entries per report + n^3 / 3).
         """
-        p = self.program
+        p, place = self.program, self.side.indptr.astype(np.int64)
 
         def invert(a: int, b: int) -> None:
             _invert(p.first, self._rows, self._lower, self._upper, self._ratio, theta, self._squares,
-                    self._side_rows, self.side.indptr, self.side.data, a, b, self._inverse)  # fmt: skip
+                    self._side_rows, place, self.side.data, a, b, self._inverse)  # fmt: skip
 
         def couple(a: int, b: int) -> None:
             self._schur[a:b] = 0.0

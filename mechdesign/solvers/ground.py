@@ -92,7 +92,7 @@ def extension(
     points: NDArray[np.float64], support: NDArray[np.float64], values: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Min over support points y (c, k) of values(y) + |x - y|, at every point x (n, k). Memory O(n)."""
-    return _least(np.ascontiguousarray(points.T), np.ascontiguousarray(support.T), values)
+    return _least(np.array(points.T, order="C"), np.array(support.T, order="C"), values)
 
 
 def _of_points(domain: Domain) -> Ground:

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import resource
+import runpy
 import signal
 import sys
 from types import SimpleNamespace
@@ -22,15 +23,13 @@ START = 1_000_000_000  # bytes of addresses that the interpreter and its librari
 
 
 def outcome(words: list[str], encoding: str) -> dict[str, object]:
-    from mechdesign.cli import main as cli
-
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True) for _ in range(2)]
     kept = sys.stdout, sys.stderr
     sys.argv = ["mechdesign", *words]
     sys.stdout, sys.stderr = streams
     code: object = "no exit code"
     try:
-        cli.main()
+        runpy.run_module("mechdesign", run_name="__main__")
     except SystemExit as ended:
         code = ended.code
     except BaseException as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
 import sys
 from types import SimpleNamespace
 
@@ -28,7 +29,6 @@ from mechdesign import (
     solve,
 )
 from mechdesign import audit as md_audit
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, UnitError
 from mechdesign.losses import SquaredDistance, TableLoss
 
@@ -235,7 +235,7 @@ def refusal(words, monkeypatch, capsys):
     """The error document of a command that ends with exit code 2."""
     monkeypatch.setattr(sys, "argv", ["mechdesign", *words, "--json"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        runpy.run_module("mechdesign", run_name="__main__")
     error = json.loads(capsys.readouterr().out)["error"]
     assert ended.value.code == 2
     assert set(error) == {"kind", "field", "value", "message"}

@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from designs import designed
+from rewritten import rewritten
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.mechanism.dataset import seal
-from mechdesign.output.summary import summarise
+from mechdesign.output.summary import summarise, worst_prior
 from mechdesign.problem.problem import read_problem_file, shipped_problems
 from mechdesign.programs import Minimax
 from mechdesign.verification.verify import certified
@@ -110,7 +110,6 @@ def test_solve_prints_the_documented_figures(solved):
 
 def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
     """By its file: the multipliers of the losses, as shares; places with their unit, secrets of no place by number."""
-    from mechdesign.output.summary import worst_prior
 
     code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
     said = worst_prior(load(tmp_path / "line.nc"))
@@ -175,7 +174,7 @@ def test_verify_refuses_damaged_files(solved, run_json, tmp_path):
 def test_verify_refuses_another_table_under_a_right_checksum(solved, run_json, tmp_path, columns, reason):
     altered = load(solved[0])
     altered["mass"][0, columns] += np.array([1 << 58, -(1 << 58)][-len(columns) :]).astype(np.uint64)
-    code, result = run_json("verify", save(seal(altered), tmp_path / "altered.nc"))
+    code, result = run_json("verify", save(rewritten(altered), tmp_path / "altered.nc"))
     assert (code, result["certified"]) == (1, False)
     assert any(reason in told for told in result["reasons"])
 

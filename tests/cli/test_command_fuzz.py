@@ -73,7 +73,7 @@ class Worker:
         self.answers: queue.Queue[str] = queue.Queue()
 
     def start(self) -> None:
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
             [sys.executable, str(WORKER)],
             cwd=self.folder,
@@ -312,7 +312,7 @@ def limited() -> None:
 def test_lines_in_processes_of_their_own(worker, line, code):
     folder, words = worker.folder, line.split()
     before = state(folder)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
         [sys.executable, "-m", "mechdesign.cli.main", *words],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False, preexec_fn=limited,

@@ -7,13 +7,12 @@ import json
 import numpy as np
 import pytest
 from factored import made
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines, save
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import seal
-from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import identifying_digits, place_at, rounded
 
 MASK = np.array([[True, True, True], [True, False, True]])
@@ -179,14 +178,15 @@ def test_what_cannot_be_asked(run, words, field) -> None:
 
 def test_altered_files_are_refused(run, tmp_path) -> None:
     given = mechanism()
-    path = save(seal(given.assign_attrs(claim=given.attrs["claim"] + " ")), tmp_path / "altered.nc")
+    path = save(rewritten(given, claim=given.attrs["claim"] + " "), tmp_path / "altered.nc")
     code, out, _ = run("--secret", 0, "--json", file=path)
     assert (code, json.loads(out)["error"]["kind"]) == (1, "verification")
 
 
-def test_factored_mechanisms() -> None:
+def test_factored_mechanisms(run, tmp_path) -> None:
     given = made("eikonal, 16 neighbours")
-    document = sample_document(given, secret=2, count=3, seed=1)
+    file = save(given, tmp_path / "factored.nc")
+    document = json.loads(run("--secret", 2, "-n", 3, "--seed", 1, "--json", file=file)[1])
     assert document["reports"] == md.sample(given, 2, 3, rng=1)[0].values.tolist()
     assert document["unit"] == given["secret_x"].attrs["units"]
 
@@ -229,7 +229,9 @@ def test_degrees_are_not_taken_for_metres(run, tmp_path, given, order) -> None:
     assert sampler.sample(at=[place, [1249.0, -418.0]]).shape == (2, 1)  # one of many may be meant
 
 
-def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_they_may_be_meant(tmp_path) -> None:
+def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_they_may_be_meant(
+    tmp_path, run
+) -> None:
     """Of a map of 90 km its own degrees are a part, so a position there may be one in km."""
     plane = md.geo.Plane(latitude=5.6, longitude=-0.2, unit="km")
     domain = md.Domain.grid((9, 9), cell=10.0, unit="km", origin=-45.0, plane=plane)
@@ -242,13 +244,13 @@ def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_
         )
     )
     assert md.Sampler(made).report(at=[-0.2, 5.6]).size == 1
-    with pytest.raises(InputError, match=r"--lon -0.2 --lat 5.6"):
-        sample_document(made, at=[-0.2, 5.6])
+    code, out, _ = run("--at", -0.2, 5.6, "--json", file=save(made, tmp_path / "km.nc"))
+    assert (code, "--lon -0.2 --lat 5.6" in json.loads(out)["error"]["message"]) == (2, True)
 
 
-def test_places_of_streets_are_asked_for_in_degrees_too(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"--lon 12.49 --lat 41.89"):
-        sample_document(rome(kind="points"), at=[12.49, 41.89])
+def test_places_of_streets_are_asked_for_in_degrees_too(tmp_path, run) -> None:
+    code, out, _ = run("--at", 12.49, 41.89, "--json", file=save(rome(kind="points"), tmp_path / "points.nc"))
+    assert (code, "--lon 12.49 --lat 41.89" in json.loads(out)["error"]["message"]) == (2, True)
 
 
 def test_zero_has_no_sign() -> None:

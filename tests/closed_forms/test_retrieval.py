@@ -12,7 +12,6 @@ from mechdesign import DesignProblem, Discrete, Domain, Euclidean, baselines, pr
 from mechdesign.closed_forms import planar_laplace, radial_laplace
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.utility import adversary_error, bayes_remap, remapped_loss
 
 DRAWS = 200_000
 SIGMAS = 4  # of a share of so many draws
@@ -106,7 +105,7 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
     other = priors.uniform(on_grid(shape).domain)
     power = 1 if loss.name == "distance" else 2
     for prior in (None, other):
-        found = adversary_error(mechanism, loss.name, prior=prior)
+        found = utility.adversary_error(mechanism, loss.name, prior=prior)
         used = mechanism["prior"].values if prior is None else prior
         searched = naive_errors(mechanism, used, power)
         assert found.value == pytest.approx(searched, rel=SEARCHED)
@@ -123,14 +122,14 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
 @each_row("loss", [Distance(), SquaredDistance()])
 def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(shape, loss):
     mechanism = planar_laplace.mechanism(on_grid(shape, loss=loss))
-    error = adversary_error(mechanism, loss.name)
+    error = utility.adversary_error(mechanism, loss.name)
     assert error.lower_bound <= error.value
-    assert error.value <= remapped_loss(mechanism) * (1 + FLOAT)
-    assert remapped_loss(mechanism) <= mechanism.attrs["expected_loss"]
-    remapped = adversary_error(bayes_remap(mechanism), loss.name)
+    assert error.value <= utility.remapped_loss(mechanism) * (1 + FLOAT)
+    assert utility.remapped_loss(mechanism) <= mechanism.attrs["expected_loss"]
+    remapped = utility.adversary_error(utility.bayes_remap(mechanism), loss.name)
     assert remapped.value >= error.lower_bound
     if len(shape) == 1 and loss.name == "distance":  # the median on a line is a place, and every place a report
-        assert error.value == pytest.approx(remapped_loss(mechanism), rel=FLOAT)
+        assert error.value == pytest.approx(utility.remapped_loss(mechanism), rel=FLOAT)
         assert error.lower_bound == pytest.approx(error.value, rel=FLOAT)
 
 
@@ -139,11 +138,13 @@ def test_a_report_that_says_nothing_leaves_the_spread_of_the_prior():
     mechanism = baselines.constant(problem)
     points, prior = problem.domain.points, problem.prior_array
     variance = float(prior @ ((points - prior @ points) ** 2).sum(axis=1))
-    assert adversary_error(mechanism, "squared").value == pytest.approx(variance, rel=1e-9)  # rows differ by 2^-62
+    assert utility.adversary_error(mechanism, "squared").value == pytest.approx(
+        variance, rel=1e-9
+    )  # rows differ by 2^-62
     known = np.zeros(12)
     known[5] = 1
     for loss in ("squared", "distance"):
-        assert adversary_error(mechanism, loss, prior=known).value == pytest.approx(0, abs=FLOAT)
+        assert utility.adversary_error(mechanism, loss, prior=known).value == pytest.approx(0, abs=FLOAT)
 
 
 def on_nodes():
@@ -162,9 +163,9 @@ def on_nodes():
         (lambda m: utility.table_retrieval_radius(m, 1.0, 1.01), "confidence"),
         (lambda m: utility.table_retrieval_radius(m, 1.0, math.nan), "confidence"),
         (lambda m: utility.table_retrieval_radius(on_nodes(), 1.0, 0.5), "mechanism"),
-        (lambda m: adversary_error(m, "cubic"), "loss"),
-        (lambda m: adversary_error(m, prior=[1.0]), "prior"),
-        (lambda m: adversary_error(on_nodes()), "mechanism"),
+        (lambda m: utility.adversary_error(m, "cubic"), "loss"),
+        (lambda m: utility.adversary_error(m, prior=[1.0]), "prior"),
+        (lambda m: utility.adversary_error(on_nodes()), "mechanism"),
     ],
 )
 def test_refusals_name_the_field(ask, field):

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
+from oracles import reference_violations
 from rows import each_row
 from taken import needs
 
@@ -17,7 +18,6 @@ from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, prob
 from mechdesign.closed_forms import tuples
 from mechdesign.errors import InputError, SizeError
 from mechdesign.losses import Distance
-from mechdesign.mechanism.certificate import violations
 
 SCRIPT = ROOT / "scripts" / "tuples.py"
 
@@ -57,8 +57,8 @@ def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     assert together.attrs["scale"] == pytest.approx(count * single.attrs["scale"], rel=RATIO)
     built = tuples.tuple_problem(problem, count)
     most = count * single.attrs["scale"] * built.metric
-    assert violations(together["mass"].values, ((1 + RATIO) * most).edges(built.domain)) == 0
-    assert violations(together["mass"].values, (0.999 * most).edges(built.domain)) > 0
+    assert reference_violations(together["mass"].values, ((1 + RATIO) * most).edges(built.domain)) == 0
+    assert reference_violations(together["mass"].values, (0.999 * most).edges(built.domain)) > 0
     exact = single["mass"].values.tolist()
     found = together["mass"].values
     listed = all_tuples(problem, count)

@@ -21,8 +21,6 @@ from clients import modules
 from test_client_session import design
 
 import mechdesign as md
-from mechdesign.maps.web import region_map
-from mechdesign.output.export import handed_over
 from mechdesign.web import write_client
 
 SANITIZED = ("-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover")
@@ -41,10 +39,10 @@ def client(folder: Path, seconds: str) -> list[str]:
 
 def region(folder: Path, seconds: str) -> list[str]:
     """The command that fuzzes the C sampler, compiled."""
-    (folder / "sample_region.c").write_bytes(handed_over("maps/sample_region.c"))
+    (folder / "sample_region.c").write_bytes(regions.SAMPLER.read_bytes())
     shutil.copy(HERE / "region.c", folder)
     subprocess.run(["gcc", *SANITIZED, WATCHED, "region.c", "-o", "region"], cwd=folder, check=True)
-    seeds = [region_map(regions.region(name)) for name in ("eight", "bare", "far", "coarse")]
+    seeds = [regions.flat(name) for name in ("eight", "bare", "far", "coarse")]
     return [str(folder / "region"), seconds, "1", *written(folder, seeds)]
 
 

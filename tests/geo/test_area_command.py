@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
+from exported import proved
 from rows import each_row
 from taken import needs
 from tolerances import REORDERED
@@ -21,10 +22,8 @@ from mechdesign.base.figures import length
 from mechdesign.errors import InputError
 from mechdesign.geo import Plane, area_problem, plane_level
 from mechdesign.geo.design import cells_instead, check_pairs, chosen_for, dearer, positions_method
-from mechdesign.mechanism.stored import stored_domain
 from mechdesign.positions import Positions
 from mechdesign.positions.patches import Patches, step_weights
-from mechdesign.verification.verify_table import main as check_table
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
@@ -41,10 +40,8 @@ def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run_json, tmp_
     assert made["position_claim"] is None  # 1.4 nats along a cell
     assert made["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
     assert run_json("verify", file)[1]["certified"]
-    domain = md.Domain.from_description(
-        json.loads(md.load(file).attrs["domain"]), points := points_of(md.load(file), "secret")
-    )
-    lon, lat = domain.plane.backward(points)
+    domain = domain_of(md.load(file))
+    lon, lat = domain.plane.backward(domain.points)
     code, drawn = run_json("sample", file, "--lon", lon[5] + 1e-4, "--lat", lat[5] - 1e-4, "-n", 200, "--seed", 2)
     assert (code, drawn["reports"]) == (
         0,
@@ -59,12 +56,16 @@ def points_of(mechanism, dim):
     return np.column_stack([mechanism[f"{dim}_x"].values, mechanism[f"{dim}_y"].values])
 
 
+def domain_of(mechanism):
+    return md.Domain.from_description(json.loads(mechanism.attrs["domain"]), points_of(mechanism, "secret"))
+
+
 def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
     file = tmp_path / "area.nc"
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
     for name in ("t.csv", "t.json"):
         assert run_json("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
-        assert check_table([str(tmp_path / name)]) == 0
+        proved(tmp_path / name)
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -532,7 +533,7 @@ def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
 
 def probabilities_at(mechanism, places):
     """P(y|x) (b, m) at positions (b, 2) of a mechanism between positions, by the weights that are drawn with."""
-    domain = stored_domain(mechanism)
+    domain = domain_of(mechanism)
     cells, points = Patches.snapped(domain, places)
     across, upward = (step_weights(points[:, axis]) / 2.0**33 for axis in (0, 1))
     weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
@@ -542,7 +543,7 @@ def probabilities_at(mechanism, places):
 
 def largest_odds(mechanism, within, pairs=20_000):
     """The largest factor by which a report changes the odds of random positions so far apart in a straight line."""
-    domain, rng = stored_domain(mechanism), np.random.default_rng(5)
+    domain, rng = domain_of(mechanism), np.random.default_rng(5)
     side, low = domain.cell[0], np.asarray(domain.origin)
     here = domain.points[rng.integers(domain.size, size=pairs)] + side * (rng.random((pairs, 2)) - 0.5)
     turn = rng.uniform(0, 2 * np.pi, pairs)
@@ -646,7 +647,7 @@ def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
     constant, loss = (float(word.replace(",", "")) for word in found.groups())
     assert code == 0
     assert 0.6 * constant < loss < constant
-    domain = stored_domain(md.load(tmp_path / "a.nc"))
+    domain = domain_of(md.load(tmp_path / "a.nc"))
     sides = np.asarray(domain.shape) * 1200.0
     far = np.hypot(*((np.random.default_rng(1).random((100_000, 2)) - 0.5) * sides).T).mean()
     assert constant == pytest.approx(far, rel=0.02)
@@ -748,12 +749,12 @@ def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json
     assert (checked["certified"], checked["lower_bound_checked"]) == (True, True)
     mechanism = md.load(file)
     assert largest_odds(mechanism, made["within"]) <= made["factor_within"]
-    plane = stored_domain(mechanism).plane
+    plane = domain_of(mechanism).plane
     lon, lat = (at[0] for at in plane.backward(points_of(mechanism, "secret")[7:8] + 31.0))
     drawn = run_json("sample", file, "--lon", lon, "--lat", lat, "-n", 400, "--seed", 1)[1]
     away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
     assert np.mean(away) < 3 * made["position_loss"]
     assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    assert check_table([str(tmp_path / "t.csv")]) == 0
+    proved(tmp_path / "t.csv")
     assert run("export", file, "-o", tmp_path / "p.html")[0] == 0
     assert run("export", file, "-o", tmp_path / "web")[0] == 0

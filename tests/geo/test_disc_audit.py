@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from capped import capped
+from cases import shipped
 
 import mechdesign as md
 from mechdesign import save
@@ -14,10 +16,9 @@ from mechdesign.closed_forms.privacy_radius import disc_share
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.output.plot import plot_discs
-from mechdesign.problem.problem import shipped_paths
 from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs, disc_words
 
-PEOPLE = shipped_paths()["northeast"].parent / "data" / "northeast_block_groups_2020.csv.gz"
+PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent
 LATTICE = 0.03  # what cells of 125 m add to the share of an even plane
 PRINTED = {

@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from cases import shipped
+from reference.checking import ROW_SUM
+from reference.geometry import METRES
 from rows import each_row
 from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.geo import Area, Plane, raster_on
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.problem.plane import METRES
-from mechdesign.problem.problem import shipped_paths
 
 pyproj = pytest.importorskip("pyproj")
 rasterio = pytest.importorskip("rasterio")
 
-SHIPPED = next(iter(shipped_paths().values())).parent / "data" / "philadelphia_density_2000.asc"
+SHIPPED = Path(shipped("philadelphia").__file__).parent / "data" / "philadelphia_density_2000.asc"
 CITY_HALL = Plane(latitude=39.9526, longitude=-75.1652, unit="mi")
 SAME_TABLE = 1e-9  # of probabilities: axes that went through metres differ by an ulp
 INTERPOLATED = 1e-9  # relative, of the same bilinear function at positions good to nanometres

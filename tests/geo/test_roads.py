@@ -11,10 +11,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from cases import shipped
 from conftest import ROOT
 from designs import designed as optimal_design
 from matplotlib.collections import PathCollection
 from pyproj import Geod
+from rewritten import rewritten
 from rows import each_row
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
@@ -22,15 +24,12 @@ import mechdesign as md
 from mechdesign import Sampler, compare
 from mechdesign.errors import FileFormatError, InputError, UnitError, VerificationError
 from mechdesign.geo import Roads, Streets, read_roads
-from mechdesign.mechanism.dataset import seal
-from mechdesign.output.sampling import sample_document
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.problem.metric import metric_from_description
-from mechdesign.problem.problem import read_problem_file
 from mechdesign.utility import nearest_node
 
-synthetic_roads = read_problem_file("streets").module.synthetic_roads
+synthetic_roads = shipped("streets").synthetic_roads
 GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ
 GAP = 1e-3
 SHARED = ROOT.parent / "shared" / "data"
@@ -312,7 +311,7 @@ def test_an_altered_street_is_refused():
     mechanism = designed()
     longer = mechanism.attrs["metric"].replace('"epsilon": 0.01', '"epsilon": 0.011')
     assert longer != mechanism.attrs["metric"]
-    altered = seal(mechanism.assign_attrs(metric=longer))
+    altered = rewritten(mechanism, metric=longer)
     found = md.verify(altered)
     assert not found.certified
     assert any("edge_length" in reason for reason in found.reasons)
@@ -338,7 +337,7 @@ def placed():
     return nodes, edges
 
 
-def test_a_position_in_degrees_is_reported_in_degrees(tmp_path):
+def test_a_position_in_degrees_is_reported_in_degrees(tmp_path, run_json):
     """From tables to a report: the nearest node by geodesics is taken, a report is a node to a tenth of the spacing."""
     nodes, edges = tables(tmp_path, *placed())
     roads = read_roads(nodes, edges)
@@ -353,7 +352,7 @@ def test_a_position_in_degrees_is_reported_in_degrees(tmp_path):
     random = np.random.default_rng(1)
     for longitude, latitude in zip(random.uniform(2.34, 2.3437, 30), random.uniform(48.85, 48.8514, 30), strict=True):
         ground = [Geod(ellps="WGS84").inv(longitude, latitude, *node)[2] for node in roads.degrees]
-        document = sample_document(mechanism, degrees=(longitude, latitude), count=5, seed=3)
+        _, document = run_json("sample", path, "--lon", longitude, "--lat", latitude, "-n", 5, "--seed", 3)
         assert place_at(domain, place_on_earth(domain, longitude, latitude)) == int(np.argmin(ground))
         given = zip(document["reports"], document["report_longitude"], document["report_latitude"], strict=True)
         for report, east, north in given:
@@ -362,9 +361,9 @@ def test_a_position_in_degrees_is_reported_in_degrees(tmp_path):
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert {"report_longitude", "report_latitude"} <= set(json.loads(said))
     for far in ((2.35, 48.85), (2.34, 48.9), (-157.66, -48.85)):
-        with pytest.raises(InputError, match="outside the network") as caught:
-            sample_document(mechanism, degrees=far)
-        assert caught.value.field == "lon, lat"
+        code, refused = run_json("sample", path, "--lon", far[0], "--lat", far[1])
+        assert (code, refused["error"]["field"]) == (2, "lon, lat")
+        assert "outside the network" in refused["error"]["message"]
 
 
 def test_nodes_in_degrees_are_exported_in_degrees(tmp_path):
@@ -388,21 +387,23 @@ def test_degrees_need_the_extra(tmp_path, monkeypatch):
     assert read_roads(*tables(tmp_path)).plane is None
 
 
-def test_synthetic_and_projected_networks_are_nowhere_on_earth(tmp_path):
+def test_synthetic_and_projected_networks_are_nowhere_on_earth(tmp_path, run_json):
     assert synthetic_roads(9, 1).domain.plane is None
     assert read_roads(*tables(tmp_path)).domain.describe() == {"kind": "points", "unit": "m"}
-    with pytest.raises(InputError, match="does not say where on Earth"):
-        sample_document(designed(), degrees=(2.34, 48.85))
+    path = md.save(designed(), tmp_path / "streets.nc")
+    code, refused = run_json("sample", path, "--lon", 2.34, "--lat", 48.85)
+    assert (code, "does not say where on Earth" in refused["error"]["message"]) == (2, True)
 
 
-def test_places_are_exact_or_snapped_first():
+def test_places_are_exact_or_snapped_first(tmp_path, run_json):
     mechanism = designed()
+    path = md.save(mechanism, tmp_path / "streets.nc")
     domain = Sampler(mechanism=mechanism).admission.domain
     here = domain.points[7]
-    drawn = sample_document(mechanism, at=here.tolist(), count=30, seed=1)
-    assert drawn["reports"] == sample_document(mechanism, secret=7, count=30, seed=1)["reports"]
-    with pytest.raises(InputError, match="none of the places"):
-        sample_document(mechanism, at=(here + 0.5).tolist())
+    drawn = [run_json("sample", path, *at, "-n", 30, "--seed", 1)[1] for at in (["--at", *here], ["--secret", 7])]
+    assert drawn[0]["reports"] == drawn[1]["reports"]
+    code, refused = run_json("sample", path, "--at", *(here + 0.5))
+    assert (code, "none of the places" in refused["error"]["message"]) == (2, True)
     assert nearest_node(domain, here + 0.5) == 7
     for location in np.random.default_rng(0).uniform(-100, 700, (20, 2)):
         apart = [math.dist(location, point) for point in domain.points]

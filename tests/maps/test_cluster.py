@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -16,10 +17,8 @@ import pytest
 from conftest import ROOT
 
 from mechdesign import EikonalWeights, load_problem
-from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, SolverError
 from mechdesign.maps import cluster
-from mechdesign.maps.cluster import workers
 from mechdesign.maps.factored import Run, solve_factored
 from mechdesign.maps.work_folder import Folder, in_order
 
@@ -69,7 +68,7 @@ def run(address, state, after=lambda start: None, work=rows):
     """The processes that computed rows; `after` is called with the first row of every block."""
     found = []
     with (
-        workers(address) as executor,
+        cluster.workers(address) as executor,
         contextlib.closing(in_order(executor, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
     ):
         for start, stop, arrays in blocks:
@@ -133,7 +132,7 @@ def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, s
 
 
 def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
-    with workers(address) as executor:
+    with cluster.workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
             list(in_order(executor, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
         check_empty(client)
@@ -189,7 +188,7 @@ def test_workers_without_the_package_are_refused(address, client, tmp_path, monk
     monkeypatch.setattr(cluster, "check_versions", only_here.check_versions)
     with (
         pytest.raises(InputError, match=r"a worker cannot compute.*only_here.*pip install mechdesign==") as caught,
-        workers(address),
+        cluster.workers(address),
     ):
         pass
     assert caught.value.value == address
@@ -232,7 +231,7 @@ def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monke
     monkeypatch.setattr(sys, "argv", ["mechdesign", *words])
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", where)
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        runpy.run_module("mechdesign", run_name="__main__")
     told = capfd.readouterr().err
     assert ended.value.code == 2
     assert told.startswith("error: scheduler: no scheduler answers")
@@ -245,14 +244,17 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch):
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as empty,
         pytest.raises(InputError, match=r"has no workers.*dask worker"),
-        workers(empty.scheduler_address),
+        cluster.workers(empty.scheduler_address),
     ):
         pass
 
 
 def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"), workers("tcp://127.0.0.1:9"):
+    with (
+        pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"),
+        cluster.workers("tcp://127.0.0.1:9"),
+    ):
         pass
 
 

@@ -13,6 +13,7 @@ from columns import drawn, made, repaired, rows_of, sealed
 from drafts import plain
 from factored import constant
 from reference import untruths
+from rewritten import rewritten
 from scipy.stats import chisquare
 
 import mechdesign as md
@@ -20,7 +21,6 @@ from mechdesign import load, save
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.dataset import _draw
-from mechdesign.mechanism.dataset import seal
 
 CASE = "eikonal, 16 neighbours"
 DRAWS = 20_000
@@ -30,7 +30,7 @@ UNLIKELY = 1e-4  # of a chi-square test; fixed before the draws, whose seed is f
 def said_of(mechanism: xr.Dataset) -> str:
     """Why a mechanism is refused; empty where it is certified."""
     try:
-        return "; ".join(md.verify(seal(mechanism)).reasons)
+        return "; ".join(md.verify(rewritten(mechanism)).reasons)
     except MechdesignError as error:
         return str(error)
 
@@ -60,7 +60,7 @@ def test_every_integer_of_the_columns_that_is_altered_is_named(name: str) -> Non
                 refused += 1
                 assert re.search(RAGGED[name], said)
             else:
-                assert [md.maps.FactoredMechanism(dataset=seal(altered)).integers(u) for u in range(3)] == masses
+                assert [md.maps.FactoredMechanism(dataset=rewritten(altered)).integers(u) for u in range(3)] == masses
     assert refused > honest[name].size
 
 
@@ -96,9 +96,9 @@ def test_files_read_back_and_verify(tmp_path) -> None:
     assert (checked.certified, checked.rebuilt) == (True, "geometry")
     for name in ("first_generator", "generator_place", "generator_offset", "weight", "target"):
         with pytest.raises(VerificationError, match="must be there"):
-            md.verify(seal(made(CASE).drop_vars(name)))
+            md.verify(rewritten(made(CASE).drop_vars(name)))
     with pytest.raises(VerificationError, match=r"column \(|weight: must be uint32"):
-        md.verify(seal(made(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"])))
+        md.verify(rewritten(made(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"])))
 
 
 def test_the_worst_edge_and_report_are_where_a_large_ratio_is() -> None:

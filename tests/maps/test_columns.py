@@ -8,7 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import CASES
-from columns import CAP, GRAPHS, columns_of, drawn, every_sum, integer_metric, lists_of, made, repaired
+from columns import (
+    CAP,
+    GRAPHS,
+    columns_of,
+    drawn,
+    every_sum,
+    integer_metric,
+    lists_of,
+    made,
+    mechanism_of,
+    repaired,
+    rows_in,
+)
 from columns import rows_of as rows_of_columns
 from oracles import reference_violations
 from tolerances import REORDERED
@@ -16,10 +28,7 @@ from tolerances import REORDERED
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError
 from mechdesign.maps.certificate import Columns, Factors
-from mechdesign.maps.dataset import loss_data, make_factored
-from mechdesign.maps.factored import all_rows
 from mechdesign.maps.integer_metric import LARGEST, IntegerMetric
-from mechdesign.maps.row_sums import join_words
 
 EVERY = pytest.mark.parametrize("case", GRAPHS)
 ONE = "eikonal, 16 neighbours"
@@ -78,11 +87,9 @@ def test_no_breach_means_no_violated_triple(case: str, share: int) -> None:
 def test_columns_that_break_the_claim_are_not_made() -> None:
     problem = CASES[ONE]()
     factors, target = drawn(problem, 0)
-    data = loss_data(problem, factors, target)
-    rows = all_rows(data)
-    assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) > 0
+    assert factors.breaches(problem.edges, every_sum(factors)) > 0
     with pytest.raises(DesignError, match="break the claim"):
-        make_factored(problem, data, rows, target, program="columns", parameters={}, diagnosis={})
+        mechanism_of(problem, factors, target)
 
 
 @EVERY
@@ -96,7 +103,7 @@ def test_one_generator_of_offset_0_at_every_place_has_the_row_sums_of_no_columns
     )
     single = replace(plain, columns=columns_of([[(v, 0)] for v in range(problem.domain.size)]))
     target = np.arange(problem.domain.size)
-    one, other = all_rows(loss_data(problem, plain, target)), all_rows(loss_data(problem, single, target))
+    one, other = rows_in(problem, plain, target), rows_in(problem, single, target)
     assert np.array_equal(one.row_sum, other.row_sum)
     assert one.loss == pytest.approx(other.loss, rel=REORDERED)
     if problem.loss.name == "squared":

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 from compact_maps import design, made
+from pages import page_of
+from regions import content
 from taken import needs
 
 import mechdesign as md
-from mechdesign.maps.compact_file import packed, save_compact
-from mechdesign.web.page import page_text
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_compact(made(), tmp_path_factory.mktemp("map") / "slope.compact")
+    return md.export(design(), tmp_path_factory.mktemp("map") / "slope.compact")
 
 
 def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json) -> None:
     design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
     assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
-    assert target.read_bytes() == packed(made())
+    assert target.read_bytes() == content(made())
     code, out, _ = run("verify", target, "-v")
     assert code == 0
     words = " ".join(out.split())
@@ -43,7 +43,7 @@ def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
     text = target.read_text()
     assert html.escape(made().claim, quote=False).replace("'", "&#39;") in text
     assert "Without scripts" in text
-    assert text == page_text(made())
+    assert text == page_of(made())
 
 
 BAD = [

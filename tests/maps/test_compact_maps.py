@@ -11,19 +11,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from compact_maps import CELLS, design, made, sealed, short, with_digest
+from columns import every_sum
+from compact_maps import CELLS, design, made, problem_of, sealed, short, with_digest
 from reference.compact_map import HALF, Reader
+from regions import content, drawing
 
+import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.geo import Plane
 from mechdesign.maps import load_compact
 from mechdesign.maps.compact import bounds, least_bound
-from mechdesign.maps.compact_design import compact_map
-from mechdesign.maps.compact_draw import Drawing
-from mechdesign.maps.compact_file import packed, save_compact, unpacked
-from mechdesign.maps.factored import row_sums
-from mechdesign.maps.row_sums import join_words
-from mechdesign.mechanism.stored import read
+from mechdesign.maps.compact_file import unpacked
 
 STENCIL = pytest.mark.parametrize("stencil", [8, 16])
 ARRAYS = ("level", "potential", "weight")
@@ -31,12 +29,12 @@ ARRAYS = ("level", "potential", "weight")
 
 def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> None:
     compact = made()
-    path = save_compact(compact, tmp_path / "slope.compact")
-    content = path.read_bytes()
-    size = int.from_bytes(content[12:16], "little")
-    assert len(zlib.decompress(content[16 + size : -32])) == 5 * np.prod(compact.shape)
+    path = md.export(design(), tmp_path / "slope.compact")
+    file = path.read_bytes()
+    size = int.from_bytes(file[12:16], "little")
+    assert len(zlib.decompress(file[16 + size : -32])) == 5 * np.prod(compact.shape)
     again = load_compact(path)
-    assert packed(again) == content
+    assert content(again) == file
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(again, name), getattr(compact, name))
 
@@ -44,7 +42,7 @@ def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> Non
 def test_a_map_on_earth_says_where() -> None:
     plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
     compact = replace(made(), plane=plane, unit="km")
-    again = unpacked(packed(compact))
+    again = unpacked(content(compact))
     assert again.plane == plane
     assert "about 40.5 N 74.9 W" in again.claim
     told = compact.header()["plane"]
@@ -55,7 +53,7 @@ def test_a_map_on_earth_says_where() -> None:
 @STENCIL
 def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil: int) -> None:
     compact = made(stencil)
-    reader, sums = Reader(packed(compact)), join_words(row_sums(compact.factors))
+    reader, sums = Reader(content(compact)), every_sum(compact.factors)
     assert sums == [reader.total(secret) for secret in range(compact.secrets)]
     potential = compact.potential.ravel()[compact.inner]
     assert bounds(compact.bound, potential) == [reader.bound(secret) for secret in range(compact.secrets)]
@@ -69,9 +67,9 @@ def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil
 
 def test_balls_are_settled_in_the_order_of_the_text() -> None:
     compact = short()
-    reader, drawing = Reader(packed(compact)), Drawing(compact=compact)
+    reader, draws = Reader(content(compact)), drawing(compact)
     for secret in (0, 11, 20, compact.secrets - 1):
-        ball = drawing.ball(secret)
+        ball = draws.ball(secret)
         assert ball.places.tolist() == [place for _, place in reader.ball(secret)]
         assert ball.total == reader.total(secret) <= reader.bound(secret)
         assert len(ball.places) < np.prod(compact.shape) // 2
@@ -101,11 +99,10 @@ def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: 
 
 @pytest.mark.parametrize("aligned", [True, False])
 def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
-    stored = read(design(aligned=aligned))
-    compact = made() if aligned else compact_map(design(aligned=False))
-    key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, stored.edges))
+    compact, claimed = made(aligned=aligned), problem_of(aligned=aligned).edges
+    key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, claimed))
     np.testing.assert_array_equal(np.sort(key), np.sort(wanted))
-    shorter = stored.edges.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
+    shorter = claimed.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
     assert shorter.min() >= 0
     if aligned:
         assert (shorter / compact.edges.length[np.argsort(key)]).max() < 2e-4
@@ -113,10 +110,10 @@ def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
 
 def test_draws_are_those_of_the_text_from_any_bytes() -> None:
     compact = short()
-    reader, drawing = Reader(packed(compact)), Drawing(compact=compact)
+    reader, draws = Reader(content(compact)), drawing(compact)
     for secret in (3, 17):
         ours, theirs = random.Random(secret), random.Random(secret)
-        drawn = drawing.places(secret, 60, ours.randbytes)
+        drawn = draws.places(secret, 60, ours.randbytes)
         assert drawn == [reader.draw(secret, theirs.randbytes) for _ in drawn]
         assert compact.target[drawn].tolist() == [reader.report(place) for place in drawn]
 
@@ -124,8 +121,8 @@ def test_draws_are_those_of_the_text_from_any_bytes() -> None:
 def test_draws_at_the_ends_of_every_part() -> None:
     """The last number of the ball, the first of the floor, its last; after rounds that draw S, or the bound or more."""
     compact = short()
-    reader, drawing = Reader(packed(compact)), Drawing(compact=compact)
-    ball = drawing.ball(0)
+    reader, draws = Reader(content(compact)), drawing(compact)
+    ball = draws.ball(0)
     bound, last = reader.bound(0), ball.sums[-1]
     spare = 128 - bound.bit_length()
     far = np.prod(compact.shape) - 1
@@ -133,14 +130,14 @@ def test_draws_at_the_ends_of_every_part() -> None:
         for before in ((), (ball.total,), (bound - 1, ball.total), (bound,)):
             rounds = [*before, number]
             ours, theirs = (io.BytesIO(b"".join((n << spare).to_bytes(16, "little") for n in rounds)) for _ in "ab")
-            assert drawing.places(0, 1, ours.read) == [place]
+            assert draws.places(0, 1, ours.read) == [place]
             assert reader.draw(0, theirs.read) == place
             assert ours.read() == theirs.read() == b""
 
 
 def test_the_least_bound_is_one() -> None:
     compact = made()
-    sums, potential = join_words(row_sums(compact.factors)), compact.potential.ravel()[compact.inner]
+    sums, potential = every_sum(compact.factors), compact.potential.ravel()[compact.inner]
     assert compact.bound == least_bound(potential, sums)
     for scale in (2**-60, 2**-40, 2**-40 + 2**-42, 2**20):
         over = [1 + int(Fraction(scale) * s) for s in sums]
@@ -151,19 +148,19 @@ def test_the_least_bound_is_one() -> None:
 
 
 def test_another_byte_is_refused() -> None:
-    content = packed(made())
-    for at in range(0, len(content), 41):
-        changed = bytearray(content)
+    honest = content(made())
+    for at in range(0, len(honest), 41):
+        changed = bytearray(honest)
         changed[at] ^= 1 << at % 8
         with pytest.raises(VerificationError):
             unpacked(bytes(changed))
 
 
 WRONG = {
-    "cut": lambda: packed(made())[:-1],
+    "cut": lambda: content(made())[:-1],
     "empty": lambda: b"",
     "magic alone": lambda: with_digest(b"mechdesign"),
-    "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + packed(made())[12:-32]),
+    "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + content(made())[12:-32]),
     "header beyond the file": lambda: with_digest(b"mechdesign" + bytes([1, 0]) + b"\xff" * 4 + b"{}"),
     "no JSON": lambda: with_digest(b"mechdesign" + bytes([1, 0, 2, 0, 0, 0]) + b"{,"),
     "nested": lambda: with_digest(b"mechdesign" + bytes([1, 0, 0, 255, 0, 0]) + b"[" * 65280),
@@ -176,10 +173,10 @@ WRONG = {
 HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7", [], {}, float("nan"), float("inf"))
 
 
-@pytest.mark.parametrize("content", WRONG.values(), ids=WRONG)
-def test_what_is_no_map_is_refused(content) -> None:
+@pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
+def test_what_is_no_map_is_refused(file) -> None:
     with pytest.raises(VerificationError):
-        unpacked(content())
+        unpacked(file())
 
 
 def _numbers() -> list[tuple[str, ...]]:
@@ -205,24 +202,24 @@ def test_no_header_with_another_value_is_read() -> None:
                     held = held[name]
                 held[path[-1]] = value
 
-            content = sealed(change)
-            if path[0] in ("bound", "grain", "about") or content == packed(made()):
+            file = sealed(change)
+            if path[0] in ("bound", "grain", "about") or file == content(made()):
                 try:
-                    unpacked(content)
+                    unpacked(file)
                 except VerificationError:
                     continue
                 assert path in (("bound", 1), ("grain",), ("about", "problem"), ("about", "program"))
                 continue
             with pytest.raises(VerificationError):
-                unpacked(content)
+                unpacked(file)
     for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(frame=0)):
         with pytest.raises(VerificationError):
             unpacked(sealed(odd))
 
 
-def test_designs_that_have_no_compact_map_are_refused() -> None:
+def test_designs_that_have_no_compact_map_are_refused(tmp_path) -> None:
     with pytest.raises(MechdesignError, match="neighbours"):
-        compact_map(design(4))
+        md.export(design(4), tmp_path / "slope.compact")
 
 
 def test_the_map_says_what_it_was_made_of() -> None:

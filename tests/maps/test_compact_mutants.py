@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from compact_maps import design, made
 from reference.compact_map import HALF, Reader
+from regions import content
 
 import mechdesign as md
 from mechdesign import Sampler
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.maps import CompactMap
-from mechdesign.maps.compact_file import packed
 
 
 def changed(name: str, place: tuple[int, int], by: int) -> CompactMap:
@@ -31,7 +31,7 @@ def within(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
 
 def reader_agrees(compact: CompactMap) -> bool:
     """Whether every edge is covered and every sum is within its bound, by the reader in plain Python."""
-    reader = Reader(packed(compact))
+    reader = Reader(content(compact))
     sums = [reader.total(secret) for secret in range(compact.secrets)]
     steps = HALF[: compact.stencil // 2]
     edges = [(u, k) for u in range(compact.secrets) for k in steps if reader.ends(u, k) is not None]
@@ -68,7 +68,7 @@ MUTANTS = {
 def test_what_is_certified_is_true(mutant, expected, tmp_path) -> None:
     compact = mutant()
     path = tmp_path / "m.compact"
-    path.write_bytes(packed(compact))
+    path.write_bytes(content(compact))
     found = md.verify(path)
     assert found.certified is (found.reasons == []) is reader_agrees(compact)
     assert expected is None or found.certified is expected

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 import scipy.linalg
 from cases import CASES, grid
+from columns import mechanism_of
 from factored import EVERY, constant, made, ring_road, rows_of
-from oracles import reference_violations
+from oracles import mean_cost, reference_violations
+from reference.factored import KERNEL_BITS
 from scipy.stats import chisquare
 from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import KERNEL_BITS
-from mechdesign.maps.dataset import _draw, loss_data, make_factored
-from mechdesign.maps.factored import all_rows
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.maps.dataset import _draw
 from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -110,9 +109,8 @@ def test_factors_that_break_the_claim_are_not_made() -> None:
     factors = rows_of("eikonal, 8 neighbours").factors
     longer = replace(factors, step=int(factors.step * 1.01))
     target = made("eikonal, 8 neighbours")["target"].values
-    data = loss_data(problem, longer, target)
     with pytest.raises(DesignError, match="break the claim"):
-        make_factored(problem, data, all_rows(data), target, program="eikonal", parameters={}, diagnosis={})
+        mechanism_of(problem, longer, target)
 
 
 @pytest.mark.parametrize(("step", "width"), [(0.3, 6), (0.75, 0)])
@@ -348,7 +346,7 @@ def test_large_grids_are_factored_without_being_asked() -> None:
     mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16, bound=False)
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
     table = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), method="table")
-    kernel_loss = total_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
+    kernel_loss = mean_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from factored import made
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import load, save
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.dataset import seal
 
 
 @pytest.mark.parametrize("case", ["eikonal, 16 neighbours", "ring road"])
@@ -32,32 +32,32 @@ def altered(name: str) -> tuple[xr.Dataset, str]:
     values = {str(key): variable.values for key, variable in mechanism.data_vars.items()}
     if name == "weight":
         values["weight"][3] += np.uint32(1)
-        return seal(mechanism), "row_sum"
+        return rewritten(mechanism), "row_sum"
     if name == "edge":
         values["edge_units"][:] = (values["edge_units"] * 1.001).astype(np.uint16)
-        return seal(mechanism), "pairs break the claim"
+        return rewritten(mechanism), "pairs break the claim"
     if name == "sum":
         values["row_sum"][2, 1] += np.uint64(1)
-        return seal(mechanism), "first secret 2"
+        return rewritten(mechanism), "first secret 2"
     if name == "target":
         values["target"][0] = 5
-        return seal(mechanism), "expected_loss"
+        return rewritten(mechanism), "expected_loss"
     if name == "prior":
         values["prior"][:2] = values["prior"][:2][::-1].copy()
-        return seal(mechanism), "expected_loss"
+        return rewritten(mechanism), "expected_loss"
     if name == "level":
         values["level"][0] *= 2
-        return seal(mechanism), "level"
+        return rewritten(mechanism), "level"
     if name == "loss":
         values["row_loss"][0] *= 1.1
-        return seal(mechanism), "row_loss"
+        return rewritten(mechanism), "row_loss"
     if name == "step":
-        return seal(mechanism.assign_attrs(step=int(mechanism.attrs["step"] * 1.01))), "pairs break the claim"
+        return rewritten(mechanism, step=int(mechanism.attrs["step"] * 1.01)), "pairs break the claim"
     if name == "claim":
-        return seal(mechanism.assign_attrs(claim=mechanism.attrs["claim"].replace("16", "64", 1))), "claim"
+        return rewritten(mechanism, claim=mechanism.attrs["claim"].replace("16", "64", 1)), "claim"
     if name == "remapped":
-        return seal(mechanism.assign_attrs(expected_loss=mechanism.attrs["expected_loss"] * 0.9)), "expected_loss"
-    return seal(mechanism.assign_attrs(ratio=0.5)), "ratio"
+        return rewritten(mechanism, expected_loss=mechanism.attrs["expected_loss"] * 0.9), "expected_loss"
+    return rewritten(mechanism, ratio=0.5), "ratio"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_was_altered_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])
 def test_incomplete_files_are_refused(name: str) -> None:
     with pytest.raises(VerificationError, match="must be there"):
-        md.verify(seal(made("eikonal, 16 neighbours").drop_vars(name)))
+        md.verify(rewritten(made("eikonal, 16 neighbours").drop_vars(name)))
 
 
 def test_places_out_of_range_are_refused() -> None:
@@ -82,7 +82,7 @@ def test_places_out_of_range_are_refused() -> None:
         mechanism = made("eikonal, 16 neighbours").copy(deep=True)
         mechanism[name].values[0] = bad
         with pytest.raises(VerificationError, match="must name places"):
-            md.verify(seal(mechanism))
+            md.verify(rewritten(mechanism))
 
 
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_tail", "edge_head", "edge_units"])
@@ -91,4 +91,4 @@ def test_arrays_of_another_type_or_shape_are_refused(name: str) -> None:
     values, dims = mechanism[name].values, mechanism[name].dims
     for variable in ((dims, values.astype(float)), (dims, values.astype(np.int32)), ((*dims, "more"), values[:, None])):
         with pytest.raises(VerificationError):
-            md.verify(seal(mechanism.assign({name: variable})))
+            md.verify(rewritten(mechanism, **{name: variable}))

@@ -16,7 +16,6 @@ import pytest
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
 from mechdesign.maps import factored
-from mechdesign.maps.factored import Run, solve_factored
 from mechdesign.maps.rounds import SETTLING
 
 CELLS, ROUNDS, BLOCK = 20, 6, 128  # four blocks a pass
@@ -29,7 +28,7 @@ def program():
 
 
 def solved(program, **options):
-    return solve_factored(program, Run(**{"rounds": ROUNDS, "block": BLOCK} | options))
+    return factored.solve_factored(program, factored.Run(**{"rounds": ROUNDS, "block": BLOCK} | options))
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,8 @@ from mechdesign.maps import FactoredMechanism
 from mechdesign.maps import pool as run
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_pricing import Places
-from mechdesign.maps.pool import felt
 from mechdesign.maps.pool_master import Blocks, Matrix, conjugate_gradients
 from mechdesign.maps.work_folder import threads
-from mechdesign.problem.problem import read_problem_file
 
 NEAR = 3e-3  # relative width of the interval: what whole steps and row sums cost on edges of half a nat and more
 STEP = 2.0**-12
@@ -213,7 +211,7 @@ def test_blocks_solve_the_normal_equations() -> None:
 @pytest.mark.slow
 def test_fifty_by_fifty_cells() -> None:
     """Beyond tables: within 0.3 % of the proved bound."""
-    problem = read_problem_file("philadelphia").build(cells=50)
+    problem = md.load_problem("philadelphia", cells=50)
     mechanism = md.solve(md.Optimal(problem), method="pool")
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
     assert 4.3715 <= bound <= 4.374 <= loss <= bound * 1.003
@@ -229,4 +227,4 @@ def test_an_excess_is_felt_less_the_farther_it_is(name: str) -> None:
     ends = np.stack([edges.tail, edges.head], axis=1)
     apart = problem.distances[ends[:, :, None, None], ends[None, None]].min(axis=(1, 3))
     expected = (excess * np.exp(-apart / 3)).max(axis=1)
-    np.testing.assert_allclose(felt(edges, excess, problem.domain.size), expected, rtol=1e-12)
+    np.testing.assert_allclose(run.felt(edges, excess, problem.domain.size), expected, rtol=1e-12)

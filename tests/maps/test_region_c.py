@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from regions import check_counts, content, region
+from regions import SAMPLER, check_counts, content, flat, region
 
-from mechdesign.maps.web import region_map, room
-from mechdesign.output.export import handed_over
+from mechdesign.maps.web import room
 
 CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler, as cc: the sampler is C99")
@@ -78,7 +77,7 @@ int main(int words, char **word) {
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A program of the sampler and some text."""
     place = tmp_path_factory.mktemp("c")
-    (place / "sample_region.c").write_bytes(handed_over("maps/sample_region.c"))
+    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
 
     def of(text: str | None, *words: str) -> Path:
         (place / "asked.c").write_text(text or "")
@@ -95,7 +94,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 
 def altered(at: int, form: str, value: int) -> bytes:
     """region.map with another number, and the checksum of what it then says."""
-    given = bytearray(region_map(region(NAME))[:-32])
+    given = bytearray(flat(NAME)[:-32])
     start = 0 if form == "<H" and at == 10 else 16 + int.from_bytes(given[12:16], "little")
     struct.pack_into(form, given, start + at, value)
     return bytes(given) + hashlib.sha256(given).digest()
@@ -103,7 +102,7 @@ def altered(at: int, form: str, value: int) -> bytes:
 
 def hostile() -> dict[str, tuple[bytes, str]]:
     """Files that are no map, and what is said of them."""
-    good = region_map(region(NAME))
+    good = flat(NAME)
     flipped = bytearray(good)
     flipped[300] ^= 1
     return {
@@ -143,7 +142,7 @@ def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, saniti
         (tmp_path / str(at)).write_bytes(given)
     program = compiled(ASKED, *sanitized)
     words = [program, *(str(tmp_path / str(at)) for at in range(len(maps)))]
-    done = subprocess.run(words, input=region_map(region(NAME)), capture_output=True, check=False)
+    done = subprocess.run(words, input=flat(NAME), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     told = json.loads(done.stdout)
     for (name, (_, word)), (code, said, _) in zip(maps.items(), told, strict=False):
@@ -160,7 +159,7 @@ def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, saniti
 
 def test_its_program_draws_with_the_bits_of_the_system(compiled, tmp_path) -> None:
     program = compiled(None, "-DREGION_MAIN")
-    (tmp_path / "region.map").write_bytes(region_map(region(NAME)))
+    (tmp_path / "region.map").write_bytes(flat(NAME))
     done = subprocess.run(
         [program, "region.map", "20", "4000"], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -11,14 +11,10 @@ from pathlib import Path
 
 import pytest
 from clients import NODE, modules, run
-from regions import MAPS, Vector, border_vectors, content, drawn_vectors, region, vector_file
+from regions import MAPS, SAMPLER, Vector, border_vectors, content, drawing, drawn_vectors, flat, region, vector_file
 
 import mechdesign as md
 from mechdesign.errors import VerificationError
-from mechdesign.maps.compact_draw import Drawing
-from mechdesign.maps.compact_file import packed
-from mechdesign.maps.web import region_map
-from mechdesign.output.export import handed_over
 
 CC = shutil.which("cc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
@@ -89,7 +85,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The C program that follows vectors."""
     assert CC is not None
     place = tmp_path_factory.mktemp("c")
-    (place / "sample_region.c").write_bytes(handed_over("maps/sample_region.c"))
+    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
     (place / "main.c").write_text(IN_C)
     done = subprocess.run([CC, *STRICT, "main.c", "-o", "main"], cwd=place, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -108,7 +104,7 @@ def reports(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, st
             return list(run(modules(tmp_path / "web", content(name)), IN_NODE))
         if CC is None:
             pytest.skip("needs a C compiler, as cc: the sampler is C99")
-        (tmp_path / "region.map").write_bytes(region_map(region(name)))
+        (tmp_path / "region.map").write_bytes(flat(region(name)))
         program = request.getfixturevalue("harness")
         done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -145,14 +141,15 @@ def test_a_bound_that_no_draw_meets_is_refused(reports, monkeypatch, language: s
     """Attack: Sbar = 2^31 S, above every sum as it must be, and a device that draws and draws."""
     compact = region("even")
     loose = replace(compact, bound=(compact.bound[0], compact.bound[1] + 31))
-    monkeypatch.setitem(globals(), "content", lambda name: packed(loose))
+    file = content(loose)
+    monkeypatch.setitem(globals(), "content", lambda name: file)
     monkeypatch.setitem(globals(), "region", lambda name: loose)
     never = Vector(secret=20, content=b"\x7f" * 16, reports=[0])
     said = "more than 4 times its sum"
     with pytest.raises(AssertionError, match=said):
         reports(language, "even", [never])
     with pytest.raises(VerificationError, match="from 1 to 4 times the sum"):
-        Drawing(compact=loose).places(20, 1, lambda count: b"\x7f" * count)
+        drawing(loose).places(20, 1, lambda count: b"\x7f" * count)
     assert not md.verify(loose).certified
 
 

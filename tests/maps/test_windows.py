@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.factored import KERNEL_BITS, STEP_BITS
 from scipy.sparse.csgraph import dijkstra
 
 import mechdesign as md
 from mechdesign import Domain
-from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.maps.certificate import Factors
 from mechdesign.maps.factored import row_sums
 from mechdesign.maps.integer_metric import BLOCK, LARGEST, IntegerMetric, Neighbours, Windows, tiled
 from mechdesign.maps.rounds import FARTHEST, Units

@@ -8,11 +8,11 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from oracles import reference_violations
+from reference.checking import ROW_SUM
 from rows import each_row
 
 from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import (
-    ROW_SUM,
     certifying_seconds,
     edge_ratios,
     exp_lower,

@@ -17,12 +17,13 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rewritten import rewritten
 from rows import each_row
 from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save
 from mechdesign.errors import SizeError, VerificationError
-from mechdesign.mechanism.dataset import MECHANISM, Array, seal
+from mechdesign.mechanism.dataset import MECHANISM, Array
 from mechdesign.mechanism.storage import append_mark, read_netcdf, write_netcdf
 
 MB = 1 << 20
@@ -328,7 +329,7 @@ def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incomp
 
 
 def test_arrays_without_values_are_read(tmp_path: Path) -> None:
-    given = seal(square().assign(multiplier=("side_row", np.zeros(0))))
+    given = rewritten(square(), multiplier=("side_row", np.zeros(0)))
     check_identical(load(save(given, tmp_path / "m.nc")), given)
 
 
@@ -348,5 +349,5 @@ def test_xarray_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_the_texts_of_the_largest_maps_fit(tmp_path: Path) -> None:
     """A level map of 1000 x 1000 cells is 20 MB of JSON."""
-    given = seal(square().assign_attrs(problem="1.2345678901234567, " * MB))
+    given = rewritten(square(), problem="1.2345678901234567, " * MB)
     check_identical(load(save(given, tmp_path / "m.nc")), given)

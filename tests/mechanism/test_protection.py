@@ -17,19 +17,17 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
-from placed import domain_of, masses_at, placed
+from placed import domain_of, kernel, masses_at, placed
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal
 from mechdesign.mechanism.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.mechanism.stored import read
 from mechdesign.output.sentences import protects
-from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import patches
 from mechdesign.problem.locate import place_at
 
 CLOSE = Fraction(1, 10**6)  # the printed factor exceeds the exact one by no more than this share
@@ -315,10 +313,7 @@ def river() -> xr.Dataset:
     ways = np.where(beside, np.hypot(*(domain.points[:, None] - domain.points[None]).transpose(2, 0, 1)), np.inf)
     for k in range(domain.size):
         ways = np.minimum(ways, ways[:, k, None] + ways[k])
-    found = patches(domain, metric)
-    rows = np.exp(-0.9 * metric.epsilon * ways)
-    mass = repair(rows / rows.sum(axis=1, keepdims=True), found)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    return kernel(problem, np.exp(-0.9 * metric.epsilon * ways))
 
 
 @each_row("within", [None, 0.3, 1.7])
@@ -412,7 +407,7 @@ def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     mechanism = flat((4, 4), 0.25, None)
     parameters = mechanism.attrs["parameters"].replace('"knobs": {}', '"knobs": {"within": RADIUS}')
     text = {"nan": "NaN", "inf": "Infinity", "None": "null", "True": "true"}.get(str(radius), repr(radius))
-    forged = seal(mechanism.assign_attrs(parameters=parameters.replace("RADIUS", text.replace("'", '"'))))
+    forged = rewritten(mechanism, parameters=parameters.replace("RADIUS", text.replace("'", '"')))
     try:
         found = protection(read(forged))
     except md.errors.MechdesignError:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import reference_violations
+from oracles import are_rows, distances, reference_violations
+from reference.checking import ROW_SUM
 from rows import each_row
 
 from mechdesign.errors import DesignError, InputError
 from mechdesign.extend import Edges, repair
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.repair import MARGIN, envelope, round_to_integers
-from mechdesign.problem.lattice import shortest_paths
 
 SHORTEST = 2.0**-30  # nats, the shortest edge that is taken
 UNCHANGED = 1e-9  # relative loss: the margin 2^-40, divided by the shortest length of these cases, 0.01 nats
@@ -36,7 +35,7 @@ def random_table(rng: np.random.Generator, n: int, m: int, zeros: float, noise: 
 
 def check_certified(mass: np.ndarray, edges: Edges) -> None:
     assert mass.dtype == np.uint64
-    assert all(sum(row) == ROW_SUM and min(row) >= 1 for row in mass.tolist())
+    assert are_rows(mass)
     assert reference_violations(mass, edges) == 0
 
 
@@ -45,7 +44,7 @@ def loss_of(mass: np.ndarray, cost: np.ndarray) -> float:
 
 
 def exponential(edges: Edges, n: int) -> np.ndarray:
-    weight = np.exp(-shortest_paths(edges, n) / 2)
+    weight = np.exp(-distances(edges, n) / 2)
     return weight / weight.sum(axis=1, keepdims=True)
 
 
@@ -57,7 +56,7 @@ def test_any_table_becomes_a_certified_one(zeros: float, noise: float, shortest:
     for _ in range(4):
         n, m = int(rng.integers(2, 12)), int(rng.integers(1, 12))
         edges = connected(rng, n, shortest, longest)
-        kernel = np.exp(-shortest_paths(edges, n)) if n == m else None
+        kernel = np.exp(-distances(edges, n)) if n == m else None
         check_certified(repair(random_table(rng, n, m, zeros, noise), edges, rng.random((n, m)), kernel), edges)
 
 
@@ -122,7 +121,7 @@ def test_the_envelope_is_the_smallest_private_table_above(seed: int) -> None:
     edges = connected(rng, n, 0.01, 4.0)
     table = random_table(rng, n, m, 0.6, 0.0)
     raised = envelope(table, edges)
-    distance = shortest_paths(edges, n)
+    distance = distances(edges, n)
     smallest = (np.exp(-distance)[:, :, None] * table[None]).max(axis=1)
     assert (raised >= table).all()
     assert (raised >= smallest * (1 - FLOAT)).all()
@@ -143,7 +142,7 @@ def test_a_kernel_is_never_worse_and_at_times_better() -> None:
         rng = np.random.default_rng(seed)
         n = 8
         edges = Edges(tail=np.arange(n - 1), head=np.arange(1, n), length=rng.uniform(0.3, 1.5, n - 1))
-        distance = shortest_paths(edges, n)
+        distance = distances(edges, n)
         kernel, cost = np.exp(-distance), distance / n
         table = kernel * np.linalg.solve(kernel, np.ones(n)) + 1e-4 * rng.random((n, n))
         plain, helped = repair(table, edges, cost), repair(table, edges, cost, kernel)
@@ -169,7 +168,7 @@ def test_rounding_keeps_every_probability(seed: int) -> None:
     table = exponential(edges, n)
     mass = round_to_integers(table, edges)
     assert mass.dtype == np.uint64
-    assert all(sum(row) == ROW_SUM and min(row) >= 1 for row in mass.tolist())
+    assert are_rows(mass)
     most = np.zeros((n, n), bool)
     most[np.arange(n), table.argmax(axis=1)] = True
     allowed = ROUNDED * table + (2 * n + 2) * 2.0**-62

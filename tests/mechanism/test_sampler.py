@@ -12,6 +12,8 @@ import pytest
 import xarray as xr
 from factored import made as made_factored
 from factored import rows_of
+from reference.checking import ROW_SUM
+from rewritten import rewritten
 from rows import each_row
 from scipy.stats import chisquare
 
@@ -19,8 +21,6 @@ import mechdesign as md
 from mechdesign import baselines
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism import rows as table_rows
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.draw import guides, search_rows
 
 UNLIKELY = 1e-4  # of a two-sided chi-square test; fixed before the draws, whose seeds are fixed too
@@ -192,12 +192,12 @@ def moved(mechanism: xr.Dataset) -> xr.Dataset:
     mass = mechanism["mass"].values
     mass[0, 8] -= mass[0, 8] // np.uint64(1000) + np.uint64(1)
     mass[0, 0] += np.uint64(ROW_SUM - sum(mass[0].tolist()))
-    return seal(mechanism)
+    return rewritten(mechanism)
 
 
 def with_mass(change):
     def make(mechanism: xr.Dataset) -> xr.Dataset:
-        return seal(mechanism.assign(mass=(("secret", "report"), change(mechanism["mass"].values.copy()))))
+        return rewritten(mechanism, mass=(("secret", "report"), change(mechanism["mass"].values.copy())))
 
     return make
 
@@ -212,12 +212,12 @@ ALTERED = {
     "a zero": (with_mass(lambda a: np.where(np.arange(9) == 3, np.uint64(0), a)), "mass"),
     "floats": (with_mass(lambda a: a / ROW_SUM), "mass"),
     "within a row": (moved, "mass"),
-    "the metric": (lambda m: seal(with_metric(m, multiplier=0.3)), "claim"),
-    "the metric, more": (lambda m: seal(with_metric(m, multiplier=1.5)), "claim"),
-    "the claim": (lambda m: seal(m.assign_attrs(claim=m.attrs["claim"].replace("One", "Any"))), "claim"),
-    "the cell": (lambda m: seal(m.assign_coords(secret_x=m["secret_x"] + 0.5)), "coordinates"),
-    "no mass": (lambda m: seal(m.drop_vars("mass")), "mass"),
-    "no metric": (lambda m: seal(m.assign_attrs(metric="{}")), "metric"),
+    "the metric": (lambda m: rewritten(with_metric(m, multiplier=0.3)), "claim"),
+    "the metric, more": (lambda m: rewritten(with_metric(m, multiplier=1.5)), "claim"),
+    "the claim": (lambda m: rewritten(m, claim=m.attrs["claim"].replace("One", "Any")), "claim"),
+    "the cell": (lambda m: rewritten(m.assign_coords(secret_x=m["secret_x"] + 0.5)), "coordinates"),
+    "no mass": (lambda m: rewritten(m.drop_vars("mass")), "mass"),
+    "no metric": (lambda m: rewritten(m, metric="{}"), "metric"),
     "another schema": (lambda m: m.assign_attrs(schema="other"), "schema"),
 }
 
@@ -239,7 +239,7 @@ def test_altered_factors_are_refused() -> None:
     given = made_factored("eikonal, 16 neighbours").copy(deep=True)
     given["weight"].values[3] += np.uint32(1)
     with pytest.raises(VerificationError, match="sums to something else"):
-        md.sample(seal(given), 0, 1)
+        md.sample(rewritten(given), 0, 1)
 
 
 def test_graphs_are_sampled_by_their_listed_edges() -> None:
@@ -251,7 +251,7 @@ def test_graphs_are_sampled_by_their_listed_edges() -> None:
     assert md.sample(mechanism, [0, 1, 2], 2).shape == (3, 2)
     cut_off = mechanism.isel(edge=[0])
     with pytest.raises(VerificationError, match="falls into parts"):
-        md.sample(seal(cut_off), 0, 1)
+        md.sample(rewritten(cut_off), 0, 1)
 
 
 def test_later_changes_do_not_reach_the_draws() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reference.checking import ROW_SUM
 
 from mechdesign.mechanism import draw as scan
-from mechdesign.mechanism.certificate import ROW_SUM
 
 ROWS, REPORTS = 4, 5
 

@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign
@@ -22,8 +23,7 @@ from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load,
 from mechdesign.errors import FileFormatError, InputError, VerificationError
 from mechdesign.losses import Distance, TableLoss
 from mechdesign.mechanism import storage
-from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism, seal
-from mechdesign.mechanism.storage import append_mark, check_target, read_netcdf, write_atomically, write_dataset
+from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism
 
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
 
@@ -57,7 +57,7 @@ def stored(tmp_path: Path) -> Path:
 def unchecked(path: Path) -> xr.Dataset:
     """What a file holds, of the schema of a table, its values not looked at."""
     with path.open("rb") as stream:
-        return seal(read_netcdf(stream, MECHANISM, what="a mechanism"))
+        return rewritten(storage.read_netcdf(stream, MECHANISM, what="a mechanism"))
 
 
 def check_identical(found: xr.Dataset, given: xr.Dataset) -> None:
@@ -136,7 +136,7 @@ def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypa
     def written(temporary: Path) -> None:
         raise AssertionError("is not written")
 
-    for attempt in (lambda: save(square(), target, overwrite=True), lambda: write_atomically(target, written)):
+    for attempt in (lambda: save(square(), target, overwrite=True), lambda: storage.write_atomically(target, written)):
         with pytest.raises(InputError, match=message) as caught:
             attempt()
         assert (caught.value.field, caught.value.value) == ("output", str(target))
@@ -148,7 +148,7 @@ def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypa
 def test_what_comes_to_stand_there_while_writing_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "m.nc"
     with pytest.raises(InputError, match="is no regular file"):
-        write_atomically(target, lambda temporary: os.mkfifo(target))
+        storage.write_atomically(target, lambda temporary: os.mkfifo(target))
     assert [path.name for path in tmp_path.iterdir()] == ["m.nc"]
 
 
@@ -174,7 +174,7 @@ def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     save(graph(), tmp_path / "other.nc")
     with pytest.raises(InputError, match=NAMES[name][1]) as caught:
-        check_target(NAMES[name][0], overwrite=overwrite)
+        storage.check_target(NAMES[name][0], overwrite=overwrite)
     assert caught.value.field == "output"
     str(caught.value).encode()
     assert [path.name for path in tmp_path.iterdir()] == ["other.nc"]
@@ -190,7 +190,7 @@ def test_a_folder_that_one_may_not_write_to_is_refused_before_any_work(
 ) -> None:
     monkeypatch.setattr(tempfile, "mkstemp", refusing)
     with pytest.raises(InputError, match="cannot be written to"):
-        check_target(tmp_path / "m.nc")
+        storage.check_target(tmp_path / "m.nc")
 
 
 def half_written(error: BaseException):
@@ -321,7 +321,7 @@ def test_files_do_not_name_their_contents(tmp_path: Path) -> None:
 def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
     packed = square()
     packed["mass"].attrs[attribute] = 1
-    write_dataset(packed, tmp_path / "m.nc")
+    storage.write_dataset(packed, tmp_path / "m.nc")
     with pytest.raises(VerificationError, match="mass: has attributes that it cannot have"):
         load(tmp_path / "m.nc")
 
@@ -337,10 +337,10 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
     xr.Dataset({"a": ("x", np.arange(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     with pytest.raises(VerificationError, match="damaged"):
         load(tmp_path / "a.nc")
-    append_mark(tmp_path / "a.nc")
+    storage.append_mark(tmp_path / "a.nc")
     with pytest.raises(VerificationError, match="schema"):
         load(tmp_path / "a.nc")
-    write_dataset(square().assign_attrs(schema="mechdesign/mechanism/0"), tmp_path / "old.nc")
+    storage.write_dataset(square().assign_attrs(schema="mechdesign/mechanism/0"), tmp_path / "old.nc")
     with pytest.raises(VerificationError, match=f"of this schema, written by mechdesign {mechdesign.__version__}"):
         load(tmp_path / "old.nc")
     for path, message in ((tmp_path / "b.nc", "no such file"), (tmp_path, "is a folder")):
@@ -366,7 +366,7 @@ while True:
 def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
     """SIGKILL at a random moment of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
-    versions = [square(), seal(square().assign_attrs(problem="another"))]
+    versions = [square(), rewritten(square(), problem="another")]
     for path, version in zip(sources, versions, strict=True):
         save(version, path)
     save(versions[0], target)

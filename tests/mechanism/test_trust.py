@@ -20,17 +20,20 @@ from cases import CASES
 from columns import made as columned
 from factored import constant
 from factored import made as factored
+from reference.checking import ROW_SUM
+from reference.exact import lower_ratio
+from reference.factored import KERNEL_BITS, STEP_BITS
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.extend import Edges
-from mechdesign.maps.certificate import KERNEL_BITS, STEP_BITS, Factors
+from mechdesign.maps.certificate import Factors
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.maps.row_sums import _add_losses, split_words
-from mechdesign.mechanism.certificate import ROW_SUM, exp_lower
-from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, seal, versions
+from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, versions
 from mechdesign.mechanism.stored import read
 from mechdesign.problem.losses import APART
 
@@ -61,7 +64,7 @@ def normalised() -> xr.Dataset:
 def said_of(mechanism: xr.Dataset) -> str:
     """Why a mechanism is refused; empty where it is certified."""
     try:
-        return "; ".join(md.verify(seal(mechanism)).reasons)
+        return "; ".join(md.verify(rewritten(mechanism)).reasons)
     except MechdesignError as error:
         return str(error)
 
@@ -76,7 +79,7 @@ def overflowing() -> xr.Dataset:
     """
     mechanism = factored_line().copy(deep=True)
     step = 40 << STEP_BITS
-    ratio, shift = exp_lower(40.0)
+    ratio, shift = lower_ratio(40.0)
     near, far = 1 << KERNEL_BITS, -((-1 << KERNEL_BITS + shift) // ratio)
     total = near + 2 * far
     loss = np.array([far * 5, far * 2, far * 5]) / total
@@ -86,7 +89,7 @@ def overflowing() -> xr.Dataset:
     mechanism["row_loss"].values[:] = loss
     mechanism["remap"].values[:] = np.arange(3)
     figures = {"expected_loss": loss.mean(), "remapped_loss": loss.mean(), "ratio": 1.0}
-    return seal(mechanism.assign_attrs(step=step, cap=1, **figures))
+    return rewritten(mechanism, step=step, cap=1, **figures)
 
 
 @cache
@@ -166,7 +169,7 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
     altered = altered.assign(mass=(("secret", "report"), few), prior=("secret", np.full(4, 0.25)))
     for use in (lambda m: md.Sampler(mechanism=m), lambda m: md.export(m, "never.csv"), read):
         with pytest.raises(VerificationError, match="secret_x: must be there as float64 over"):
-            use(seal(altered))
+            use(rewritten(altered))
 
 
 @pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
@@ -200,7 +203,7 @@ def test_a_dimension_may_not_exceed_compiled_indices() -> None:
 def test_an_unproved_mechanism_draws_nothing(make) -> None:
     altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
-    for given in (altered, seal(altered)):
+    for given in (altered, rewritten(altered)):
         rows = md.maps.FactoredMechanism(dataset=given)
         with pytest.raises(VerificationError):
             rows.sample(0, 1)
@@ -342,7 +345,7 @@ def test_what_a_file_says_beside_its_claim_is_compared() -> None:
     metres = described(answering("the cells"), "metric", unit="m")
     assert "unit: the file contradicts itself" in said_of(metres)
     with pytest.raises(VerificationError, match="is in another unit than the places"):
-        _ = read(seal(metres)).problem
+        _ = read(rewritten(metres)).problem
     assert "not a complete file (KeyError" in said_of(table().assign_attrs(objective=0.0))
     assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
 
@@ -351,7 +354,7 @@ def test_a_ratio_of_one_is_not_said_to_be_more() -> None:
     """Rows as far apart as the integers allow: logarithms of doubles put some of them above the claim."""
     above = 0
     for epsilon in np.random.default_rng(0).uniform(0.01, 0.2, 40).tolist():
-        ratio, shift = exp_lower(epsilon)
+        ratio, shift = lower_ratio(epsilon)
         low = int(ROW_SUM / (1 + math.exp(epsilon))) - (1 << 12)
         while low * ratio >> shift < ROW_SUM - low:
             low += 1
@@ -377,7 +380,7 @@ def test_a_file_says_source_where_no_version_is_installed(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
 def test_nothing_of_a_refused_file_is_exported(suffix: str, tmp_path) -> None:
-    altered = seal(table().assign_attrs(expected_loss=0.5 * table().attrs["expected_loss"]))
+    altered = rewritten(table(), expected_loss=0.5 * table().attrs["expected_loss"])
     with pytest.raises(VerificationError, match="expected_loss"):
         md.export(altered, tmp_path / f"t.{suffix}")
     assert list(tmp_path.iterdir()) == []

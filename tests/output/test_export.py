@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from reference.checking import ROW_SUM
 from rows import each_row
 
 from mechdesign import (
@@ -18,6 +19,7 @@ from mechdesign import (
     Euclidean,
     Optimal,
     baselines,
+    compare,
     export,
     load,
     load_problem,
@@ -25,15 +27,11 @@ from mechdesign import (
     save,
     solve,
 )
-from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.extend import FORMATS, Format
 from mechdesign.losses import Distance
 from mechdesign.maps import FactoredMechanism
 from mechdesign.mechanism.accuracy import accuracy
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.output.compare import each_mechanism
-from mechdesign.output.compare import rows as rows_of
 from mechdesign.output.files import write_rows
 from mechdesign.utility import bayes_remap
 
@@ -59,7 +57,7 @@ def read(path):
     """What is said beside an exported table, its header and its rows."""
     with path.open(newline="") as stream:
         header, *rows = csv.reader(stream)
-    return json.loads(metadata_of(path).read_text("ascii")), header, rows
+    return json.loads(path.with_name(f"{path.name}-metadata.json").read_text("ascii")), header, rows
 
 
 def listed(mechanism, rows):
@@ -149,7 +147,7 @@ def test_overwriting_replaces_the_whole_table(tmp_path):
 
 def test_rows_of_a_comparison(tmp_path):
     problem = load_problem("discrete", secrets=3)
-    table = rows_of(dict(each_mechanism(problem)), problem)
+    table = compare(problem).replace(np.nan, None).to_dict("records")
     path = write_rows(table, tmp_path / "rows.csv")
     with path.open(newline="") as stream:
         written = list(csv.DictReader(stream))

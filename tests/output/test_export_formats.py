@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from exported import MAKERS, factored, made
 from pyarrow import parquet
+from reference.checking import ROW_SUM
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import load, save
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.output.export import VERIFIER, handed_over
 
 SUFFIXES = ("csv", "json", "parquet")

@@ -15,6 +15,7 @@ import xarray as xr
 from cases import CASES, grid, varying_level
 from columns import made as columned
 from matplotlib.axes import Axes
+from rewritten import write_anyway
 from rows import each_row
 from test_sweep import command
 
@@ -38,7 +39,6 @@ from mechdesign.closed_forms.loss import position_loss
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.losses import SquaredDistance
 from mechdesign.maps import FactoredMechanism
-from mechdesign.mechanism.storage import write_dataset
 from mechdesign.output.answers import probability
 from mechdesign.output.panels import FLOOR
 from mechdesign.plot import diagnosis as plot_diagnosis
@@ -335,7 +335,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.nc"
-    write_dataset(table(MASKED).assign_attrs(schema="other/1"), other)
+    write_anyway(table(MASKED).assign_attrs(schema="other/1"), other)
     with pytest.raises(VerificationError, match="not a mechanism, sweep or diagnosis"):
         load_drawable(other)
 

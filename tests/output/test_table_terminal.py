@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 from exported import Forgery, made, resealed
+from reference.checking import ROW_SUM
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.verification import verify_table
 
 FULL = Path("/dev/full")
@@ -115,7 +114,7 @@ def test_only_regular_files_are_read(tmp_path):
 def test_files_of_anything_end_in_a_line(tmp_path, capsys, data, suffix):
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(data)
-    beside = metadata_of(path) if suffix == "csv" else path
+    beside = path.with_name(f"{path.name}-metadata.json") if suffix == "csv" else path
     for content in (data, resealed(data + b'\n"')):
         beside.write_bytes(content)
         assert verify_table.main([str(path)]) in (1, 2)

@@ -7,14 +7,13 @@ import time
 
 import pytest
 from cases import CASES
-from placed import placed
+from placed import SIDES, placed
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines, verify
 from mechdesign.base import progress as progress_of_base
-from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.stored import read
 from mechdesign.output import printing
 from mechdesign.output.compare import Row, printed, rows
 from mechdesign.output.sentences import protects
@@ -120,7 +119,7 @@ def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, o
     show_words(
         summary_words(summarise(mechanism, checked, seconds=1.0, file=None) | {"price": price}, mechanism, checked)
     )
-    cell = read(mechanism).domain.cell[0] / 4 ** (1 / order)
+    cell = SIDES[name] / 4 ** (1 / order)
     assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 
 
@@ -204,7 +203,7 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
         "Certified. Protects these 6 inputs: between any two of them, one report changes the odds by"
     )
     assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
-    broken = seal(made.assign_attrs(expected_loss=0.0))
+    broken = rewritten(made, expected_loss=0.0)
     show_words(verification_words(verify(broken), verbose=verbose))
     assert capsys.readouterr().out.startswith("Not certified: expected_loss: ")
 

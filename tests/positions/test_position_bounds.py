@@ -10,17 +10,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from designs import design_of
 from false_bounds import flat_program, in_doubles, noise
+from oracles import mean_cost
+from rewritten import rewritten
 from rows import each_row
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors, solve, verify
 from mechdesign.extend import Edges
 from mechdesign.losses import LOSSES
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism, seal, total_cost
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions import Positions
-from mechdesign.positions.solve import proved_bound, solve_positions
+from mechdesign.positions.solve import proved_bound
 from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_multipliers
-from mechdesign.solvers.design import Targets
 from mechdesign.solvers.pricing import sum_down
 
 NOISE = 1e-10  # relative: what rounding down may cost a bound of ordinary multipliers
@@ -88,7 +90,7 @@ def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
     row = np.full(m, 2**62 // (m - 1), np.uint64)
     row[0], row[-1] = 1, int(row[-1]) + 2**62 - 1 - (m - 1) * int(row[-1])
     mass = np.tile(row, (len(cost), 1))
-    objective = {"objective": total_cost(mass, cost), "objective_of": "the mean loss to the true position"}
+    objective = {"objective": mean_cost(mass, cost), "objective_of": "the mean loss to the true position"}
     made = make_mechanism(
         program.problem, mass, program="positions", scale=certified_scale(program.problem, mass),
         parameters=program.parameters(), lower_bound=in_doubles(program, multipliers), multipliers=multipliers,
@@ -99,7 +101,7 @@ def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
     assert not checked.lower_bound_checked
     assert checked.reasons == ["lower_bound: does not follow from the stored multipliers"]
     honest = made.assign_attrs(lower_bound=proved_bound(program, multipliers))
-    assert verify(seal(honest)).certified
+    assert verify(rewritten(honest)).certified
 
 
 @pytest.mark.parametrize("largest", [0, 20, 60])
@@ -198,7 +200,7 @@ def test_edges_that_are_alike_only_to_the_tolerance_are_raised() -> None:
 )
 def test_hostile_multipliers_prove_at_most_what_holds(hostile: float) -> None:
     program = Positions(problem_of())
-    found = solve_positions(program, Targets(gap=1e-3))
+    found = design_of(program, gap=1e-3)
     assert found.multipliers is not None
     attained = float(program.cost.sum(axis=0).min())
     for at in (0, len(found.multipliers) // 2, -1):
@@ -216,8 +218,8 @@ def test_files_with_hostile_multipliers_are_refused() -> None:
     for value in (np.inf, np.nan, 1e300, 1e17):
         changed = made.copy(deep=True)
         changed["multiplier"].values[1] = value
-        checked = verify(seal(changed))
+        checked = verify(rewritten(changed))
         assert (checked.certified, checked.lower_bound_checked) == (False, False)
-    assert not verify(seal(made.isel(side_row=slice(1, None)))).lower_bound_checked
+    assert not verify(rewritten(made.isel(side_row=slice(1, None)))).lower_bound_checked
     raised = made.attrs["lower_bound"] * (1 + 1e-8)
-    assert not verify(seal(made.assign_attrs(lower_bound=raised))).lower_bound_checked
+    assert not verify(rewritten(made, lower_bound=raised)).lower_bound_checked

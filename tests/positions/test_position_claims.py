@@ -8,17 +8,18 @@ import math
 import numpy as np
 import pytest
 from drafts import plain
+from oracles import are_rows
 from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from reference.checking import ROW_SUM
 from reference.positions import position_untruths
 from reference.reading import File, Unreadable
+from rewritten import rewritten
 from rows import each_row
 from scipy.stats import chi2
 
 import mechdesign as md
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError, MechdesignError, UnsuitableError, VerificationError
-from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.positions.cones import breaches, repair, rounded_rows
 from mechdesign.positions.patches import (
@@ -194,7 +195,7 @@ ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, o
 def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
-    file = seal(file)
+    file = rewritten(file)
     with pytest.raises(VerificationError):
         md.Sampler(file)
     with contextlib.suppress(VerificationError):
@@ -271,7 +272,7 @@ def test_the_repair_leaves_no_breach_and_changes_little_of_what_has_none():
     assert np.abs(repair(good, found) / float(ROW_SUM) - good).max() < 1e-11
     for rows in (rng.dirichlet(np.ones(25), 25), np.eye(25), good * rng.uniform(0.8, 1.2, good.shape)):
         mass = repair(rows, found)
-        assert row_sums_exact(mass)
+        assert are_rows(mass)
         assert breaches(mass, found) == 0
         assert breaches(rounded_rows(rows / rows.sum(axis=1, keepdims=True)), found) > 0
     with pytest.raises(InputError, match="table"):
@@ -310,7 +311,7 @@ def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
     """The optimum of the rows, as steep between two cells as they may be."""
     mechanism = placed("square")
     mass = md.solve(md.Optimal(problem=read(mechanism).problem), gap=0.01)["mass"]
-    found = md.verify(seal(mechanism.assign(mass=mechanism["mass"].copy(data=mass.values))))
+    found = md.verify(rewritten(mechanism, mass=mechanism["mass"].copy(data=mass.values)))
     assert (found.certified, found.violations) == (False, 0)
     assert found.position_breaches > 0
     assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
@@ -349,18 +350,17 @@ def test_positions_that_are_none_are_refused(at):
         md.sample(placed("holes"), at=at)
 
 
-def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path):
-    from mechdesign.output.sampling import sample_document
-
+def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path, run_json):
     mechanism, domain = placed("plane"), domain_of("plane")
+    file = md.save(mechanism, tmp_path / "plane.nc")
     for point in ([-399.0, 250.0], [399.0, -1.0]):
         (east,), (north,) = PLANE.backward(np.array([point]))
-        document = sample_document(mechanism, degrees=(float(east), float(north)), count=3, seed=1)
+        _, document = run_json("sample", file, "--lon", east, "--lat", north, "-n", 3, "--seed", 1)
         same = md.sample(mechanism, at=PLANE.forward(np.array([east]), np.array([north])), size=3, rng=1)
         assert document["reports"] == same.values[0].tolist()
         assert document["claim"] == mechanism.attrs["position_claim"]
-    with pytest.raises(InputError, match="lon, lat"):
-        sample_document(mechanism, degrees=(10.0, 41.9))
+    code, refused = run_json("sample", file, "--lon", 10.0, "--lat", 41.9)
+    assert (code, refused["error"]["field"]) == (2, "lon, lat")
     assert domain.size == 16
 
 

@@ -9,20 +9,20 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
+from designs import design_of
+from oracles import mean_cost
+from reference.checking import ROW_SUM
 from rows import each_row
 from tolerances import ORACLE
 
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.losses import LOSSES
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import total_cost
 from mechdesign.positions import Positions
 from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.cones import breaches
-from mechdesign.positions.solve import cell_lower_bound, solve_positions
+from mechdesign.positions.solve import cell_lower_bound
 from mechdesign.positions.symmetry import Orbits, position_orbits
-from mechdesign.solvers.design import Targets
 
 GAP = 1e-6
 RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
@@ -70,7 +70,7 @@ SLOW = ["8 x 8"]
 @pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.slow) if c in SLOW else c for c in CASES])
 def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
     program = CASES[case]()
-    found = solve_positions(program, Targets(gap=GAP))
+    found = design_of(program, gap=GAP)
     stated = program.statement()
     stated.solve(solver="CLARABEL")
     assert found.stopped == "gap"
@@ -93,16 +93,14 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
         )
     )
     assert len(group(alone).ways) == 1
-    assert solve_positions(alone, Targets(gap=GAP)).objective == pytest.approx(
-        solve_positions(program, Targets(gap=GAP)).objective, rel=1e-4
-    )
+    assert design_of(alone, gap=GAP).objective == pytest.approx(design_of(program, gap=GAP).objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("case", ["square", "varying level"])
 def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
     """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
     program = CASES[case]()
-    problem, found = program.problem, solve_positions(program, Targets(gap=GAP))
+    problem, found = program.problem, design_of(program, gap=GAP)
     table, side = found.mass / float(ROW_SUM), program.patches.side
     most = 0.0
     for s, t in product(np.linspace(-0.5, 0.5, 7), repeat=2):
@@ -119,17 +117,14 @@ def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
 def test_corner_levels_that_are_lower_cost_more() -> None:
     problem = square(4)
     lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
-    assert (
-        solve_positions(lower, Targets(gap=GAP)).lower_bound
-        > solve_positions(Positions(problem), Targets(gap=GAP)).objective
-    )
+    assert design_of(lower, gap=GAP).lower_bound > design_of(Positions(problem), gap=GAP).objective
 
 
 def test_the_bound_holds_when_the_search_is_cut_short() -> None:
     program = CASES["varying level"]()
     whole, early = (
-        solve_positions(program, Targets(gap=GAP)),
-        solve_positions(program, Targets(gap=GAP, time_limit=1e-9)),
+        design_of(program, gap=GAP),
+        design_of(program, gap=GAP, time_limit=1e-9),
     )
     assert early.stopped == "time"
     assert early.lower_bound <= whole.objective
@@ -147,7 +142,7 @@ def test_what_has_no_positions_is_refused() -> None:
     ):
         problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=LOSSES[loss])
         with pytest.raises(UnsuitableError):
-            solve_positions(Positions(problem), Targets(gap=GAP))
+            design_of(Positions(problem), gap=GAP)
     for wrong in (np.ones(4), np.zeros((16, 4)), np.full((16, 4), np.nan)):
         with pytest.raises(InputError, match="corner_level"):
             Positions(square(4), corner_level=wrong)
@@ -156,7 +151,7 @@ def test_what_has_no_positions_is_refused() -> None:
 def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
     with pytest.raises(SizeError, match="method columns"):
-        solve_positions(Positions(square(4)), Targets(gap=GAP, method="cones"))
+        design_of(Positions(square(4)), gap=GAP, method="cones")
 
 
 @pytest.mark.slow
@@ -164,7 +159,7 @@ def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: py
 def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
     program = Positions(square(20, epsilon))
-    found = solve_positions(program, Targets(gap=1e-3))
+    found = design_of(program, gap=1e-3)
     bound = cell_lower_bound(program, tolerance=5e-4, deadline=np.inf)
     assert found.stopped == "gap"
     assert bound is not None
@@ -174,10 +169,7 @@ def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: flo
 
 def test_levels_above_four_nats_a_cell_count_as_four() -> None:
     """The check of integers takes them for four: cones beyond would lose all of what they gain, and more."""
-    wide, four = (
-        solve_positions(Positions(square(4, epsilon)), Targets(gap=GAP, options={"bound": False}))
-        for epsilon in (9.0, 4.0)
-    )
+    wide, four = (design_of(Positions(square(4, epsilon)), gap=GAP, options={"bound": False}) for epsilon in (9.0, 4.0))
     assert wide.stopped == "gap"
     assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
 
@@ -186,9 +178,9 @@ def test_levels_above_four_nats_a_cell_count_as_four() -> None:
 def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seconds: float) -> None:
     """Clamped noise and the best constant report, from their own tables; no bound below 0 is kept."""
     program = Positions(square(7))
-    found = solve_positions(program, Targets(gap=GAP, time_limit=seconds))
+    found = design_of(program, gap=GAP, time_limit=seconds)
     clamped = spline_laplace.spline_laplace(program.problem)["mass"].values
-    known = total_cost(clamped, program.cost), float(program.cost.sum(axis=0).min())
+    known = mean_cost(clamped, program.cost), float(program.cost.sum(axis=0).min())
     assert found.stopped == "time"
     assert found.objective <= min(known) * (1 + RESIDUAL)
     assert breaches(found.mass, program.patches) == 0
@@ -202,7 +194,7 @@ def test_reports_may_be_some_of_the_cells() -> None:
     prior = mask.ravel() / mask.sum()
     problem = replace(whole, prior=prior, reports=Domain.grid((3, 4), cell=1.0, unit="cell", mask=mask))
     program = Positions(problem)
-    found, beside = (solve_positions(program, Targets(gap=GAP, method=method)) for method in ("cones", "columns"))
+    found, beside = (design_of(program, gap=GAP, method=method) for method in ("cones", "columns"))
     stated = program.statement()
     stated.solve(solver="CLARABEL")
     assert found.mass.shape == beside.mass.shape == (12, 10)

@@ -9,8 +9,8 @@ from math import comb
 import numpy as np
 import pytest
 from oracles import reference_breaches
+from reference.checking import ROW_SUM
 
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.positions.cones import LEVEL_BITS, breaches, whole_levels
 from mechdesign.positions.patches import AROUND, Patches
 

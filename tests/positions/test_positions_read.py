@@ -6,12 +6,12 @@ import kinds
 import numpy as np
 import pytest
 from placed import placed
+from reference.checking import ROW_SUM
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.sessions import Clock
 from mechdesign.surveys import Study
 from mechdesign.surveys.channel import table_of

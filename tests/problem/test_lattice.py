@@ -14,7 +14,6 @@ from mechdesign.base import memory as size
 from mechdesign.errors import InputError, SizeError
 from mechdesign.extend import Edges
 from mechdesign.problem import lattice
-from mechdesign.problem.lattice import all_pairs, irreducible_pairs, shortest_paths, stencil_pairs
 
 CLOSURE = 1e-12  # a sum of at most a dozen collinear lengths, each rounded to 2^-53
 
@@ -50,18 +49,18 @@ def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
         for u, v in itertools.combinations(range(domain.size), 2)
         if math.gcd(*(domain.index[v] - domain.index[u]).tolist()) == 1
     }
-    assert pair_set(irreducible_pairs(domain)) == coprime
+    assert pair_set(lattice.irreducible_pairs(domain)) == coprime
 
 
 @each_row("seed", range(5))
 @each_row("shape", [(12,), (7, 8), (4, 3, 4)])
 def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed):
     domain = random_grid(shape, seed)
-    tail, head = irreducible_pairs(domain)
+    tail, head = lattice.irreducible_pairs(domain)
     clear = {p for p in itertools.combinations(range(domain.size), 2) if not cells_between(domain, *p)}
     assert pair_set((tail, head)) == clear
     exact = domain.euclidean_to(domain)
-    closure = shortest_paths(Edges(tail=tail, head=head, length=exact[tail, head]), domain.size)
+    closure = lattice.shortest_paths(Edges(tail=tail, head=head, length=exact[tail, head]), domain.size)
     np.testing.assert_allclose(closure, exact, rtol=CLOSURE)
 
 
@@ -73,14 +72,14 @@ def test_the_two_ways_to_find_irreducible_pairs_list_the_same(monkeypatch, seed)
     ways = []
     for sparse in (0, 1 << 30):
         monkeypatch.setattr(lattice, "_SPARSE", sparse)
-        ways.append(irreducible_pairs(domain))
+        ways.append(lattice.irreducible_pairs(domain))
     for one, other in zip(*ways, strict=True):
         assert (one.dtype, one.tolist()) == (np.dtype(np.int64), other.tolist())
 
 
 def test_on_a_line_the_nearest_cells_come_by_their_distance():
     mask = np.isin(np.arange(9), [0, 1, 4, 5, 8])
-    tail, head = irreducible_pairs(Domain.grid(9, cell=1.0, unit="m", mask=mask))
+    tail, head = lattice.irreducible_pairs(Domain.grid(9, cell=1.0, unit="m", mask=mask))
     assert (tail.dtype, tail.tolist(), head.tolist()) == (np.dtype(np.int64), [0, 2, 1, 3], [1, 3, 2, 4])
 
 
@@ -89,7 +88,7 @@ def test_a_vast_lattice_with_few_cells_costs_no_more_than_its_pairs():
     mask[[0, 700, 1400, 1999, 0], [0, 500, 1000, 1, 1999]] = True
     domain = Domain.grid(mask.shape, cell=1.0, unit="m", mask=mask)
     every = set(itertools.combinations(range(5), 2))
-    assert pair_set(irreducible_pairs(domain)) == every - {(domain.lookup[0, 0], domain.lookup[1400, 1000])}
+    assert pair_set(lattice.irreducible_pairs(domain)) == every - {(domain.lookup[0, 0], domain.lookup[1400, 1000])}
 
 
 def longest_detour(domain, epsilon):
@@ -137,9 +136,9 @@ def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centre
 def test_centres_that_cannot_be_told_from_their_rounding_are_refused(monkeypatch, cell, origin, excess):
     domain = Domain.grid((4, 5), cell=cell, unit="m", origin=origin)
     with pytest.raises(InputError, match="rounding") as caught:
-        irreducible_pairs(domain)
+        lattice.irreducible_pairs(domain)
     assert caught.value.field == "origin"
-    assert stencil_pairs(domain, 8)
+    assert lattice.stencil_pairs(domain, 8)
     monkeypatch.setattr(lattice, "_FARTHEST", math.inf)
     assert longest_detour(domain, 0.7) > 1 + excess
 
@@ -147,8 +146,8 @@ def test_centres_that_cannot_be_told_from_their_rounding_are_refused(monkeypatch
 def test_pairs_that_would_not_fit_in_memory_are_refused(monkeypatch):
     monkeypatch.setattr(size.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000}))
     for domain, pairs in (
-        (Domain(kind="nodes", points=np.arange(40.0)[:, None], unit="1"), all_pairs),
-        (Domain(kind="points", points=np.arange(40.0)[:, None], unit="m"), irreducible_pairs),
+        (Domain(kind="nodes", points=np.arange(40.0)[:, None], unit="1"), lattice.all_pairs),
+        (Domain(kind="points", points=np.arange(40.0)[:, None], unit="m"), lattice.irreducible_pairs),
     ):
         with pytest.raises(SizeError):
             pairs(domain)
@@ -157,7 +156,7 @@ def test_pairs_that_would_not_fit_in_memory_are_refused(monkeypatch):
 @pytest.mark.parametrize("make", [Domain.points_at, Domain.nodes])
 def test_off_a_lattice_all_pairs_are_kept(make):
     domain = make([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [5.0, 1.0]], unit="m")
-    assert pair_set(irreducible_pairs(domain)) == set(itertools.combinations(range(4), 2))
+    assert pair_set(lattice.irreducible_pairs(domain)) == set(itertools.combinations(range(4), 2))
 
 
 # Displacements up to sign and order, written out here a second time.
@@ -217,13 +216,13 @@ def clear(domain, tail, head):
 @each_row(("shape", "stencil"), FITTING)
 def test_stencils_join_exactly_their_displacements(shape, stencil):
     domain = Domain.grid(shape, cell=1.0, unit="m")
-    assert pair_set(stencil_pairs(domain, stencil)) == apart(domain, stencil)
+    assert pair_set(lattice.stencil_pairs(domain, stencil)) == apart(domain, stencil)
 
 
 @each_row("stencil", STEPS)
 def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(stencil):
     domain = Domain.grid((11, 11) if stencil in PLANE else (3, 3, 3), cell=1.0, unit="m")
-    assert sum(domain.size // 2 in pair for pair in pair_set(stencil_pairs(domain, stencil))) == stencil
+    assert sum(domain.size // 2 in pair for pair in pair_set(lattice.stencil_pairs(domain, stencil))) == stencil
 
 
 @each_row("seed", range(6))
@@ -231,7 +230,7 @@ def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(s
 def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
     wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
-    assert pair_set(stencil_pairs(domain, stencil)) == wanted
+    assert pair_set(lattice.stencil_pairs(domain, stencil)) == wanted
     assert stencil in (4, 6) or wanted < apart(domain, stencil)
 
 
@@ -277,12 +276,12 @@ def test_steps_through_masked_cells_by_hand(end, present, joined):
     for block in turned(kind):
         domain = Domain.grid(block.shape, cell=1.0, unit="m", mask=block > 0)
         ends = tuple(np.flatnonzero(block[block > 0] == 2).tolist())
-        assert (ends in pair_set(stencil_pairs(domain, 64 if len(end) == 2 else 26))) is joined
+        assert (ends in pair_set(lattice.stencil_pairs(domain, 64 if len(end) == 2 else 26))) is joined
 
 
 def test_pairs_come_step_by_step_in_the_order_that_files_list_them():
     domain = Domain.grid((5, 4), cell=1.0, unit="m")
-    tail, head = stencil_pairs(domain, 16)
+    tail, head = lattice.stencil_pairs(domain, 16)
     found = [tuple(step) for step in (domain.index[head] - domain.index[tail]).tolist()]
     steps = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2)]
     assert [step for step, _ in itertools.groupby(found)] == steps
@@ -294,7 +293,7 @@ def test_pairs_come_step_by_step_in_the_order_that_files_list_them():
 def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
     domain = random_grid((6, 7) if nested == PLANE else (3, 4, 3), 1, share=0.8)
     for few, many in itertools.pairwise(nested):
-        for some, more in zip(stencil_pairs(domain, few), stencil_pairs(domain, many), strict=True):
+        for some, more in zip(lattice.stencil_pairs(domain, few), lattice.stencil_pairs(domain, many), strict=True):
             assert len(some) < len(more)
             assert np.array_equal(some, more[: len(some)])
 
@@ -302,9 +301,11 @@ def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
 @each_row("stencil", PLANE)
 def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     mask = np.array([True, True, False, True, True, True])
-    assert pair_set(stencil_pairs(Domain.grid(6, cell=1.0, unit="m"), stencil)) == {(k, k + 1) for k in range(5)}
+    assert pair_set(lattice.stencil_pairs(Domain.grid(6, cell=1.0, unit="m"), stencil)) == {
+        (k, k + 1) for k in range(5)
+    }
     masked = Domain.grid(6, cell=1.0, unit="m", mask=mask)
-    assert pair_set(stencil_pairs(masked, stencil)) == {(0, 1), (2, 3), (3, 4)}
+    assert pair_set(lattice.stencil_pairs(masked, stencil)) == {(0, 1), (2, 3), (3, 4)}
 
 
 @each_row(
@@ -322,5 +323,5 @@ def test_on_a_line_neighbours_are_adjacent_cells(stencil):
 )
 def test_stencils_refuse_what_they_do_not_fit(domain, stencil, field, message):
     with pytest.raises(InputError, match=message) as caught:
-        stencil_pairs(domain, stencil)
+        lattice.stencil_pairs(domain, stencil)
     assert caught.value.field == field

@@ -10,7 +10,6 @@ from rows import each_row
 from mechdesign import Discrete, EikonalWeights, Optimal, load_problem, solve
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem import problem as shipped
-from mechdesign.problem.problem import read_problem_file, shipped_problems
 
 CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
 PRINTED = 1e-7  # relative; reference losses have ten digits
@@ -72,7 +71,7 @@ def mine(tmp_path):
 
 
 def test_what_is_read_from_a_file(mine):
-    file = read_problem_file(mine)
+    file = shipped.read_problem_file(mine)
     assert (file.name, file.path, file.summary) == ("mine", mine, "First line.")
     assert file.parameters == {"secrets": 3, "level": 1.0, "name": "a"}
     built = file.build()
@@ -81,7 +80,7 @@ def test_what_is_read_from_a_file(mine):
 
 
 def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
-    assert read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
+    assert shipped.read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
 
 
 @each_row(
@@ -157,7 +156,7 @@ def test_parameters_of_another_type_are_refused(mine, given, field, message):
 def test_files_that_are_not_problems(tmp_path, text, field, message):
     path = write(tmp_path, text)
     with pytest.raises(InputError, match=message) as caught:
-        read_problem_file(path)
+        shipped.read_problem_file(path)
     assert (caught.value.field, caught.value.value) == (field, str(path))
     assert list(tmp_path.iterdir()) == [path]  # no cache of bytecode either
 
@@ -171,7 +170,7 @@ def test_files_that_python_cannot_read(tmp_path):
     names = ["latin.py", "fifo.py", "folder.py", "loop.py", "zero.py", "a" * 300 + ".py", "\udcff.py"]
     for name in names:
         with pytest.raises(InputError) as caught:
-            read_problem_file(tmp_path / name)
+            shipped.read_problem_file(tmp_path / name)
         assert caught.value.field == "problem"
 
 
@@ -181,7 +180,7 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
         "\ndef published():\n    print('published')\n    return {}"
         "\ndef remark(problem):\n    print('remark')\n    return ''"
     )
-    file = read_problem_file(write(tmp_path, noisy + told))
+    file = shipped.read_problem_file(write(tmp_path, noisy + told))
     built = file.build()
     assert (file.published({}), file.remark(built)) == ({}, "")
     assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
@@ -222,7 +221,7 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
     ],
 )
 def test_what_problem_returns_or_raises(tmp_path, text, error, message):
-    file = read_problem_file(write(tmp_path, text))
+    file = shipped.read_problem_file(write(tmp_path, text))
     with pytest.raises(error, match=message):
         solve(Optimal(problem=file.build()))
 
@@ -234,7 +233,7 @@ def test_a_file_may_define_dataclasses_and_leaves_no_module_behind_when_it_fails
     assert load_problem(path).domain.size == 2
     broken = write(tmp_path, "1 / 0", "own_failure.py")
     with pytest.raises(InputError):
-        read_problem_file(broken)
+        shipped.read_problem_file(broken)
     assert not any("own_failure" in name for name in sys.modules)
 
 
@@ -243,16 +242,16 @@ def test_figures_beside_a_solve(mine, tmp_path):
         "def published(secrets=0): return {'optimal': secrets}\n"
         "def remark(problem): return f'{problem.domain.size} places'"
     )
-    file = read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
+    file = shipped.read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
     built = file.build(secrets=7)
     assert file.published(built.parameters) == {"optimal": 7}
     assert file.remark(built) == "7 places"
-    silent = read_problem_file(mine)
+    silent = shipped.read_problem_file(mine)
     assert (silent.published({}), silent.remark(built)) == (None, None)
 
 
 def test_shipped_problems():
-    listed = shipped_problems()
+    listed = shipped.shipped_problems()
     assert [file.name for file in listed] == SHIPPED
     for file in listed:
         parameters = inspect.signature(file.module.problem).parameters.values()
@@ -276,7 +275,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
         for name in names:
             write(tmp_path / folder, IMPORTS + SIGNATURE + BODY.format(secrets="secrets"), f"{name}.py")
     monkeypatch.setattr(shipped, "FOLDERS", (tmp_path / "_problems", tmp_path / "problems"))
-    assert [file.name for file in shipped_problems()] == expected
+    assert [file.name for file in shipped.shipped_problems()] == expected
     for name in {"wheel", "tree", "other", "_private"}:
         if name in expected:
             assert load_problem(name).name == name
@@ -290,7 +289,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
 def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
-        read_problem_file(name)
+        shipped.read_problem_file(name)
     assert (caught.value.field, caught.value.value) == ("problem", name)
 
 
@@ -304,7 +303,7 @@ def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
 @each_row("program", [Optimal, EikonalWeights])
 @each_row("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
 def test_line_is_the_truncated_geometric_mechanism(program, parameters):
-    published = read_problem_file("line").module.published(**parameters)["optimal"]
+    published = shipped.read_problem_file("line").module.published(**parameters)["optimal"]
     figures = solve(program(problem=load_problem("line", **parameters)), gap=CERTIFIED).attrs
     assert figures["expected_loss"] == pytest.approx(published, rel=CERTIFIED)
     assert figures["lower_bound"] == pytest.approx(published, rel=CERTIFIED)
@@ -312,7 +311,7 @@ def test_line_is_the_truncated_geometric_mechanism(program, parameters):
 
 @pytest.mark.parametrize("parameters", [{}, {"secrets": 2, "epsilon": 0.3}])
 def test_discrete_is_randomized_response(parameters):
-    published = read_problem_file("discrete").module.published(**parameters)["optimal"]
+    published = shipped.read_problem_file("discrete").module.published(**parameters)["optimal"]
     found = solve(Optimal(problem=load_problem("discrete", **parameters))).attrs["expected_loss"]
     assert found == pytest.approx(published, rel=CERTIFIED)
 
@@ -326,7 +325,7 @@ def test_discrete_is_randomized_response(parameters):
     ],
 )
 def test_euclidean_lattices(loss, cells):
-    published = read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
+    published = shipped.read_problem_file("euclidean").module.published()[f"{loss} {cells}"]
     figures = solve(Optimal(problem=load_problem("euclidean", loss=loss, cells=cells)), gap=PRINTED).attrs
     assert figures["expected_loss"] == pytest.approx(published, rel=PRINTED)
     assert figures["lower_bound"] == pytest.approx(published, rel=PRINTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -18,16 +19,15 @@ from designs import (
     table_of,
 )
 from exported import joined
+from pages import texts_of
+from reference.checking import ROW_SUM
+from rewritten import rewritten
 from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign import load_problem
 from mechdesign.errors import DesignError, InfeasibleError, InputError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import seal
-from mechdesign.mechanism.stored import read
 from mechdesign.solvers import convex as stated
-from mechdesign.web.contents import mechanism_facts
 
 
 @ALL
@@ -102,22 +102,27 @@ def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
     assert result.lower_bound_reason == "it rests on constraints that a file cannot hold"
 
 
+def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
+    """What the page of a mechanism shows."""
+    return json.loads(texts_of(mechanism).contents)["facts"]
+
+
 def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(run, tmp_path: Path) -> None:
     """Attack: a word in the parameters switches the check of the bound off, and any bound is shown as proved."""
     honest = optimum_of_bounded()
-    figures = [f["key"] for f in mechanism_facts(read(honest), md.verify(honest))["figures"]]
+    figures = [figure["key"] for figure in facts_of(honest)["figures"]]
     assert {"lower_bound", "lower_bound_checked"} <= set(figures)
     parameters = json.loads(honest.attrs["parameters"]) | {"own_constraints": ["P[0, 0] <= 1"]}
     switched = honest.assign_attrs(parameters=json.dumps(parameters)).assign(dual=0 * honest["dual"])
-    switched = seal(switched.assign(multiplier=0 * honest["multiplier"]))
+    switched = rewritten(switched, multiplier=0 * honest["multiplier"])
     refused = md.verify(switched)  # a program that has no constraints of one's own
     assert (refused.certified, refused.lower_bound_checked) == (False, False)
     forged = switched.assign_attrs(program="constrained", parameters=json.dumps(parameters | {"constraints": []}))
     forged["multiplier"] = ("side_row", np.zeros(0))
-    forged = seal(forged.assign_attrs(objective=forged.attrs["expected_loss"]))
+    forged = rewritten(forged, objective=forged.attrs["expected_loss"])
     checked = md.verify(forged)
     assert (checked.certified, checked.lower_bound_checked) == (True, None)
-    figures = {f["key"]: f["text"] for f in mechanism_facts(read(forged), checked)["figures"]}
+    figures = {figure["key"]: figure["text"] for figure in facts_of(forged)["figures"]}
     assert "lower_bound" not in figures
     assert figures["lower_bound_reason"] == checked.lower_bound_reason
     file = md.save(forged, tmp_path / "forged.nc")

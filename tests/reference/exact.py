@@ -103,8 +103,9 @@ def log_ratio(first: int, second: int) -> float:
     return log(first) - log(second)
 
 
-def lower_ratio(x: Fraction) -> tuple[int, int]:
+def lower_ratio(x: Fraction | float) -> tuple[int, int]:
     """Integers R and s with R = floor(2^s e^x) and 2^61 <= R < 2^62, x in [0, 80] (longer lengths count as 80)."""
+    x = Fraction(x)
     low, high = exponential(min(max(x, Fraction(0)), Fraction(80)), 300)
     drop = low.bit_length() - 62
     if x < 0 or low >> drop != high >> drop:

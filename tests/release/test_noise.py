@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.release.laws import GeneralizedCauchy, Laplace, StudentT, laplace_epsilon, laplace_eta
+from mechdesign.release import laws
 
 IDENTITY = 1e-12  # incomplete beta functions and elementary ones in double precision
 QUADRATURE = 1e-9  # what the adaptive rules of SciPy are asked for
@@ -23,9 +23,9 @@ REACHED = 0.99  # share of the level that the worst pair of a small distance mus
 SIMPSON = 1e-11  # the error of the rule is p^4 share^4 / 2880, under 1e-13 here; the rest is rounding
 LOGARITHMS = 1e-9  # relative; logarithms of densities, subtracted, at distances down to 1e-3 nats
 
-LAWS = [GeneralizedCauchy(p) for p in (1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0)]
-LAWS += [StudentT(nu) for nu in (0.4, 1.0, 1.7, 2.0, 3.0, 5.0, 12.0)]
-SYMMETRIC = [*LAWS, Laplace()]
+LAWS = [laws.GeneralizedCauchy(p) for p in (1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0)]
+LAWS += [laws.StudentT(nu) for nu in (0.4, 1.0, 1.7, 2.0, 3.0, 5.0, 12.0)]
+SYMMETRIC = [*LAWS, laws.Laplace()]
 EACH = each_row("law", LAWS)
 EVERY = each_row("law", SYMMETRIC)
 PLACES = np.array([1e-9, 1e-4, 0.03, 0.4, 0.999, 1.0, 1.7, 4.0, 29.0])
@@ -33,7 +33,7 @@ PLACES = np.array([1e-9, 1e-4, 0.03, 0.4, 0.999, 1.0, 1.7, 4.0, 29.0])
 
 def slope(law, z):
     """h = -(ln q)' for z >= 0."""
-    if isinstance(law, StudentT):
+    if isinstance(law, laws.StudentT):
         return (law.nu + 1) * z / (law.nu + z * z)
     return law.p * z ** (law.p - 1) / (1 + z**law.p)
 
@@ -69,7 +69,7 @@ def atan_form(p, a):
 
 @pytest.mark.parametrize("p", [2, 4, 6])
 def test_cauchy_cdf_is_the_elementary_one(p):
-    law = GeneralizedCauchy(p)
+    law = laws.GeneralizedCauchy(p)
     assert law.cdf(PLACES) == pytest.approx(atan_form(p, PLACES), abs=IDENTITY)
     assert law.cdf(-PLACES) == pytest.approx(1 - atan_form(p, PLACES), abs=IDENTITY)
 
@@ -77,7 +77,7 @@ def test_cauchy_cdf_is_the_elementary_one(p):
 @each_row("p", [1.2, 2.5, 4.0, 8.0])
 def test_cauchy_tails_are_their_series(p):
     """1 / (1 + z^p) = z^-p - z^-2p + ..., integrated term by term: all digits of small probabilities."""
-    law, a = GeneralizedCauchy(p), np.array([10.0, 1e3, 1e7])
+    law, a = laws.GeneralizedCauchy(p), np.array([10.0, 1e3, 1e7])
     power = p * np.arange(1, 40)[:, None] - 1
     series = p * math.sin(math.pi / p) / (2 * math.pi) * ((-1.0) ** np.arange(39)[:, None] * a**-power / power).sum(0)
     assert law.cdf(-a) == pytest.approx(series, rel=IDENTITY, abs=0)
@@ -86,7 +86,7 @@ def test_cauchy_tails_are_their_series(p):
 
 @each_row("nu", [0.4, 1.0, 3.0, 12.0])
 def test_student_is_that_of_scipy(nu):
-    law, other = StudentT(nu), stats.t(nu)
+    law, other = laws.StudentT(nu), stats.t(nu)
     z = np.concatenate([-np.array([1e4, 300.0]), -PLACES[1:], PLACES[1:]])  # SciPy rounds 1e-9 to the centre
     assert law.cdf(z) == pytest.approx(other.cdf(z), rel=IDENTITY, abs=0)
     assert law.pdf(z) == pytest.approx(other.pdf(z), rel=IDENTITY, abs=0)
@@ -102,10 +102,10 @@ def test_the_cdf_is_the_integral_of_the_density(law):
         )
 
 
-@each_row("law", [*SYMMETRIC, GeneralizedCauchy(40.0)])
+@each_row("law", [*SYMMETRIC, laws.GeneralizedCauchy(40.0)])
 def test_masses_of_cells_keep_their_digits(law):
     """Narrow cells are the density times the width (Simpson), split ones their sum, mirrored ones the same."""
-    a = np.array([1e-3, 0.2, 0.9, 3.0, 1e3, 1e5] if not isinstance(law, Laplace) else [1e-3, 0.2, 0.9, 3.0, 30.0])
+    a = np.array([1e-3, 0.2, 0.9, 3.0, 1e3, 1e5] if not isinstance(law, laws.Laplace) else [1e-3, 0.2, 0.9, 3.0, 30.0])
     for share in (1e-9, 1e-6, 1e-4):
         b = a * (1 + share)
         simpson = (law.pdf(a) + 4 * law.pdf((a + b) / 2) + law.pdf(b)) / 6 * (b - a)
@@ -121,7 +121,9 @@ def test_masses_of_cells_keep_their_digits(law):
 
 @EVERY
 def test_variance_is_the_second_moment_or_infinite(law):
-    tails = {GeneralizedCauchy: lambda: law.p - 1, StudentT: lambda: law.nu}.get(type(law), lambda: math.inf)()
+    tails = {laws.GeneralizedCauchy: lambda: law.p - 1, laws.StudentT: lambda: law.nu}.get(
+        type(law), lambda: math.inf
+    )()
     if tails <= 2:
         assert law.variance == math.inf
         return
@@ -155,7 +157,7 @@ def test_eta_inverts_epsilon(law, tight):
 
 def test_published_figures():
     """Noise relative to S / eps at the splits of Liang & Yi 2024, and levels at gamma = eta = 1."""
-    student, cauchy = StudentT(3), GeneralizedCauchy(4)
+    student, cauchy = laws.StudentT(3), laws.GeneralizedCauchy(4)
     sd = {tight: math.sqrt(3) / student.eta(1, 1 / 9, tight) for tight in (True, False)}
     assert sd[False] == pytest.approx(3, rel=IDENTITY, abs=0)
     assert sd[True] == pytest.approx(2.3238, rel=PRINTED)
@@ -164,9 +166,9 @@ def test_published_figures():
     assert 1 / cauchy.eta(1, 1 / 15, tight=False) == pytest.approx(2.8494, rel=PRINTED)
     for law, paper, joint in [
         (cauchy, 5.2795, 4.6813),
-        (GeneralizedCauchy(6), 8.8236, 8.2073),
+        (laws.GeneralizedCauchy(6), 8.8236, 8.2073),
         (student, 4.1547, 3.3094),
-        (StudentT(5), 6.3416, 5.2863),
+        (laws.StudentT(5), 6.3416, 5.2863),
     ]:
         assert law.epsilon(1, 1, tight=False) == pytest.approx(paper, rel=PRINTED)
         assert law.epsilon(1, 1) == pytest.approx(joint, rel=PRINTED)
@@ -235,8 +237,8 @@ def test_laplace_keeps_its_delta_with_linear_growth():
     for _ in range(300):
         gamma, eta, d = np.exp(rng.uniform(-3, 1, 3))
         delta = 10 ** rng.uniform(-6, -0.1)
-        level = laplace_epsilon(gamma, eta, delta)
-        assert laplace_eta(level, gamma, delta) == pytest.approx(eta, rel=1e-9)
+        level = laws.laplace_epsilon(gamma, eta, delta)
+        assert laws.laplace_eta(level, gamma, delta) == pytest.approx(eta, rel=1e-9)
         for ratio in (1 + gamma * d, 1 / (1 + gamma * d), 1.0):
             for shift in (d * min(1, ratio), 0.0, -d * min(1, ratio)):
                 used.append(exact_delta(level * d, shift, ratio, eta) / delta)
@@ -245,17 +247,17 @@ def test_laplace_keeps_its_delta_with_linear_growth():
 
 
 def test_laplace_level_is_that_of_the_lemma():
-    assert laplace_epsilon(0.36, 0.67, 5.3e-4) == pytest.approx(0.67 + 0.36 * 7.5426, rel=1e-5)
-    assert laplace_epsilon(0.5, 0.25, 0.9) == 0.75  # ln(1 / 0.9) is under 1
+    assert laws.laplace_epsilon(0.36, 0.67, 5.3e-4) == pytest.approx(0.67 + 0.36 * 7.5426, rel=1e-5)
+    assert laws.laplace_epsilon(0.5, 0.25, 0.9) == 0.75  # ln(1 / 0.9) is under 1
 
 
 def test_laplace_breaks_its_delta_with_exponential_growth():
     gamma, eta, d, delta = 0.36, 0.67, 4.0, 5.3e-4
-    level, ratio = laplace_epsilon(gamma, eta, delta), math.exp(-gamma * d)
+    level, ratio = laws.laplace_epsilon(gamma, eta, delta), math.exp(-gamma * d)
     worst = max(exact_delta(level * d, sign * d * ratio, ratio, eta) for sign in (1, -1))
     assert worst == pytest.approx(1.0e-2, rel=0.05)
     assert worst > 18 * delta
-    for asked in (laplace_epsilon, laplace_eta):
+    for asked in (laws.laplace_epsilon, laws.laplace_eta):
         with pytest.raises(UnsuitableError, match="exponentially"):
             asked(5.0, gamma, delta, growth="exponential")
 
@@ -263,19 +265,19 @@ def test_laplace_breaks_its_delta_with_exponential_growth():
 @each_row(
     ("make", "field"),
     [
-        (lambda: GeneralizedCauchy(1.0), "p"),
-        (lambda: StudentT(0.0), "nu"),
-        (lambda: StudentT(math.nan), "nu"),
-        (lambda: StudentT(3).epsilon(-0.1, 1), "gamma"),
-        (lambda: StudentT(3).epsilon(0.1, 0.0), "eta"),
-        (lambda: StudentT(3).eta(1, 1 / 3), "gamma"),
-        (lambda: GeneralizedCauchy(4).eta(1, 0.34), "gamma"),
-        (lambda: GeneralizedCauchy(1.5).eta(1, 1.0), "gamma"),
-        (lambda: StudentT(3).eta(0.0, 0.1), "epsilon"),
-        (lambda: laplace_epsilon(0.1, 1, 0.0), "delta"),
-        (lambda: laplace_epsilon(0.1, 1, 1.0), "delta"),
-        (lambda: laplace_epsilon(0.1, 1, 0.1, growth="cubic"), "growth"),
-        (lambda: laplace_eta(1.0, 0.5, 1e-6), "gamma"),
+        (lambda: laws.GeneralizedCauchy(1.0), "p"),
+        (lambda: laws.StudentT(0.0), "nu"),
+        (lambda: laws.StudentT(math.nan), "nu"),
+        (lambda: laws.StudentT(3).epsilon(-0.1, 1), "gamma"),
+        (lambda: laws.StudentT(3).epsilon(0.1, 0.0), "eta"),
+        (lambda: laws.StudentT(3).eta(1, 1 / 3), "gamma"),
+        (lambda: laws.GeneralizedCauchy(4).eta(1, 0.34), "gamma"),
+        (lambda: laws.GeneralizedCauchy(1.5).eta(1, 1.0), "gamma"),
+        (lambda: laws.StudentT(3).eta(0.0, 0.1), "epsilon"),
+        (lambda: laws.laplace_epsilon(0.1, 1, 0.0), "delta"),
+        (lambda: laws.laplace_epsilon(0.1, 1, 1.0), "delta"),
+        (lambda: laws.laplace_epsilon(0.1, 1, 0.1, growth="cubic"), "growth"),
+        (lambda: laws.laplace_eta(1.0, 0.5, 1e-6), "gamma"),
     ],
 )
 def test_refusals_name_the_field(make, field):

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from exported import proved
 from rows import each_row
 from scipy import stats
 from tolerances import SOLVED
@@ -17,16 +18,14 @@ import mechdesign as md
 from mechdesign import DesignProblem
 from mechdesign.baselines import from_table as closed_form_mechanism
 from mechdesign.errors import InputError, UnitError, VerificationError
-from mechdesign.release import release_problem
+from mechdesign.release import laws, release_problem
 from mechdesign.release import released as release
-from mechdesign.release.laws import GeneralizedCauchy, Laplace, StudentT
-from mechdesign.verification import verify_table
 
 RATIO = 1e-9  # masses are rounded to doubles, then to multiples of 2^-62, before they are compared
 MASS = 1e-13  # probabilities as differences of a cdf
 EPSILON, WIDTH, THRESHOLD, CELLS = 0.5, 4.0, 9.5, 25  # the band is 2 / eps wide, as in the experiments of the paper
 OUTPUTS = np.linspace(-1, 2, 31)
-LAWS = [StudentT(3), StudentT(0.8), GeneralizedCauchy(4), GeneralizedCauchy(1.5)]
+LAWS = [laws.StudentT(3), laws.StudentT(0.8), laws.GeneralizedCauchy(4), laws.GeneralizedCauchy(1.5)]
 
 
 def soft(x, gamma):
@@ -54,12 +53,12 @@ def smooth(law, gamma, tight=True) -> xr.Dataset:
 def baselines() -> dict[str, xr.Dataset]:
     problem, values = threshold()
     tables = {
-        "lipschitz": release.table(values, np.full(CELLS, 1 / WIDTH / EPSILON), OUTPUTS, law=Laplace()),
-        "local": release.table(values, np.full(CELLS, 1.0), OUTPUTS, law=Laplace()),
+        "lipschitz": release.table(values, np.full(CELLS, 1 / WIDTH / EPSILON), OUTPUTS, law=laws.Laplace()),
+        "local": release.table(values, np.full(CELLS, 1.0), OUTPUTS, law=laws.Laplace()),
     }
     made = {name: closed_form_mechanism(problem, t, name=name, claimed_epsilon=EPSILON) for name, t in tables.items()}
-    made |= {f"student, tight {tight}": smooth(StudentT(3), EPSILON / 9, tight) for tight in (True, False)}
-    made["cauchy"] = smooth(GeneralizedCauchy(4), EPSILON / 15)
+    made |= {f"student, tight {tight}": smooth(laws.StudentT(3), EPSILON / 9, tight) for tight in (True, False)}
+    made["cauchy"] = smooth(laws.GeneralizedCauchy(4), EPSILON / 15)
     return made
 
 
@@ -71,7 +70,7 @@ def optimum() -> xr.Dataset:
 def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
     values, scale = np.array([0.1, -3.0]), np.array([0.4, 2.0])
     given = np.array([-1.0, 0.0, 0.5, 2.0])
-    found = release.table(values, scale, given, law=StudentT(3))
+    found = release.table(values, scale, given, law=laws.StudentT(3))
     ends = np.array([-np.inf, -0.5, 0.25, 1.25, np.inf])
     cdf = stats.t(3).cdf((ends - values[:, None]) / scale[:, None])
     assert found == pytest.approx(np.diff(cdf, axis=1), abs=MASS)
@@ -131,13 +130,13 @@ def test_the_optimum_is_below_every_baseline():
 def test_laplace_error_on_a_fine_wide_grid_is_that_of_the_continuous_noise():
     values = np.array([0.0, 0.3, 1.0])
     outputs = np.linspace(-12, 13, 2501)
-    found = release.table(values, np.full(3, 0.5), outputs, law=Laplace())
+    found = release.table(values, np.full(3, 0.5), outputs, law=laws.Laplace())
     error = (found * (values[:, None] - outputs) ** 2).sum(axis=1)
     assert error == pytest.approx(2 * 0.5**2 + 0.01**2 / 12, rel=2e-5)
 
 
 def test_files_reports_and_budgets_work_on_a_release(tmp_path):
-    made = smooth(StudentT(3), EPSILON / 9)
+    made = smooth(laws.StudentT(3), EPSILON / 9)
     md.save(made, tmp_path / "release.nc")
     found = md.load(tmp_path / "release.nc")
     assert md.verify(tmp_path / "release.nc").certified
@@ -173,11 +172,10 @@ def test_exports_name_the_unit_of_the_outputs_and_their_axis(tmp_path):
         outputs=np.linspace(0, 500, 11),
         unit="USD",
     )
-    made = release.release_mechanism(problem, values, np.full(6, 150.0), law=StudentT(3), gamma=0.0)
+    made = release.release_mechanism(problem, values, np.full(6, 150.0), law=laws.StudentT(3), gamma=0.0)
     assert made["report_x"].attrs["units"] == "USD"
     for name in ("table.csv", "table.json"):
-        md.export(made, tmp_path / name)
-        told = verify_table.read(tmp_path / name).header
+        told = proved(md.export(made, tmp_path / name))
         assert (told["unit"], told["report_unit"]) == ("km", "USD")
     header = (tmp_path / "table.csv").read_text().splitlines()[0]
     assert header == "secret,secret_x,secret_y,report,report_x,probability,mass"
@@ -191,12 +189,12 @@ def problem_with(**given):
 
 def on_a_plane():
     problem = md.load_problem("philadelphia", cells=3)
-    return release.release_mechanism(problem, np.arange(9), np.full(9, 1.0), law=StudentT(3), gamma=0.0)
+    return release.release_mechanism(problem, np.arange(9), np.full(9, 1.0), law=laws.StudentT(3), gamma=0.0)
 
 
 def made_with(bound, gamma=0.05, epsilon=None):
     problem, values = threshold()
-    return release.release_mechanism(problem, values, bound, law=StudentT(3), gamma=gamma, epsilon=epsilon)
+    return release.release_mechanism(problem, values, bound, law=laws.StudentT(3), gamma=gamma, epsilon=epsilon)
 
 
 @each_row(
@@ -214,7 +212,7 @@ def made_with(bound, gamma=0.05, epsilon=None):
         (lambda: made_with(np.full(CELLS, 0.25), gamma=0.2), "gamma"),
         (lambda: made_with(np.full(CELLS, 0.25), epsilon=-1.0), "epsilon"),
         (on_a_plane, "reports"),
-        (lambda: release.table([0.0], [0.0], OUTPUTS, law=Laplace()), "scale"),
+        (lambda: release.table([0.0], [0.0], OUTPUTS, law=laws.Laplace()), "scale"),
     ],
 )
 def test_refusals_name_the_field(make, field):

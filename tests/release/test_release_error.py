@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
+from cases import shipped
 from numpy.typing import NDArray
 from rows import each_row
 from scipy import stats
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.problem.problem import read_problem_file
 from mechdesign.release import error_of_mean, laws, query_functions, smooth_sensitivity
 
 CELLS, INVERSE, THRESHOLD, WIDTH = 60, 20_000.0, 500_000.0, 40_000.0
@@ -31,7 +31,7 @@ def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
 
 def test_the_income_problem_is_the_soft_threshold_under_the_log_normal_law() -> None:
     problem, _, _ = released()
-    income = read_problem_file("income").module
+    income = shipped("income")
     law = stats.lognorm(income.SIGMA, scale=math.exp(income.MU))
     assert problem.prior_array[:-1] == pytest.approx(np.diff(law.cdf(np.arange(CELLS) * 20_000.0)), rel=1e-9)
     truth = np.clip((problem.domain.points[:, 0] - THRESHOLD) / WIDTH + 0.5, 0, 1)

@@ -8,12 +8,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import table1
+from cases import shipped
+from oracles import reference_violations
 from taken import needs
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign.mechanism.certificate import violations
-from mechdesign.problem.problem import read_problem_file
 
 SHOWN = 1e-5  # the table has six digits
 
@@ -46,12 +46,12 @@ def test_the_edge_average_has_the_optimum_of_its_statement_and_breaks_the_claim(
     statement = cp.Problem(cp.Minimize(cp.sum(cp.multiply(problem.weighted_loss, table))), constraints)
     assert statement.solve("HIGHS") == pytest.approx(made.attrs["expected_loss"], rel=ORACLE, abs=ORACLE)
     assert made.attrs["expected_loss"] < md.solve(problem, gap=SOLVED).attrs["lower_bound"]
-    assert violations(made["mass"].values, edges) > 0
+    assert reference_violations(made["mass"].values, edges) > 0
 
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(6, 0.3), (9, 1.9)])
 def test_on_a_line_it_is_the_geometric_mechanism_of_longer_edges(cells: int, epsilon: float) -> None:
     longer = 2 * np.arctanh(epsilon / 2)
-    published = read_problem_file("line").module.published(cells=cells, epsilon=longer)["optimal"]
+    published = shipped("line").published(cells=cells, epsilon=longer)["optimal"]
     made = md.solve(table1.edge_average(md.load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED)
     assert made.attrs["expected_loss"] == pytest.approx(published, rel=2 * SOLVED)

@@ -21,15 +21,14 @@ import xarray as xr
 from factored import made as made_factored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rewritten import rewritten
 from rows import each_row
 from test_budget import sampler
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.sessions import ledger
 from mechdesign.sessions.budget import REMEMBERED, Paid
-from mechdesign.sessions.ledger import PrivateLedger
 
 
 @pytest.fixture
@@ -106,16 +105,16 @@ def test_hard_links_are_refused_until_one_is_left(path: Path) -> None:
 
 
 def test_a_ledger_that_another_process_makes_meanwhile_stands(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    locked = PrivateLedger.locked
+    locked = ledger.PrivateLedger.locked
 
     @contextlib.contextmanager
-    def late(self: PrivateLedger[Paid]) -> Iterator[None]:
+    def late(self: ledger.PrivateLedger[Paid]) -> Iterator[None]:
         self.write(Paid(limit=Fraction(9)))
         with locked(self):
             yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(PrivateLedger, "locked", late)
+        patched.setattr(ledger.PrivateLedger, "locked", late)
         with pytest.raises(InputError, match="exists already"):
             md.sessions.Budget.create(path, limit=1)
     assert md.sessions.Budget(path=path).limit == 9
@@ -372,7 +371,7 @@ FOREIGN = {
 def to_one_cell(factored: xr.Dataset) -> xr.Dataset:
     changed = factored.copy(deep=True)
     changed["target"].values[:] = 0
-    return seal(changed)
+    return rewritten(changed)
 
 
 @each_row("name", FOREIGN)

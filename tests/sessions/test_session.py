@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 from fuzz_lines import mutated
 from rows import each_row
-from sessions import RULES, design, line, ruled, table
+from sessions import RULES, design, line, resealed, ruled, table
 
 import mechdesign as md
-from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import BudgetError, FileFormatError, InputError, VerificationError
 from mechdesign.sessions import session as session_module
 from mechdesign.sessions.ledger import PrivateLedger
@@ -353,8 +352,7 @@ def test_altered_files_are_refused(path: Path, name: str, sealed: bool) -> None:
         session.report(1, tick=tick)
     told = json.loads(path.read_text())
     ALTERED[name](told)
-    told.pop("sha256")
-    path.write_text(json.dumps({**told, "sha256": json_sha256(told) if sealed else "0" * 64}))
+    path.write_text(resealed(told) if sealed else json.dumps({**told, "sha256": "0" * 64}))
     with pytest.raises(FileFormatError) as caught:
         md.sessions.Session(path, design=session.design)
     assert caught.value.field == "session"

@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rewritten import rewritten
 from rows import each_row
-from sessions import RULES, design, ruled, table
+from sessions import RULES, design, resealed, ruled, table
 
 import mechdesign as md
-from mechdesign.base.descriptions import json_sha256
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.sessions import design_files
-from mechdesign.verification.verify import Verification
 
 TICKS = 3
 
@@ -48,8 +46,7 @@ def unwalked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sealed(folder: Path, told: dict[str, Any]) -> Path:
-    told = {name: value for name, value in told.items() if name != "sha256"}
-    (folder / "mutant.json").write_text(json.dumps({**told, "sha256": json_sha256(told)}))
+    (folder / "mutant.json").write_text(resealed(told))
     return folder / "mutant.json"
 
 
@@ -171,7 +168,7 @@ def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path:
     broken = given.tables[0].copy(deep=True)
     broken["mass"].values[0, 0] -= 2**60
     broken["mass"].values[0, 4] += 2**60
-    broken = seal(broken)
+    broken = rewritten(broken)
     file = md.sessions.save_design(given, tmp_path / "day.json")
     md.save(broken, tmp_path / "day-0.nc", overwrite=True)
     told = json.loads(file.read_text())
@@ -181,7 +178,7 @@ def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path:
 
 
 def test_a_figure_of_a_table_that_is_wrong_is_a_reason(tmp_path: Path) -> None:
-    first = seal(table(1.0).assign_attrs(expected_loss=0.125))
+    first = rewritten(table(1.0), expected_loss=0.125)
     found = md.verify(md.sessions.SessionDesign(tables=[first, table(2.0)], rule=RULES["clock"](), ticks=TICKS))
     assert not found.certified
     assert found.reasons[0].startswith("table 0: expected_loss")
@@ -221,7 +218,7 @@ def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
         changed = mutant(told, random.Random(f"{name} {number}"))
         file = sealed(files, changed)
         try:
-            found: Verification = md.verify(file)
+            found = md.verify(file)
         except MechdesignError:
             ends["refused"] += 1
             continue

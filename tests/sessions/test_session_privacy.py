@@ -14,10 +14,10 @@ from math import inf, nextafter, prod
 
 import numpy as np
 import pytest
+from reference.exact import lower_ratio
 from sessions import RULES, design
 
 import mechdesign as md
-from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.sessions import Transcript
 from mechdesign.sessions.advance import Plan, begin, planned, released
 from mechdesign.sessions.verify import exhausted
@@ -76,7 +76,7 @@ def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
         order = sorted(set(values))
         rank = np.array([bisect_left(order, value) for value in values])
         for distance in range(PLACES):
-            ratio, bits = exp_lower(below(cost * distance))
+            ratio, bits = lower_ratio(below(cost * distance))
             allowed = np.array([bisect_right(order, ratio * value >> bits) - 1 for value in values])
             bad += int(((rank[:, None] > allowed[None, :]) & (apart == distance)).sum())
     return bad
@@ -114,7 +114,7 @@ def test_traces_that_differ_in_one_tick_are_told_apart_by_what_that_tick_cost(ru
             due = charges.get(tick, Fraction(0))
             of = [law(rule, transcript, (*others[:tick], u, *others[tick + 1 :])) for u in range(PLACES)]
             for u, v in itertools.permutations(range(PLACES), 2):
-                ratio, bits = exp_lower(below(abs(u - v) * due))
+                ratio, bits = lower_ratio(below(abs(u - v) * due))
                 assert of[u] << bits <= ratio * of[v]
                 charged += due > 0
     assert charged > 0

@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,23 +14,22 @@ from designs import (
     ALL,
     COUPLED,
     PROGRAMS,
+    design_of,
     problem_of,
     program_of,
     solved,
 )
+from reference.checking import ROW_SUM
+from rewritten import rewritten
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign import load_problem
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import seal
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
-from mechdesign.solvers.coupled import no_table, solve_coupled, task_of
-from mechdesign.solvers.design import Progress, Targets
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import coupled_bound, project_dual
 
@@ -62,7 +62,7 @@ def test_designs_of_changing_priors_end_at_the_optimum(
     monkeypatch.setattr(coupled_task, "SMALL", 0)
     monkeypatch.setattr(coupled_task, "MOST_ROWS", 0)
     seen: list[str] = []
-    design = solve_coupled(asked, Targets(gap=1e-3, on_progress=lambda state: seen.append(state.method)))
+    design = design_of(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
     assert design.stopped == "gap"
     assert set(seen) == {"designs"}
     assert design.lower_bound <= optimum["objective"] * (1 + SOLVED)
@@ -73,20 +73,20 @@ def test_designs_of_changing_priors_end_at_the_optimum(
 def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt after the first design; or hardly any time."""
 
-    def stop(_: Progress) -> None:
+    def stop(_: object) -> None:
         if limit == np.inf:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(coupled_task, "SMALL", 0)
     program = md.programs.Minimax(problem=load_problem("philadelphia", cells=9))
-    design = solve_coupled(program, Targets(gap=1e-6, time_limit=limit, on_progress=stop))
+    design = design_of(program, gap=1e-6, time_limit=limit, on_progress=stop)
     assert design.stopped == ("interrupt" if limit == np.inf else "time")
     assert 0 < design.lower_bound < design.objective
 
 
 @pytest.mark.slow
 def test_minimax_of_fifteen_cells_within_the_gap() -> None:
-    design = solve_coupled(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), Targets(gap=1e-3))
+    design = design_of(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), gap=1e-3)
     assert design.stopped == "gap"
     assert design.objective == pytest.approx(12.96, rel=1e-3)
 
@@ -103,8 +103,8 @@ def test_minimax_of_484_cells_within_one_in_a_hundred() -> None:
 
 def test_minimax_where_far_entries_range_widely() -> None:
     problem = load_problem("philadelphia", cells=7)
-    seen: list[Progress] = []
-    design = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=1e-3, on_progress=seen.append))
+    seen: list[Any] = []
+    design = design_of(md.programs.Minimax(problem=problem), gap=1e-3, on_progress=seen.append)
     assert design.stopped == "gap"
     assert design.objective - design.lower_bound <= 1e-3 * design.objective
     assert seen[-1].lower_bound == design.lower_bound
@@ -115,7 +115,7 @@ def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
     case = "eikonal, 8 neighbours"
     rng = np.random.default_rng(2)
     for name in PROGRAMS:
-        task, mechanism = task_of(program_of(case, name)), solved(case, name)
+        task, mechanism = coupled_task.task_of(program_of(case, name)), solved(case, name)
         value = mechanism.attrs["objective"]
         for _ in range(20):
             multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
@@ -156,7 +156,7 @@ def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
 
 def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
     program = program_of("eikonal, masked", "robust")
-    task = task_of(program)
+    task = coupled_task.task_of(program)
     values = []
     for cap, unit in ((9.0, 1.0), (2.0, 0.01), (18.0, 30.0)):
         whole = assemble_whole(program.problem, task.cost, task.rows, task.pricer.distance, cap=cap, unit=unit)
@@ -169,13 +169,13 @@ def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
     for program in PROGRAMS:
         mechanism = solved(case, program)
         for name, factor in (("objective", 0.99), ("lower_bound", 1.01)):
-            told = seal(mechanism.assign_attrs({name: mechanism.attrs[name] * factor}))
+            told = rewritten(mechanism, **{name: mechanism.attrs[name] * factor})
             result = md.verify(told)
             assert not result.certified
             assert any(reason.startswith(name) for reason in result.reasons)
     tighter = json.loads(solved(case, "bounded").attrs["parameters"])
     tighter["worst_loss"] *= 0.9
-    told = seal(solved(case, "bounded").assign_attrs(parameters=json.dumps(tighter)))
+    told = rewritten(solved(case, "bounded"), parameters=json.dumps(tighter))
     assert any("bound on the loss at secret" in reason for reason in md.verify(told).reasons)
     path = md.save(solved(case, "robust"), tmp_path / "robust.nc")
     assert md.verify(path).lower_bound_checked is True
@@ -199,23 +199,23 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     case = "line, zero-one"
     problem = problem_of(case)
     optimum = solved(case, "minimax").attrs["objective"]
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=1e-3, time_limit=-1.0))
+    found = design_of(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
     assert found.objective <= min(
-        float(task_of(md.programs.Minimax(problem=problem)).value(form.mass))
+        float(coupled_task.task_of(md.programs.Minimax(problem=problem)).value(form.mass))
         for form in certified_closed_forms(problem)
     )
     tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
     with pytest.raises(SolverError, match="before any table"):
-        solve_coupled(tight, Targets(gap=1e-3, time_limit=-1.0))
+        design_of(tight, gap=1e-3, time_limit=-1.0)
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupled_task, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
-        design = solve_coupled(program_of(case, program), Targets(gap=1e-4))
+        design = design_of(program_of(case, program), gap=1e-4)
         assert design.stopped == "gap"
         assert design.lower_bound <= solved(case, program).attrs["objective"]
         assert design.objective >= solved(case, program).attrs["lower_bound"]
@@ -224,7 +224,7 @@ def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("program", ["constrained", "bounded"])
 def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
     case = "reports apart from secrets"
-    task, mechanism = task_of(program_of(case, program)), solved(case, program)
+    task, mechanism = coupled_task.task_of(program_of(case, program)), solved(case, program)
     multipliers = mechanism["multiplier"].values
     poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
     polished = task.polished(poor, SOLVED, math.inf)
@@ -236,7 +236,7 @@ def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> N
 
 def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
     program = program_of("eikonal, masked", "bounded")
-    error = no_table(task_of(program), program)
+    error = coupled_task.no_table(coupled_task.task_of(program), program)
     assert isinstance(error, DesignError)
     assert not isinstance(error, InfeasibleError)
 
@@ -244,9 +244,9 @@ def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
 def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupled_task, "FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
-    seen: list[Progress] = []
-    design = solve_coupled(program, Targets(gap=1e-5, on_progress=seen.append))
+    seen: list[Any] = []
+    design = design_of(program, gap=1e-5, on_progress=seen.append)
     assert len(seen) > 1
     assert seen[0].loss == math.inf
-    assert not task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
+    assert not coupled_task.task_of(program).rows.excess_up(design.mass / float(ROW_SUM)).any()
     assert design.stopped == "gap"

@@ -18,6 +18,7 @@ from cases import CASES, grid
 from conftest import ROOT
 from tolerances import REORDERED
 
+import mechdesign as md
 from mechdesign import (
     DesignProblem,
     Domain,
@@ -27,15 +28,12 @@ from mechdesign import (
     diagnosis,
     load_problem,
     priors,
-    save,
     solve,
 )
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.losses import SquaredDistance
-from mechdesign.mechanism.storage import load_sealed
 from mechdesign.programs.eikonal import border_rings, border_step, diagnose
 from mechdesign.solvers import diagnosis as module
-from mechdesign.solvers.diagnosis import DIAGNOSIS
 
 SCRIPT = ROOT / "scripts" / "curvature_rule.py"
 CELLS = 36  # a second for each map
@@ -153,7 +151,7 @@ def test_the_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
     assert attrs["negative_by_curvature"] == (cause == 2).sum() > 0
     assert attrs["cells_with_excess"] == found["predicted"].sum()
     assert f"{attrs['negative_weights']} of 1296 weights are negative" in attrs["diagnosis"]
-    again = load_sealed(save(found, tmp_path / "diagnosis.nc"), DIAGNOSIS, what="a diagnosis")
+    again = md.plot.load(md.save(found, tmp_path / "diagnosis.nc"))
     xr.testing.assert_identical(again, found)
 
 

@@ -29,7 +29,6 @@ from mechdesign.extend import Metric
 from mechdesign.losses import SquaredDistance
 from mechdesign.programs.eikonal import diagnose
 from mechdesign.solvers import weights as eikonal
-from mechdesign.solvers.weights import edge_budget, framed
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 
@@ -165,7 +164,7 @@ def test_either_remedy_is_private(limit: int, monkeypatch: pytest.MonkeyPatch) -
 def test_edge_budgets_keep_every_edge_within_its_length() -> None:
     """Before any repair: the table of the remedy satisfies the claim to rounding, the signed solution does not."""
     problem = sharp_hill()
-    table, late = edge_budget(problem, framed(problem))
+    table, late = eikonal.edge_budget(problem, eikonal.framed(problem))
     assert not late
     tail, head, length = problem.edges.both_ways()
     rise = (np.log(table[tail]) - np.log(table[head])).max(axis=1)

@@ -11,23 +11,20 @@ import numpy as np
 import pytest
 from cases import CASES, grid
 from designs import COUPLED, designed, problem_of, program_of
-from oracles import reference_violations
+from oracles import are_rows, reference_violations
 from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
 
 import mechdesign as md
 from mechdesign import priors
 from mechdesign.baselines import BASELINES
 from mechdesign.closed_forms import best
-from mechdesign.closed_forms.best import best_closed_form, certified_closed_forms
 from mechdesign.errors import SolverError, UnsuitableError
 from mechdesign.maps import factored
-from mechdesign.mechanism.certificate import row_sums_exact
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.solvers import blocks as block_interior_point
 from mechdesign.solvers import weights as budgets
 from mechdesign.solvers.coupled import task_of
 from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
-from mechdesign.solvers.weights import framed
 from mechdesign.utility import remapped_loss
 
 NO_TIME = 1e-9  # seconds
@@ -61,11 +58,11 @@ def plane(side: int) -> md.DesignProblem:
 @ALL
 def test_the_best_closed_form_is_as_good_as_the_public_ones_and_certified(case: str) -> None:
     problem = CASES[case]()
-    found = best_closed_form(problem)
+    found = best.best_closed_form(problem)
     assert found.loss <= min(private_losses(problem).values()) * (1 + SPARED)
     assert reference_violations(found.mass, problem.edges) == 0
-    assert row_sums_exact(found.mass)
-    every = {form.name: form.loss for form in certified_closed_forms(problem)}
+    assert are_rows(found.mass)
+    every = {form.name: form.loss for form in best.certified_closed_forms(problem)}
     assert found.loss <= min(every.values()) * (1 + SPARED)
 
 
@@ -75,7 +72,7 @@ def test_without_time_the_design_is_no_worse_and_its_bound_holds(case: str, meth
     problem = CASES[case]()
     design = md.solve(problem, method=method, time_limit=NO_TIME)
     optimum = md.solve(problem, gap=SOLVED).attrs["expected_loss"]
-    assert design.attrs["expected_loss"] <= best_closed_form(problem).loss
+    assert design.attrs["expected_loss"] <= best.best_closed_form(problem).loss
     assert 0 < design.attrs["lower_bound"] <= optimum * (1 + CERTIFIED)
     checked = md.verify(design)
     assert checked.certified
@@ -96,7 +93,7 @@ def test_the_other_routes_of_tables(method: str) -> None:
         level = md.PrivacyLevel.constant(0.005, unit="m")
         problem = replace(problem, metric=md.Eikonal(level=level, stencil=8))
     design = md.solve(problem, method=method, time_limit=NO_TIME)
-    assert design.attrs["expected_loss"] <= best_closed_form(problem).loss
+    assert design.attrs["expected_loss"] <= best.best_closed_form(problem).loss
     assert 0 < design.attrs["lower_bound"] <= md.solve(problem).attrs["expected_loss"]
     assert md.verify(design).certified
 
@@ -119,13 +116,13 @@ def test_a_level_too_small_for_a_repair_gets_the_best_closed_form() -> None:
 
 
 def test_noise_that_is_no_better_than_a_constant_report_is_not_made():
-    names = {form.name for form in certified_closed_forms(md.load_problem("line", cells=25, epsilon=1e-6))}
+    names = {form.name for form in best.certified_closed_forms(md.load_problem("line", cells=25, epsilon=1e-6))}
     assert not any("clamped" in name or "laplace" in name for name in names)
 
 
 @pytest.mark.slow
 def test_noise_of_a_large_map_is_made_however_little_it_is_a_cell():
-    assert best_closed_form(md.load_problem("flat", cells=30, epsilon=0.02)).name == "geometric_clamped"
+    assert best.best_closed_form(md.load_problem("flat", cells=30, epsilon=0.02)).name == "geometric_clamped"
 
 
 @COUPLED
@@ -133,7 +130,7 @@ def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(pro
     case = "line, zero-one"
     stated = program_of(case, program)
     task, wanted = task_of(stated), math.inf
-    for form in certified_closed_forms(stated.problem):
+    for form in best.certified_closed_forms(stated.problem):
         excess, value = task.assessed(form.mass)
         wanted = wanted if excess.any() else min(wanted, value)
     try:
@@ -205,7 +202,7 @@ def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
 
     monkeypatch.setattr(budgets, "_level_rows", slow)
     problem = md.load_problem("philadelphia", cells=6, extent=3.0)
-    table, late = budgets.edge_budget(problem, framed(problem), deadline=6.0)
+    table, late = budgets.edge_budget(problem, budgets.framed(problem), deadline=6.0)
     assert late
     assert len(rounds) <= 6 + 1
     tail, head, length = problem.edges.both_ways()
@@ -254,7 +251,7 @@ def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
     problem = plane(6)
     curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
     for scale, loss in zip(curve["scale"].values, curve["loss"].values, strict=True):
-        assert loss <= best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss
+        assert loss <= best.best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss
 
 
 def test_a_comparison_leaves_out_what_no_time_is_left_for() -> None:
@@ -268,4 +265,4 @@ def test_grids_of_other_shapes_have_a_floor() -> None:
         problem = md.DesignProblem(
             domain=domain, metric=md.Euclidean(epsilon=1.0, unit="cell"), prior=priors.uniform(domain), loss=loss
         )
-        assert best_closed_form(problem).loss <= min(private_losses(problem).values()) * (1 + SPARED)
+        assert best.best_closed_form(problem).loss <= min(private_losses(problem).values()) * (1 + SPARED)

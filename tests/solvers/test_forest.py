@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from designs import designed
+from rewritten import rewritten
 from scipy.optimize import linprog
 from test_column_generation import lattice, scattered
 from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem
-from mechdesign.mechanism.dataset import seal
 from mechdesign.solvers import pricing
 from mechdesign.solvers.forest import Forest, proved_bound
-from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.tree_simplex import Effort
 
 RATIO = 1e-6  # of Dinkelbach's method, which ends at 1e-7 here
@@ -42,14 +41,14 @@ def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
 
 
 def multipliers(problem: DesignProblem, seed: int = 0) -> np.ndarray:
-    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
     return forest.first_multipliers() * np.random.default_rng(seed).uniform(0.5, 1.5, problem.domain.size)
 
 
 @EACH
 def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) -> None:
     problem = PROBLEMS[name]()
-    forest, dual = Forest(ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    forest, dual = Forest(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
     rays = forest.price(dual, forest.every, EXACT)
     tail, head, length = problem.edges.both_ways()
     assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
@@ -63,7 +62,7 @@ def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) 
 @pytest.mark.parametrize("share", [0.08, 0.01])
 def test_rays_of_cores_keep_all_pairs(share: float) -> None:
     problem = scattered(60, level=0.01)
-    forest, dual = Forest(ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    forest, dual = Forest(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
     forest.set_cores(share)
     assert forest.trees.core.max() < 60
     tail, head, length = problem.edges.both_ways()
@@ -82,7 +81,7 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
     for fewest in (0, 1000):
         monkeypatch.setattr(pricing, "_FEWEST", fewest)
         monkeypatch.setattr(pricing, "_COMPLETE", 0.0)
-        pricer = ConePricer.of(problem)
+        pricer = pricing.ConePricer.of(problem)
         assert pricer.complete is (fewest == 0)
         found[fewest] = pricer.price(problem.weighted_loss, dual).value
     scale = np.abs(problem.weighted_loss).sum()
@@ -94,7 +93,7 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
 def test_charges_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
     """Random trees, whatever their rays: multipliers less the charges are admissible, by a linear program."""
     problem, random = PROBLEMS[name](), np.random.default_rng(seed)
-    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
     dual, n = 3 * multipliers(problem, seed), problem.domain.size
     forest.set_cores(0.05 * seed)  # 0: all places
     if forest.pricer.complete:  # each place hangs at one that comes before it in a random order
@@ -115,7 +114,7 @@ def test_charges_of_any_trees_prove_that_no_price_is_negative(name: str, seed: i
 @EACH
 def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(name: str) -> None:
     problem = PROBLEMS[name]()
-    design, pricer = designed(problem, gap=1e-3), ConePricer.of(problem)
+    design, pricer = designed(problem, gap=1e-3), pricing.ConePricer.of(problem)
     for factor in (0.5, 1.0, 1.1, 3.0):
         assert proved_bound(pricer, problem.weighted_loss, factor * design.dual) <= design.loss
     assert proved_bound(pricer, problem.weighted_loss, design.dual) >= design.lower_bound * (1 - 1e-9)
@@ -125,7 +124,7 @@ def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
     """What is negative beyond a core is borne nearby: all of it charged, 11 % of the bound would go."""
     problem = scattered(60, level=0.006, zeros=0.5, seed=4)
     design = designed(problem, gap=1e-3)
-    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
     forest.set_cores(0.05)
     assert forest.trees.core.max() < 60
     assert forest.prove(design.dual, 1e-3, widen=False).bound >= 0.93 * design.lower_bound
@@ -134,15 +133,15 @@ def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
 def test_a_bound_that_is_too_high_is_not_verified() -> None:
     mechanism = md.solve(scattered(44, level=0.006))
     assert md.verify(mechanism).lower_bound_checked
-    raised = seal(mechanism.assign_attrs(lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED)))
+    raised = rewritten(mechanism, lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED))
     assert not md.verify(raised).lower_bound_checked
     larger = mechanism.assign(dual=mechanism["dual"] * (1 + SOLVED))
-    assert not md.verify(seal(larger.assign_attrs(lower_bound=float(larger["dual"].sum())))).lower_bound_checked
+    assert not md.verify(rewritten(larger, lower_bound=float(larger["dual"].sum()))).lower_bound_checked
 
 
 def test_cores_never_shrink() -> None:
     problem = scattered(60, level=0.01)
-    forest = Forest(ConePricer.of(problem), problem.weighted_loss)
+    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
     forest.set_cores(0.02)
     before = forest.trees.core.copy()
     forest.widen(np.array([3]))

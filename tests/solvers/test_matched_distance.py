@@ -1,4 +1,4 @@
-"""Families tuned to one expected distance, and the tables that they are made of."""
+"""Families tuned to one expected distance or to one true level, and the tables that they are made of."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from mechdesign import DesignProblem, Discrete, Domain, Euclidean, priors
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem, priors
 from mechdesign.closed_forms import build
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
 from mechdesign.programs import matched_distance
-from mechdesign.programs.matched_distance import FAMILIES, Family, MatchedDistance
-from mechdesign.utility import match_distance
+from mechdesign.utility import match_distance, match_effective_epsilon
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
+MATCHED = 1e-6  # asked of distances and levels
 TUNED = 1e-10  # asked of eps
 QUADRATURE = 1e-12  # asked of every cell
 SUMMED = 1e-11  # tables are sums of at most 10^5 doubles
@@ -67,7 +67,7 @@ def test_randomized_response_has_a_closed_form(case: str, share: float) -> None:
 
 
 @pytest.mark.parametrize("case", DOMAINS)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
 @pytest.mark.parametrize("target", [0.2, 1.0, 2.5])
 def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, target: float) -> None:
     """The second route adds prior, probability and distance entry by entry."""
@@ -75,7 +75,7 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     found, points = match_distance(problem, name, target), problem.domain.points
     distances = []
     for factor in (0.99, 1.0, 1.01):
-        table = FAMILIES[name].table(problem, factor * found.epsilon)
+        table = matched_distance.FAMILIES[name].table(problem, factor * found.epsilon)
         terms = (
             problem.prior_array[u] * table[u, y] * math.dist(points[u], points[y]) for u, y in np.ndindex(table.shape)
         )
@@ -85,13 +85,15 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     assert distances[0] > distances[1] > distances[2]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
 def test_what_is_out_of_reach_is_refused_with_the_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With narrower limits than the shipped ones, which take seconds."""
     monkeypatch.setattr(matched_distance, "FOLLOWED", 10_000)
     monkeypatch.setattr(matched_distance, "LARGEST", 5.0)
     problem = DOMAINS["grid"]()
-    near, wide = MatchedDistance(problem=problem, family=FAMILIES[name], distance=1.0).reach
+    near, wide = matched_distance.MatchedDistance(
+        problem=problem, family=matched_distance.FAMILIES[name], distance=1.0
+    ).reach
     assert 0 < near < wide
     for target in (0.5 * near, 1.001 * wide):
         with pytest.raises(InputError, match="under this prior") as caught:
@@ -107,8 +109,8 @@ def test_the_widest_noise_tends_to_a_uniform_report_or_to_the_corners() -> None:
     place, prior = problem.domain.points[:, 0], problem.prior_array
     uniform = float(prior @ abs(place[:, None] - place).mean(axis=1))
     ends = float(prior @ (abs(place - place[0]) + abs(place - place[-1]))) / 2
-    for name, family in FAMILIES.items():
-        wide = MatchedDistance(problem=problem, family=family, distance=1.0).reach[1]
+    for name, family in matched_distance.FAMILIES.items():
+        wide = matched_distance.MatchedDistance(problem=problem, family=family, distance=1.0).reach[1]
         assert wide == pytest.approx(ends if family.followed else uniform, rel=1e-3), name
 
 
@@ -134,7 +136,7 @@ def test_any_function_is_a_family() -> None:
         ("geometric_clamped", math.inf, {}, "distance"),
         ("geometric_clamped", "far", {}, "distance"),
         ("gaussian", 1.0, {}, "family"),
-        (Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
+        (matched_distance.Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
         ("laplacian_normalised", 1.0, {"domain": Domain.points_at([[0, 0], [1, 2]], unit="km")}, "domain"),
         ("geometric_normalised", 1.0, {"domain": Domain.nodes(4), "metric": Discrete(epsilon=1.0)}, "domain"),
     ],
@@ -184,3 +186,44 @@ def test_normalised_laplace_rows_are_proportional_to_the_cell_masses(case: str) 
     for u, y in np.ndindex(table.shape):
         whole = math.fsum(quadrant[tuple(abs(domain.index[u] - z))] for z in domain.index)
         assert table[u, y] == pytest.approx(quadrant[tuple(abs(domain.index[u] - domain.index[y]))] / whole, rel=SUMMED)
+
+
+def paris():
+    return load_problem("paris", cells=4, distance=150.0)
+
+
+def max_log_ratio(table, problem):
+    """Second route: the largest log-ratio per unit over all pairs and reports, without edges."""
+    log = np.log(table)
+    apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(len(table), np.inf))
+    return (abs(log[:, None, :] - log).max(axis=2) / apart).max()
+
+
+@pytest.mark.parametrize("level", [0.002, 0.007, 0.03])
+@pytest.mark.parametrize("name", matched_distance.FAMILIES)
+def test_a_matched_level_is_that_of_all_pairs(name, level):
+    problem = paris()
+    found = match_effective_epsilon(problem, name, level)
+    table = matched_distance.FAMILIES[name].table(problem, found.epsilon)
+    assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
+    assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
+    if name == "randomized_response":
+        assert (found.epsilon, found.unit) == (pytest.approx(level * 150, rel=MATCHED), "nats")
+    elif name == "geometric_clamped":
+        assert (found.epsilon, found.unit) == (pytest.approx(level, rel=MATCHED), "nats per m")
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])
+def test_levels_that_are_none_are_refused(level):
+    with pytest.raises(InputError) as caught:
+        match_effective_epsilon(paris(), "geometric_normalised", level)
+    assert caught.value.field == "level"
+
+
+def test_a_family_without_such_a_level_is_refused():
+    def constant(problem, epsilon):
+        return np.full((16, 16), 1 / 16) + 0 * epsilon + 1e-9 * np.eye(16)
+
+    with pytest.raises(InputError) as caught:
+        match_effective_epsilon(paris(), constant, 0.01)
+    assert caught.value.field == "level"

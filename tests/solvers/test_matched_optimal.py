@@ -7,15 +7,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from designs import design_of
+from oracles import are_rows, reference_violations
 from scipy.optimize import brentq
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_problem, priors
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.losses import Distance
-from mechdesign.mechanism.certificate import row_sums_exact, violations
 from mechdesign.programs import MatchedOptimal, matched_optimal
-from mechdesign.solvers.design import Targets
-from mechdesign.solvers.matched import solve_matched_optimal
 
 MATCHED = 1e-6  # asked of the expected distance
 ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances
@@ -37,7 +36,7 @@ def least_by_statement() -> float:
 def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matched_optimal, "DIRECT", direct)
     asked, gap = program(), 1e-3
-    found = solve_matched_optimal(asked, Targets(gap=gap))
+    found = design_of(asked, gap=gap)
     epsilon, least = found.claimed_epsilon, found.figures["epsilon_lower_bound"]
     assert epsilon is not None
     assert found.stopped == "gap"
@@ -45,9 +44,9 @@ def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytes
     assert epsilon >= least_by_statement() * (1 - ROOT)
     assert epsilon <= float(least) * (1 + 3 * gap) * asked.excess
     there = asked.at(epsilon)
-    assert row_sums_exact(found.mass)
-    assert violations(found.mass, there.edges) == 0
-    assert violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
+    assert are_rows(found.mass)
+    assert reference_violations(found.mass, there.edges) == 0
+    assert reference_violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
     entries = found.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
     assert float(entries.sum()) == pytest.approx(TARGET, rel=MATCHED)
     assert found.loss == pytest.approx(float(entries.sum()), rel=1e-12)
@@ -77,7 +76,7 @@ def test_all_pairs_of_small_grids_stand_for_themselves() -> None:
 
 def test_no_time_leaves_no_mechanism() -> None:
     with pytest.raises(SolverError) as caught:
-        solve_matched_optimal(program(), Targets(gap=1e-3, time_limit=1e-9))
+        design_of(program(), gap=1e-3, time_limit=1e-9)
     assert caught.value.field == "time-limit"
 
 

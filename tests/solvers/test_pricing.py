@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from oracles import distances
 from scipy.optimize import linprog
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import Edges
-from mechdesign.problem.lattice import shortest_paths
 from mechdesign.solvers.pricing import ConePricer, homogeneous_bound, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
@@ -105,7 +105,7 @@ def test_rays_lie_in_the_cone_and_attain_the_value(name: str) -> None:
     assert (price.rays[:, tail] <= np.exp(length) * price.rays[:, head] * (1 + CONE)).all()
     reached = (price.rays * (cost - dual[:, None]).T).sum(axis=1)
     scale = (price.rays * np.abs(cost - dual[:, None]).T).sum(axis=1)
-    assert (np.abs(reached - price.value) <= CONE * (1 + shortest_paths(edges, n).max()) * scale).all()
+    assert (np.abs(reached - price.value) <= CONE * (1 + distances(edges, n).max()) * scale).all()
 
 
 @ALL
@@ -114,7 +114,7 @@ def test_the_value_is_below_every_ray_of_the_cone(name: str) -> None:
     cost, dual = objectives(name)
     anchors = np.arange(cost.shape[1]) % n
     value = ConePricer(edges, n, anchors).price(cost, dual).value
-    kernel = np.exp(-shortest_paths(edges, n) * (1 - 1e-12))
+    kernel = np.exp(-distances(edges, n) * (1 - 1e-12))
     rng = np.random.default_rng(7)
     for _ in range(30):
         ray = kernel @ rng.dirichlet(np.full(n, 0.3))
@@ -138,7 +138,7 @@ def test_any_multipliers_bound_the_loss_of_every_private_table(name: str) -> Non
     edges, n = graph(name)
     rng = np.random.default_rng(8)
     cost = rng.dirichlet(np.ones(n))[:, None] * rng.random((n, n))
-    distance = shortest_paths(edges, n)
+    distance = distances(edges, n)
     weight = np.exp(-distance / 2)
     exponential = weight / weight.sum(axis=1, keepdims=True)
     constants = cost.sum(axis=0)

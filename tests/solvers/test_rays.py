@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from designs import designed
+from designs import design_of, designed
 from maps import random_map
 
 import mechdesign as md
@@ -15,9 +15,6 @@ from mechdesign import load_problem
 from mechdesign.errors import SolverError
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers import highs
-from mechdesign.solvers.coupled import solve_coupled
-from mechdesign.solvers.design import Targets
-from mechdesign.solvers.highs import ColumnMaster
 from mechdesign.solvers.pricing import ConePricer
 from mechdesign.solvers.rays import RayGeneration, generate
 
@@ -71,7 +68,7 @@ def test_maps_where_nobody_lives_in_some_cells(problem: md.DesignProblem) -> Non
 @pytest.mark.parametrize("cells", [5, 6])
 def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(cells: int) -> None:
     problem = load_problem("philadelphia", cells=cells)
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
+    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.multipliers is not None
     worst = designed(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
@@ -89,7 +86,7 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
         return replace(found, x=np.zeros_like(found.x))
 
     monkeypatch.setattr("mechdesign.solvers.coupled.solve_linear_program", zero)
-    found = solve_coupled(md.programs.Minimax(problem=problem), Targets(gap=GAP))
+    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
 
@@ -117,7 +114,7 @@ def test_the_deadline_ends_it() -> None:
 
 
 def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    rays, solve, seen = generation(without(4, 2, 0)), ColumnMaster.solve, []
+    rays, solve, seen = generation(without(4, 2, 0)), highs.ColumnMaster.solve, []
 
     def fails(self, time_limit, *, interior=None):
         seen.append(interior is None)
@@ -125,11 +122,11 @@ def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.Monkey
             raise SolverError("no", field="solver", value="x", remedy="y")
         return solve(self, time_limit, interior=interior)
 
-    monkeypatch.setattr(ColumnMaster, "solve", fails)
+    monkeypatch.setattr(highs.ColumnMaster, "solve", fails)
     assert generate(rays, gap=GAP, deadline=np.inf, take=lambda found, _: 1 - found.value / rays.objective) == "gap"
     assert seen[:2] == [True, False]
     assert not any(seen[1:])
-    monkeypatch.setattr(ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
+    monkeypatch.setattr(highs.ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
     with pytest.raises(SolverError):
         rays.solve(1.0)
 
@@ -156,7 +153,7 @@ def test_point_and_multipliers_of_a_master_are_those_of_its_basis() -> None:
     """Entries of 1e-11 beside 1, which HiGHS reads to its tolerance only."""
     columns = np.array([[1.0, 1e-11, 0.0], [0.5, 1.0, 0.0], [0.0, 0.25, 1.0], [1.0, 1.0, 1.0]])
     cost = np.array([1.0, 2.0, 3.0, 9.0])
-    master = ColumnMaster(right=np.ones(3), linking=3, unit=1.0)
+    master = highs.ColumnMaster(right=np.ones(3), linking=3, unit=1.0)
     master.add(columns, cost)
     found = master.solve(np.inf)
     assert found.x @ columns == pytest.approx(np.ones(3), rel=ROUNDED)
@@ -167,7 +164,7 @@ def test_point_and_multipliers_of_a_master_are_those_of_its_basis() -> None:
 
 
 def test_limits_of_a_master_bind_from_above() -> None:
-    master = ColumnMaster(right=np.array([1.0, 0.25]), linking=1, unit=1.0)
+    master = highs.ColumnMaster(right=np.array([1.0, 0.25]), linking=1, unit=1.0)
     master.add(np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([1.0, 3.0]))
     found = master.solve(np.inf)
     assert found.x == pytest.approx([0.25, 0.75])

@@ -17,7 +17,6 @@ from mechdesign.programs.transport import excess
 from mechdesign.solvers import transport as route
 from mechdesign.solvers.ground import Ground, extension
 from mechdesign.solvers.network_simplex import TransportTree, _whole
-from mechdesign.solvers.transport import cheapest, tightened
 from mechdesign.solvers.transport_certificate import Plan, balanced, certify, in_order, marginals
 from mechdesign.utility import kantorovich
 
@@ -189,12 +188,12 @@ def test_pricing_by_definition(below):
     random = np.random.default_rng(0)
     cost, u, v = random.random((11, 7)), random.random(11), random.random(7)
     reduced = cost - u[:, None] + v
-    keys, least = cheapest(cost, u, v, 3, below)
+    keys, least = route.cheapest(cost, u, v, 3, below)
     wanted = {(i, j) for i in range(11) for j in np.argsort(reduced[i])[:3] if reduced[i, j] < below}
     wanted |= {(i, j) for j in range(7) for i in np.argsort(reduced[:, j])[:3] if reduced[i, j] < below}
     assert list(keys) == sorted(i * 7 + j for i, j in wanted)
     assert least == pytest.approx(reduced.min(axis=1), rel=REORDERED)
-    f, g = tightened(cost, v)
+    f, g = route.tightened(cost, v)
     assert f == pytest.approx((cost + v).min(axis=1), rel=REORDERED)
     assert g == pytest.approx((f[:, None] - cost).max(axis=0), rel=REORDERED)
 

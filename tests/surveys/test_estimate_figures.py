@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 from estimates import NAMES_OF_ALL, estimate_of, mechanisms_of
+from pages import page_of
+from rewritten import rewritten
 from rows import each_row
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.surveys.evidence import check_estimate
-from mechdesign.web.page import page_text
 
 
 @each_row("name", NAMES_OF_ALL)
@@ -51,9 +51,9 @@ ATTRIBUTES = {  # estimate, what is altered, the field that is named
 @each_row("case", ATTRIBUTES)
 def test_an_altered_figure_is_refused_by_its_name(case: str) -> None:
     name, changes, field = ATTRIBUTES[case]
-    altered = seal(estimate_of(name).assign_attrs(changes))
+    altered = rewritten(estimate_of(name), **changes)
     with pytest.raises(VerificationError) as caught:
-        page_text(altered, mechanisms=mechanisms_of(name))
+        page_of(altered, mechanisms=mechanisms_of(name))
     assert caught.value.field == field
 
 
@@ -72,15 +72,15 @@ def test_an_altered_array_is_refused_by_its_name(case: str) -> None:
     altered = honest.copy(deep=True)
     altered[variable].values[0] *= factor
     with pytest.raises(VerificationError) as caught:
-        page_text(seal(altered), mechanisms=mechanisms_of(name))
+        page_of(rewritten(altered), mechanisms=mechanisms_of(name))
     assert caught.value.field == variable
 
 
 def test_without_mechanisms_what_follows_from_the_counts_alone_is_found() -> None:
     for changes in ({"confidence": 0.99}, {"z": 1.9}, {"reports": 1}, {"reasons": json.dumps([None] * 6)}):
         with pytest.raises(VerificationError):
-            page_text(seal(estimate_of("few").assign_attrs(changes)))
+            page_of(rewritten(estimate_of("few"), **changes))
     moved = estimate_of("cells").copy(deep=True)
     moved["distribution"].values[:2] = np.array([-1e-6, 2e-6])
     with pytest.raises(VerificationError):
-        page_text(seal(moved))
+        page_of(rewritten(moved))

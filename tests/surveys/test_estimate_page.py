@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
 from estimates import counts_of, estimate_of, mechanisms_of, shown
+from pages import page_of
+from rewritten import rewritten
 from rows import each_row
 
 from mechdesign import save
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.surveys.page import outward
 from mechdesign.surveys.tables import estimate_document
-from mechdesign.web.page import page_text
 
 NAMES = ("two", "few", "cells", "misfit", "hostile", "sealed", "factored")
 browsed = needs_browser()
@@ -110,10 +110,10 @@ def test_names_of_areas_cannot_become_markup():
 
 @each_row("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
 def test_an_estimate_that_contradicts_itself_is_refused(words):
-    evil = seal(estimate_of("linear").assign_attrs(mechanisms=words))
+    evil = rewritten(estimate_of("linear"), mechanisms=words)
     for mechanisms in ((), mechanisms_of("linear")):
         with pytest.raises((InputError, VerificationError)):
-            page_text(evil, mechanisms=mechanisms)
+            page_of(evil, mechanisms=mechanisms)
 
 
 def test_what_is_refused():
@@ -121,11 +121,11 @@ def test_what_is_refused():
     other = mechanisms_of("two")[1]
     for given in ([other], [mechanism, other], [mechanism, mechanism]):
         with pytest.raises(InputError, match="are not those"):
-            page_text(estimate, mechanisms=given)
+            page_of(estimate, mechanisms=given)
     with pytest.raises(InputError, match="page of an estimate"):
-        page_text(mechanism, mechanisms=[mechanism])
+        page_of(mechanism, mechanisms=[mechanism])
     with pytest.raises(VerificationError, match="does not follow"):
-        page_text(seal(estimate.assign(share=estimate["share"] + 0.1)), mechanisms=[mechanism])
+        page_of(rewritten(estimate, share=estimate["share"] + 0.1), mechanisms=[mechanism])
 
 
 def test_commands_write_the_same_page(tmp_path, run):

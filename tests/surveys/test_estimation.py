@@ -14,7 +14,6 @@ from rows import each_row
 from mechdesign import baselines, probabilities
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.surveys import empirical, estimation, expectation_maximization, maximum_likelihood
-from mechdesign.surveys.estimation import SHARE
 from mechdesign.surveys.likelihood import Likelihood
 from mechdesign.surveys.solve_likelihood import updates
 
@@ -90,10 +89,10 @@ def test_the_deviance_rule_stops_at_its_first_step(name, seed):
     path = steps(counts, mechanism, found.iterations)
     deviance = np.array([3000 * (best - log_likelihood(mechanism, counts, step.distribution)) for step in path])
     assert found.stopped == "deviance"
-    assert deviance[-1] <= SHARE * found.support + 3000 * GAP
-    assert (deviance[:-1] > SHARE * found.support - 3000 * GAP).all()
+    assert deviance[-1] <= estimation.SHARE * found.support + 3000 * GAP
+    assert (deviance[:-1] > estimation.SHARE * found.support - 3000 * GAP).all()
     assert best - found.log_likelihood <= found.gap + OPEN
-    assert 3000 * found.gap <= SHARE * found.support + FLOAT
+    assert 3000 * found.gap <= estimation.SHARE * found.support + FLOAT
     assert found.support == maximum_likelihood(counts, mechanism).support
 
 

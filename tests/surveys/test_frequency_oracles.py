@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cases import SMALL, grid
+from oracles import asymptotic_error
 from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
@@ -19,7 +20,6 @@ from mechdesign.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import UnsuitableError
 from mechdesign.surveys import asymptotic_mse
 from mechdesign.surveys import frequency_estimation as forms
-from mechdesign.surveys.channel import criterion
 
 LEVELS = [0.05, 0.6, 1.5, 4.0]
 SERIES = 1e-8  # the closed form of a width loses eight digits at 1e-3 nats, where a series takes over
@@ -92,7 +92,7 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     """Ye and Barg's formula, against the Fisher information of the table: the inclusions lose nothing."""
     n, k, e = 7, subset, math.exp(epsilon)
     printed = (n - 1) ** 2 * (k * e + n - k) ** 2 / (n * k * (n - k) * (e - 1) ** 2)
-    found = criterion(forms.subset_selection_table(n, epsilon, k), np.full(n, 1 / n), centred(n))
+    found = asymptotic_error(forms.subset_selection_table(n, epsilon, k), np.full(n, 1 / n), centred(n))
     assert found == pytest.approx(printed, rel=1e-10)
 
 
@@ -113,7 +113,7 @@ def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
 @each_row("size", [3, 7, 12])
 def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     e = math.exp(epsilon)
-    found = criterion(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
+    found = asymptotic_error(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
     assert found <= 4 * size * (e + 1) ** 2 / (e - 1) ** 2
     assert forms.hadamard_response_table(size, epsilon).shape[1] < 2 * (size + 1)
 
@@ -173,7 +173,7 @@ def test_inclusions_are_those_of_the_table(name):
     seen = problem.prior_array @ table
     assert found.pairs == pytest.approx((member * seen) @ member.T, rel=1e-10)
     for norm in (centred(6), md.surveys.StatisticalDesign(problem=problem).norm):
-        least = criterion(table, problem.prior_array, norm)
+        least = asymptotic_error(table, problem.prior_array, norm)
         assert least * (1 - 1e-9) <= found.mse(norm) <= 1.5 * least
     assert found.scale == pytest.approx(1)
     singular = forms.Inclusions(hit=np.ones((2, 2)), pairs=np.eye(2), scale=1.0)

@@ -11,7 +11,8 @@ from functools import cache
 import numpy as np
 import pytest
 from cases import excess, grid
-from oracles import reference_violations
+from oracles import asymptotic_error, reference_violations
+from rewritten import rewritten
 from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
@@ -19,11 +20,9 @@ import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.baselines import FREQUENCY_ORACLES
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.solvers.symmetry import no_symmetry, symmetry
 from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
-from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import area_indicators
 from mechdesign.surveys.grid_design import _columns, _pool, _unfolded, torus_of
 from mechdesign.surveys.statistical_design import kernel_rays
@@ -108,7 +107,9 @@ def test_orbits_stand_for_all_their_rays(name):
     table = _unfolded(rays, folded.theta, group)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=1e-8)
     offset = program.offset
-    assert criterion(table, problem.prior_array, program.norm) == pytest.approx(folded.value - offset, rel=SETTLED)
+    assert asymptotic_error(table, problem.prior_array, program.norm) == pytest.approx(
+        folded.value - offset, rel=SETTLED
+    )
 
 
 def test_without_symmetry_every_secret_is_its_own_orbit():
@@ -133,7 +134,7 @@ def test_on_a_torus_the_criterion_is_a_sum_over_waves(shape, step):
     table = np.column_stack(tables)
     found = (1 / (n * torus.spectrum(cluster))).sum()
     assert table.sum(axis=1) == pytest.approx(np.ones(n), rel=LINEAR_ALGEBRA)
-    assert criterion(table, np.full(n, 1 / n), np.eye(n) - 1 / n) == pytest.approx(found, rel=1e-9)
+    assert asymptotic_error(table, np.full(n, 1 / n), np.eye(n) - 1 / n) == pytest.approx(found, rel=1e-9)
 
 
 def test_weights_of_spectra_are_optimal():
@@ -196,7 +197,10 @@ def test_designs_are_certified_and_their_objective_is_recomputed(kind):
     assert "lower_bound" not in attrs
     assert 1 - DESIGN_MARGIN <= attrs["ratio"] <= 1
     table = md.probabilities(mechanism).values
-    value = criterion(table, program.problem.prior_array, program.norm) + program.loss_weight * attrs["expected_loss"]
+    value = (
+        asymptotic_error(table, program.problem.prior_array, program.norm)
+        + program.loss_weight * attrs["expected_loss"]
+    )
     assert attrs["objective"] == pytest.approx(value, rel=REORDERED)
     assert attrs["objective_of"] == program.objective_of
     assert channel_rank(mechanism) == program.problem.domain.size
@@ -282,7 +286,7 @@ def test_other_errors_on_few_secrets_are_stated_solved_and_proved(given):
 def test_a_file_that_claims_another_objective_is_refused(name, value):
     mechanism = solved("priced")
     told = json.loads(mechanism.attrs["parameters"]) | {name: value}
-    altered = seal(mechanism.assign_attrs(parameters=json.dumps(told)))
+    altered = rewritten(mechanism, parameters=json.dumps(told))
     try:
         assert not md.verify(altered).certified
     except md.errors.VerificationError:

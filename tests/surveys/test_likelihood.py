@@ -9,16 +9,17 @@ import math
 
 import numpy as np
 import pytest
-from likelihoods import ROWS, TABLES, drawn, lattice_problem, program_of, skewed, twins, with_zeros
+from likelihoods import ROWS, TABLES, drawn, lattice_problem, normalised, program_of, skewed, twins, with_zeros
 from rows import each_row
 from tolerances import ORACLE
 
-from mechdesign.closed_forms import build as geometric
-from mechdesign.surveys.likelihood import Likelihood
-from mechdesign.surveys.solve_likelihood import accelerated, newton, solve_likelihood, updates
+from mechdesign.surveys import solve_likelihood as likelihood
+from mechdesign.surveys.estimation import support_size
+from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: what the solvers are asked for
+SOLVE = 1e-8  # dense systems of up to 30 rows with condition numbers up to 10^8
 INTERIOR = 20  # Newton steps; more are a method that lost its order
 NEAR = 1e-3  # distributions, largest difference: likelihoods 1e-9 apart, curvatures above 1e-2
 LATTICE = 40  # steps of a side of the simplex
@@ -54,7 +55,7 @@ def test_the_certificate_by_its_definition(name):
 @each_row(("name", "reports"), ROWS)
 def test_newton_proves_its_gap(name, reports):
     program = program_of(name, reports)
-    point, iterations = newton(program, gap=GAP)
+    point, iterations = likelihood.newton(program, gap=GAP)
     assert point.gap <= GAP
     assert iterations <= INTERIOR
     assert point.distribution.min() >= 0
@@ -68,7 +69,7 @@ def test_newton_against_the_statement(name):
     stated = program.statement()
     stated.solve(solver="CLARABEL")
     theirs = program.judge(np.maximum(stated.variables()[0].value, 0))
-    ours, _ = newton(program, gap=GAP)
+    ours, _ = likelihood.newton(program, gap=GAP)
     assert ours.log_likelihood == pytest.approx(stated.value, abs=ORACLE)
     assert theirs.log_likelihood <= ours.log_likelihood + GAP
     assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
@@ -79,7 +80,7 @@ def test_newton_against_the_statement(name):
 def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
     """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
     program = program_of(name, 60, seed)
-    best, _ = newton(program, gap=GAP)
+    best, _ = likelihood.newton(program, gap=GAP)
     for share in (0.5, 1e-2, 1e-4):
         judged = program.judge((1 - share) * best.distribution + share * skewed(program.size, seed + 10))
         assert best.log_likelihood - judged.log_likelihood <= judged.gap + FLOAT
@@ -91,7 +92,7 @@ def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, see
 def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
     table = make(seed)
     program = Likelihood(table=table, counts=drawn(table, 25, seed))
-    best, _ = newton(program, gap=GAP)
+    best, _ = likelihood.newton(program, gap=GAP)
     lattice = [(i, j, LATTICE - i - j) for i in range(LATTICE + 1) for j in range(LATTICE + 1 - i)]
     judged = [program.judge(np.array(place, float)) for place in lattice]
     assert max(found.log_likelihood for found in judged) <= best.log_likelihood + GAP
@@ -102,8 +103,8 @@ def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
 @each_row("name", TABLES)
 def test_expectation_maximization_reaches_what_newton_finds(name):
     program = program_of(name, 60)
-    best, _ = newton(program, gap=GAP)
-    point, _ = accelerated(program, np.ones(program.size), gap=GAP)
+    best, _ = likelihood.newton(program, gap=GAP)
+    point, _ = likelihood.accelerated(program, np.ones(program.size), gap=GAP)
     assert point.gap <= GAP
     assert point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
 
@@ -112,8 +113,8 @@ def test_expectation_maximization_reaches_what_newton_finds(name):
 @each_row("name", TABLES)
 def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
     program = program_of(name, 60)
-    best, _ = newton(program, gap=GAP)
-    points = list(itertools.islice(updates(program, skewed(program.size, 4), accelerate=accelerate), 40))
+    best, _ = likelihood.newton(program, gap=GAP)
+    points = list(itertools.islice(likelihood.updates(program, skewed(program.size, 4), accelerate=accelerate), 40))
     values = np.array([point.log_likelihood for point in points])
     assert (np.diff(values) >= -FLOAT).all()
     for point in points:
@@ -124,7 +125,7 @@ def test_an_update_is_the_posterior_mean():
     table, counts = with_zeros(6, 5, 4), np.array([3, 0, 4, 1, 0])
     start = skewed(6, 1)
     program = Likelihood(table=table, counts=counts)
-    _, after = itertools.islice(updates(program, start), 2)
+    _, after = itertools.islice(likelihood.updates(program, start), 2)
     expected = np.zeros(6)
     for y in range(5):
         for _ in range(counts[y]):
@@ -136,7 +137,7 @@ def test_an_update_is_the_posterior_mean():
 def test_extrapolation_needs_far_fewer_steps():
     program = program_of("line, squared, skewed prior", 10**6)
     plain, fast = (
-        next(k for k, point in enumerate(updates(program, np.ones(8), accelerate=way)) if point.gap <= 1e-5)
+        next(k for k, point in enumerate(likelihood.updates(program, np.ones(8), accelerate=way)) if point.gap <= 1e-5)
         for way in (False, True)
     )
     assert 5 * fast <= plain
@@ -155,7 +156,10 @@ def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weigh
     program = Likelihood(table=table, counts=256 * (truth @ table))
     assert program.judge(truth).gap <= FLOAT
     shares = truth @ table
-    for point in (solve_likelihood(program).point, accelerated(program, np.ones(program.size), gap=GAP)[0]):
+    for point in (
+        likelihood.solve_likelihood(program).point,
+        likelihood.accelerated(program, np.ones(program.size), gap=GAP)[0],
+    ):
         assert point.log_likelihood == pytest.approx(float(shares[shares > 0] @ np.log(shares[shares > 0])), abs=GAP)
         assert point.distribution == pytest.approx(truth, abs=NEAR)
 
@@ -166,7 +170,7 @@ def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
     y = table.shape[1] // 2
     counts = np.zeros(table.shape[1], int)
     counts[y] = 17
-    point, _ = newton(Likelihood(table=table, counts=counts), gap=GAP)
+    point, _ = likelihood.newton(Likelihood(table=table, counts=counts), gap=GAP)
     assert point.log_likelihood == pytest.approx(math.log(table[:, y].max()), abs=GAP)
 
 
@@ -176,7 +180,7 @@ def test_the_order_of_reports_and_secrets_does_not_matter(name):
     random = np.random.default_rng(2)
     rows, columns = (random.permutation(length) for length in program.table.shape)
     moved = Likelihood(table=program.table[rows][:, columns], counts=program.counts[columns])
-    here, there = newton(program, gap=FLOAT)[0], newton(moved, gap=FLOAT)[0]
+    here, there = likelihood.newton(program, gap=FLOAT)[0], likelihood.newton(moved, gap=FLOAT)[0]
     assert there.log_likelihood == pytest.approx(here.log_likelihood, abs=GAP)
     assert there.distribution == pytest.approx(here.distribution[rows], abs=NEAR)
 
@@ -189,29 +193,141 @@ def test_reports_that_say_the_same_may_be_merged(name):
     table = np.column_stack([program.table, 0.7 * program.table[:, y]])
     table[:, y] *= 0.3
     count = int(program.counts[y])
-    here = newton(program, gap=FLOAT)[0]
+    here = likelihood.newton(program, gap=FLOAT)[0]
     for kept in (0, 1, count):
         counts = np.append(program.counts, count - kept)
         counts[y] = kept
-        split = newton(Likelihood(table=table, counts=counts), gap=FLOAT)[0]
+        split = likelihood.newton(Likelihood(table=table, counts=counts), gap=FLOAT)[0]
         added = (kept * math.log(0.3) + (count - kept) * math.log(0.7)) / 60
         assert split.log_likelihood == pytest.approx(here.log_likelihood + added, abs=GAP)
         assert split.distribution == pytest.approx(here.distribution, abs=NEAR)
 
 
 def test_secrets_that_no_report_tells_apart_share_alike():
-    point, _ = newton(program_of("twins", 60), gap=GAP)
+    point, _ = likelihood.newton(program_of("twins", 60), gap=GAP)
     assert point.distribution[::2] == pytest.approx(point.distribution[1::2], rel=1e-6)
 
 
 @pytest.mark.parametrize("reports", [750, 20_000])
 def test_nine_hundred_secrets(reports):
-    table = geometric.normalised_table(lattice_problem(30), 0.0040154449)
+    table = normalised(lattice_problem(30), 0.0040154449)
     program = Likelihood(table=table, counts=drawn(table, reports))
-    point, iterations = newton(program, gap=GAP)
+    point, iterations = likelihood.newton(program, gap=GAP)
     assert point.gap <= GAP
     assert iterations <= INTERIOR
     best = point.log_likelihood + point.gap
-    for judged in itertools.islice(updates(program, np.ones(900), accelerate=True), 100):
+    for judged in itertools.islice(likelihood.updates(program, np.ones(900), accelerate=True), 100):
         assert judged.log_likelihood <= best
     assert best - judged.log_likelihood <= 1e-3
+
+
+class Refusing:
+    """A program whose every point has likelihood 0; keeps the points."""
+
+    def __init__(self):
+        self.points = []
+
+    def judge(self, distribution):
+        self.points.append(distribution)
+        return CertifiedPoint(
+            distribution=distribution, reported=None, ratio=None, log_likelihood=-math.inf, gap=math.inf
+        )
+
+
+def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
+    program = program_of("euclidean lattice", 60)
+    now, after, twice = itertools.islice(likelihood.updates(program, skewed(16, 3) + 1), 3)
+    refusing = Refusing()
+    likelihood._extrapolated(refusing, now, after)
+    first = after.distribution - now.distribution
+    second = twice.distribution - 2 * after.distribution + now.distribution
+    factor = -np.linalg.norm(first) / np.linalg.norm(second)
+    assert factor < -3
+    for point in refusing.points[:-1]:
+        expected = now.distribution - 2 * factor * first + factor**2 * second
+        assert point == pytest.approx(np.maximum(expected, 1e-3 * twice.distribution), rel=SOLVE)
+        factor = -1 - (-1 - factor) / 2
+    assert -1.01 <= factor < -1
+    assert refusing.points[-1] == pytest.approx(twice.distribution, rel=FLOAT)
+
+
+def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
+    table = normalised(lattice_problem(12), 0.003)
+    program = Likelihood(table=table, counts=drawn(table, 300))
+    some, _ = likelihood.newton(program, gap=GAP)
+    sizes = []
+    factor = likelihood._factor
+    monkeypatch.setattr(likelihood, "_LEFT_OUT", -1.0)
+    monkeypatch.setattr(likelihood, "_factor", lambda gram, own: sizes.append(len(gram)) or factor(gram, own))
+    whole, _ = likelihood.newton(program, gap=GAP)
+    assert set(sizes) == {144}
+    assert some.log_likelihood == pytest.approx(whole.log_likelihood, abs=GAP)
+    assert support_size(some) == support_size(whole) == (whole.distribution > 1e-6 / 144).sum()
+
+
+def test_the_matrix_is_solved_by_one_sweep_over_what_was_left_out(monkeypatch):
+    """Against numpy on blocks of the whole matrix; with no secret left out, on the whole matrix."""
+    random = np.random.default_rng(0)
+    half, barrier, right = random.random((30, 20)), 10.0 ** random.uniform(-2, 6, 30), random.random(30)
+    matrix = half @ half.T + np.diag(barrier)
+    small = np.sort((matrix.diagonal() - barrier) / barrier)
+    bound = small[np.cumsum(small) <= likelihood._LEFT_OUT].max()
+    out = (matrix.diagonal() - barrier) / barrier <= bound
+    assert 5 <= out.sum() <= 25
+    expected = right / matrix.diagonal()
+    rest = right[~out] - matrix[np.ix_(~out, out)] @ expected[out]
+    expected[~out] = np.linalg.solve(matrix[np.ix_(~out, ~out)], rest)
+    expected[out] = (right[out] - matrix[np.ix_(out, ~out)] @ expected[~out]) / matrix.diagonal()[out]
+    assert likelihood._solver(half, barrier)(right) == pytest.approx(expected, rel=SOLVE)
+    monkeypatch.setattr(likelihood, "_LEFT_OUT", -1.0)
+    assert likelihood._solver(half, barrier)(right) == pytest.approx(np.linalg.solve(matrix, right), rel=SOLVE)
+
+
+def test_a_step_is_a_predictor_and_a_corrector(monkeypatch):
+    """Against numpy on the linearised conditions in p and z together, with the matrix of second derivatives."""
+    monkeypatch.setattr(likelihood, "_LEFT_OUT", -1.0)
+    program = program_of("scattered points", 60)
+    n = program.size
+    now, slack = program.judge(skewed(n, 6) + 0.05), skewed(n, 7) + 0.01
+    p, second = now.distribution, np.zeros((n, n))
+    for w, column, q in zip(program.share, program.columns.T, now.reported, strict=True):
+        second += w * np.outer(column, column) / q**2
+    whole = np.block([[second, -np.eye(n)], [np.diag(slack), np.diag(p)]])
+    residual = -(1 - now.ratio - slack)
+    change, rise = np.split(np.linalg.solve(whole, np.append(residual, -p * slack)), 2)
+    reach = [min(1.0, 0.995 / max((-way / at).max(), 1e-300)) for at, way in ((p, change), (slack, rise))]
+    mean = p @ slack / n
+    ahead = (p + reach[0] * change) @ (slack + reach[1] * rise) / n
+    target = (ahead / mean) ** 3 * mean - change * rise
+    expected = np.linalg.solve(whole, np.append(residual, target - p * slack))
+    assert np.concatenate(likelihood._step(program, now, slack)) == pytest.approx(expected, rel=SOLVE)
+
+
+def test_a_matrix_that_is_not_definite_takes_the_least_ridge():
+    gram = np.ones((3, 3)) - 1e-13 * np.eye(3)
+    factor = likelihood._factor(gram, np.zeros(3))
+    lower = np.tril(factor[0])
+    assert lower @ lower.T == pytest.approx(gram, abs=2e-12)
+    assert likelihood._factor(-np.eye(3), np.zeros(3)) is None
+
+
+def test_where_newton_stalls_the_updates_go_on_from_there(monkeypatch):
+    program = program_of("zeros", 60)
+    best = likelihood.newton(program, gap=GAP)[0].log_likelihood
+    monkeypatch.setattr(likelihood, "_ITERATIONS", 3)
+    solution = likelihood.solve_likelihood(program, gap=GAP)
+    assert solution.method == "newton, accelerated"
+    assert solution.iterations > 3
+    assert solution.point.gap <= GAP
+    monkeypatch.setattr(likelihood, "_STEPS", 2)
+    unfinished = likelihood.solve_likelihood(program, gap=GAP)
+    assert unfinished.iterations == 5
+    assert unfinished.point.gap > GAP
+    assert GAP < best - unfinished.point.log_likelihood <= unfinished.point.gap
+
+
+def test_matrices_that_do_not_factor_leave_the_start_to_the_updates(monkeypatch):
+    monkeypatch.setattr(likelihood, "_factor", lambda gram, barrier: None)
+    solution = likelihood.solve_likelihood(program_of("zeros", 60), gap=GAP)
+    assert solution.method == "newton, accelerated"
+    assert solution.point.gap <= GAP

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,21 +14,18 @@ from collected import MECHANISMS, channel, simulated, truths
 from rows import each_row
 
 from mechdesign import EikonalWeights, baselines, load_problem, priors, probabilities, save, solve
-from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood
-from mechdesign.surveys.channel import table_of
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
-from mechdesign.surveys.intervals import quantile
 
 SIDE = 6
 
 
 @cache
 def mechanism(epsilon=0.01):
-    return geometric.mechanism(load_problem("paris", cells=SIDE, epsilon=epsilon))
+    return baselines.geometric(load_problem("paris", cells=SIDE, epsilon=epsilon))
 
 
 def areas(across=2, along=2):
@@ -50,7 +48,7 @@ def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
     best = maximum_likelihood(counts, mechanism())
     np.testing.assert_array_equal(found["distribution"], best.distribution)
     np.testing.assert_allclose(found["likelihood_share"], best.distribution @ areas().indicator)
-    weights = np.linalg.solve(table_of(mechanism()), areas().indicator)
+    weights = np.linalg.solve(channels.table_of(mechanism()), areas().indicator)
     estimate = counts / 20_000 @ weights
     error = np.sqrt((counts / 20_000 @ weights**2 - estimate**2) / 20_000)
     np.testing.assert_allclose(found["share"], estimate, rtol=1e-9)
@@ -66,7 +64,7 @@ def test_simultaneous_intervals_are_longer_and_the_stopped_distribution_is_anoth
     counts = drawn(20_000)
     alone, together = (estimate_shares([mechanism()], [counts], areas(), simultaneous=s) for s in (False, True))
     ratio = (together["high"] - together["low"]) / (alone["high"] - alone["low"])
-    np.testing.assert_allclose(ratio, quantile(0.9875) / quantile(0.95))
+    np.testing.assert_allclose(ratio, NormalDist().inv_cdf(0.99375) / NormalDist().inv_cdf(0.975))
     stopped = estimate_shares([mechanism()], [counts], areas(), method="stopped")
     assert stopped.attrs["stopped"] == "deviance"
     assert abs(stopped["distribution"] - alone["distribution"]).max() > 1e-4
@@ -184,7 +182,7 @@ def test_the_test_of_fit_keeps_its_level(name, truth):
 
 def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
     factored = solve(EikonalWeights(problem=load_problem("line", cells=6)), method="factored", rounds=5)
-    table = table_of(factored)
+    table = channels.table_of(factored)
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
     counts = np.random.default_rng(0).multinomial(4_000, np.full(6, 1 / 6) @ table)
     found = estimate_shares([factored], [counts], Areas.of_labels([0, 0, 0, 1, 1, 1]))
@@ -228,7 +226,7 @@ def test_what_does_not_fit_is_refused(given, field):
 def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
     other = baselines.exponential(SMALL["euclidean line"]())
     prior = priors.proportional(np.arange(1.0, 37.0))
-    same = geometric.mechanism(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
+    same = baselines.geometric(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
     with pytest.raises(InputError, match="other secrets"):
         estimate_shares([mechanism(), other], [drawn(100), np.ones(4)])
     with pytest.raises(InputError, match="twice"):

@@ -14,13 +14,13 @@ import scipy.optimize
 import scipy.sparse as sp
 from cases import excess, grid, varying_level
 from oracles import reference_violations
+from rewritten import rewritten
 from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Graph, priors
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.solvers.symmetry import symmetries
 from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
@@ -407,7 +407,7 @@ def test_a_time_limit_ends_the_search_with_what_there_is():
 
 
 def _altered(mechanism, **attrs):
-    return seal(mechanism.assign_attrs(**attrs))
+    return rewritten(mechanism, **attrs)
 
 
 def test_what_a_file_says_is_found_again_or_refused():
@@ -416,15 +416,15 @@ def test_what_a_file_says_is_found_again_or_refused():
     for changed in (
         _altered(mechanism, objective=value * (1 - 1e-6)),
         _altered(mechanism, lower_bound=bound * (1 + 1e-6)),
-        seal(mechanism.assign(multiplier=mechanism["multiplier"] * 0)),
-        seal(mechanism.assign(multiplier=-mechanism["multiplier"])),
-        seal(mechanism.assign(dual=mechanism["dual"] * math.nan)),
-        seal(mechanism.drop_vars("multiplier")),
-        seal(mechanism.isel(side_row=slice(3))),
+        rewritten(mechanism, multiplier=mechanism["multiplier"] * 0),
+        rewritten(mechanism, multiplier=-mechanism["multiplier"]),
+        rewritten(mechanism, dual=mechanism["dual"] * math.nan),
+        rewritten(mechanism.drop_vars("multiplier")),
+        rewritten(mechanism.isel(side_row=slice(3))),
     ):
         assert not md.verify(changed).certified
     skewed = priors.proportional(np.arange(1.0, 6.0))
-    assert not md.verify(seal(mechanism.assign(prior=("secret", skewed, mechanism["prior"].attrs)))).certified
+    assert not md.verify(rewritten(mechanism, prior=("secret", skewed, mechanism["prior"].attrs))).certified
 
 
 def test_files_of_a_design_are_read_proved_exported_audited_and_sampled(tmp_path):

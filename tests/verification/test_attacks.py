@@ -14,7 +14,7 @@ import pytest
 from factored import rows_of
 from naive import raw_optimum
 from scipy.special import lambertw
-from tolerances import DESIGN_MARGIN
+from tolerances import DESIGN_MARGIN, UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,
@@ -27,13 +27,10 @@ from mechdesign import (
     priors,
     probabilities,
     solve,
+    verify,
 )
-from mechdesign.baselines import repaired
 from mechdesign.closed_forms import build as geometric
 from mechdesign.losses import SquaredDistance
-from mechdesign.mechanism.certificate import violations
-from mechdesign.mechanism.dataset import stored_edges
-from mechdesign.verification.audit import UP_TO_ROUNDING
 
 EPSILON = math.log(4) / 200  # nats per metre: a factor of four within 200 m, as Location Guard's examples have it
 TILTED = 4 - 2 * math.sqrt(2)  # squared worst ratio of 8-neighbour and Euclidean distance
@@ -76,7 +73,8 @@ def test_the_lattice_of_a_rounded_radius_gives_the_place_away():
     mechanism = baselines.planar_laplace(problem)
     for report in range(problem.domain.size):  # a report is a cell: it lies on the lattices of all places or of none
         assert len(possible(mechanism, report)) == problem.domain.size
-    assert violations(mechanism["mass"].values, problem.edges) == 0
+    assert verify(mechanism).certified
+    assert mechanism.attrs["scale"] <= 1
 
 
 def test_the_bits_of_a_sum_depend_on_the_secret():
@@ -111,7 +109,7 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
     assert found.worst["log_ratio"] > 1.25 * found.worst["distance"]
 
     for form in (baselines.geometric(problem), baselines.planar_laplace(problem)):
-        assert violations(form["mass"].values, stored_edges(form)) == 0
+        assert verify(form).certified
         assert form.attrs["scale"] <= 1 + DESIGN_MARGIN
 
 
@@ -143,7 +141,7 @@ def test_zeros_rule_secrets_out():
     assert excluded.max() >= 10
     assert audit(table, problem).infinite
 
-    for ours in (solve(Optimal(problem=problem)), repaired(table, problem)):
+    for ours in (solve(Optimal(problem=problem)), baselines.repaired(table, problem)):
         for report in range(problem.domain.size):
             assert len(possible(ours, report)) == problem.domain.size
 
@@ -197,7 +195,7 @@ def test_solver_tolerance_breaks_the_claim(method):
     assert found.verdict == "broken"
     assert found.finite_epsilon > 1.5
 
-    ours = repaired(table, problem)
-    assert violations(ours["mass"].values, stored_edges(ours)) == 0
+    ours = baselines.repaired(table, problem)
+    assert verify(ours).certified
     assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
     assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)

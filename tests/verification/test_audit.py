@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
+from reference.exact import lower_ratio
 from rows import each_row
+from tolerances import UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,
+    Discrete,
     Domain,
     Euclidean,
     audit,
@@ -29,15 +32,12 @@ from mechdesign import (
     save,
     verify,
 )
-from mechdesign.baselines import repaired
-from mechdesign.closed_forms import build as geometric
 from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
-from mechdesign.extend import Edges
-from mechdesign.losses import Distance, SquaredDistance
-from mechdesign.mechanism.certificate import breaches, exp_lower, true_scale, worst_ratio
-from mechdesign.problem.problem import named_problem
+from mechdesign.extend import Edges, Loss, Metric
+from mechdesign.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
+from mechdesign.read import places as read_places
 from mechdesign.read import table as read_table
-from mechdesign.verification.audit import UP_TO_ROUNDING
 
 TABLE = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.125, 0.375, 0.5]])
 TAILS, HEADS = np.triu_indices(4, 1)
@@ -47,8 +47,17 @@ RATIO = 1e-12  # logarithms of one table in two orders
 def paper_problem(cells: int = 30) -> DesignProblem:
     """150 m cells at eps = 0.00404249 per m, as in Alvim et al. 2018."""
     domain = Domain.grid((cells, cells), cell=150.0, unit="m")
-    metric = Euclidean(epsilon=0.00404249, unit="m")
-    return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=Distance())
+    return on(domain, Euclidean(epsilon=0.00404249, unit="m"), Distance())
+
+
+def on(domain: Domain, metric: Metric, loss: Loss) -> DesignProblem:
+    """A problem of evenly likely secrets."""
+    return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=loss)
+
+
+def answers(secrets: int, epsilon: float = 1.0) -> DesignProblem:
+    """Answers that all are as far from each other."""
+    return on(Domain.nodes(secrets), Discrete(epsilon=epsilon), ZeroOne())
 
 
 @given(
@@ -66,7 +75,7 @@ def test_breaches_against_fractions(exponents, zeros, scale, seed):
     lengths = random.random(6) * 2.0**scale + 2.0**-30
     expected = 0
     for u, v, length in zip(TAILS, HEADS, lengths, strict=True):
-        r, s = exp_lower(float(length))
+        r, s = lower_ratio(float(length))
         most = Fraction(r) / Fraction(2) ** s
         for p, q in zip(map(Fraction, table[u].tolist()), map(Fraction, table[v].tolist()), strict=True):
             expected += (p > most * q) + (q > most * p)
@@ -74,7 +83,7 @@ def test_breaches_against_fractions(exponents, zeros, scale, seed):
 
 
 def test_one_bit_of_a_double_is_a_breach():
-    r, s = exp_lower(0.5)
+    r, s = lower_ratio(0.5)
     low = math.floor(Fraction(r, 2**s) * 2**52)
     edge = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([0.5]))
     for extra, expected in ((0, 0), (1, 1)):
@@ -101,7 +110,7 @@ def test_the_true_multiple_holds_and_no_less_does(name):
 
 def test_normalised_geometric_is_half_again_its_claim():
     problem = paper_problem()
-    table = geometric.normalised_table(problem, 0.00404249)
+    table = probabilities(baselines.geometric(problem, 0.00404249, border="normalised")).values
     found = audit(table, problem)
     assert round(found.ratio, 4) == 1.5227
     assert (found.verdict, found.infinite, found.divided) == ("broken", False, None)
@@ -123,7 +132,7 @@ def test_planar_laplace_of_libqif():
 @pytest.mark.parametrize(("border", "verdict"), [("clamped", "holds"), ("normalised", "broken")])
 def test_verdict_agrees_with_the_integer_certificate(border, verdict):
     problem = load_problem("euclidean", cells=6)
-    mechanism = geometric.mechanism(problem, border=border)
+    mechanism = baselines.geometric(problem, border=border)
     found = audit(probabilities(mechanism).values, problem)
     assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     assert found.verdict == verdict or (verdict == "holds" and found.verdict == "holds up to rounding")
@@ -137,7 +146,7 @@ def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
     assert found.ratio is found.effective_epsilon is found.worst["log_ratio"] is None
     assert found.zeros["mixed_columns"] > 0
     assert found.worst["other_probability"] == 0 < found.worst["probability"]
-    fixed = repaired(table, problem)
+    fixed = baselines.repaired(table, problem)
     assert verify(fixed).certified
     assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
 
@@ -151,26 +160,26 @@ def test_metrics_without_one_level_have_no_effective_epsilon():
 
 
 def test_an_audit_is_shown_by_its_verdict_and_a_repair_has_the_reports_of_the_problem():
-    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    problem = answers(3)
     found = audit(TABLE, problem)
     assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
     assert found.prior == "uniform"
     with pytest.raises(InputError, match="the problem has 3 reports"):
-        repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
+        baselines.repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
     for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):
         with pytest.raises(InputError, match="must be a table of numbers"):
             audit(table, problem)
 
 
 def test_no_scale_holds_for_an_infinite_ratio():
-    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    problem = answers(3)
     with pytest.raises(DesignError, match="no scale"):
         true_scale(TABLE, problem.metric, problem.domain, math.inf)
 
 
 def test_zeros_are_counted():
     table = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    found = audit(table, named_problem("discrete", {"epsilon": "1"}, secrets=3))
+    found = audit(table, answers(3))
     assert found.zeros == {"entries": 6, "empty_columns": 1, "mixed_columns": 2}
     assert found.infinite
     assert found.finite_epsilon == pytest.approx(math.log(4))
@@ -179,7 +188,7 @@ def test_zeros_are_counted():
 
 
 def test_counts_are_divided_and_rounding_is_not_refused():
-    problem = named_problem("discrete", {"epsilon": "1"}, secrets=3)
+    problem = answers(3)
     counts = audit(8 * TABLE, problem)
     assert (counts.divided, counts.ratio) == ("counts", audit(TABLE, problem).ratio)
     off = audit(TABLE * (1 + 1e-8), problem)
@@ -203,7 +212,7 @@ def test_what_is_no_table_is_refused_by_row_and_value(change, message):
     domain = Domain.grid(3, cell=1.0, unit="km")
     metric = Euclidean(epsilon=1.0, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
-    for use in (audit, repaired):
+    for use in (audit, baselines.repaired):
         with pytest.raises(InputError, match=message):
             use(change(TABLE), problem)
 
@@ -276,7 +285,7 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
 def test_the_export_of_a_mechanism_is_a_table(tmp_path):
     problem = load_problem("line", cells=5)
-    mechanism = geometric.mechanism(problem)
+    mechanism = baselines.geometric(problem)
     found = audit(export(mechanism, tmp_path / "line.csv"), problem)
     assert found.divided == "counts"
     assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
@@ -367,9 +376,11 @@ def test_command_line(run, run_json, table):
 )
 def test_a_level_in_every_form(run, table, metric, words, epsilon):
     code, out, _ = run("audit", table, "--metric", metric, *words.split(), "--json")
-    places = {"unit": "km", "places": "places.csv"} if metric == "euclidean" else {}
-    named = named_problem(metric, {"epsilon": repr(float(epsilon)), **places}, secrets=3)
-    found = audit(TABLE, named)
+    asked = answers(3, float(epsilon))
+    if metric == "euclidean":
+        domain = Domain.points_at(read_places("places.csv"), unit="km")
+        asked = on(domain, Euclidean(epsilon=float(epsilon), unit="km"), SquaredDistance())
+    found = audit(TABLE, asked)
     expected = {**found.as_dict(), "repaired": None}
     assert (code, json.loads(out)) == (0, expected)
 
@@ -419,5 +430,5 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
 
 
 def test_a_constant_table_reveals_nothing():
-    found = audit(np.full((4, 3), 1 / 3), named_problem("discrete", {"epsilon": "1"}, secrets=4), normalise=True)
+    found = audit(np.full((4, 3), 1 / 3), answers(4), normalise=True)
     assert (found.ratio, found.verdict, found.breaches) == (0, "holds", 0)

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clients import TOWN, mechanism, taken_apart
+from clients import DEVICE, TOWN, mechanism, taken_apart
 from exported import exponentially, with_mass
 from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
 from mechdesign import save
-from mechdesign.output.export import handed_over
 from mechdesign.web import client as folders
 from mechdesign.web import packed as packing
 from mechdesign.web import write_client
-from mechdesign.web.client import joined, package_name
-from mechdesign.web.packed import size_words
 
 
 def left(place: Path) -> list[str]:
@@ -171,7 +168,7 @@ def test_the_promise_is_that_of_the_one_maker_of_sentences(tmp_path) -> None:
 
 
 def test_modules_are_joined_without_imports() -> None:
-    text = joined("home.mjs")
+    text = folders.joined("home.mjs")
     lines = text.splitlines()
     assert not [line for line in lines if line.startswith(("import ", "export "))]
     names = [line.split("(")[0].split()[-1] for line in lines if line.startswith(("function ", "async function "))]
@@ -186,16 +183,16 @@ def test_nothing_handed_over_asks_for_another_place(tmp_path) -> None:
 
 
 def test_names_of_packages_and_sizes() -> None:
-    names = [package_name(name) for name in ("box", "Rome: 200 m", "../x", "", "é")]
+    names = [folders.package_name(name) for name in ("box", "Rome: 200 m", "../x", "", "é")]
     assert names == ["box-reports", "rome-200-m-reports", "x-reports", "reports", "reports"]
-    assert [size_words(size) for size in (999, 1608203, 283000, 12345, 10_500_000)] == [
+    assert [packing.size_words(size) for size in (999, 1608203, 283000, 12345, 10_500_000)] == [
         "1.00 kB",
         "1.61 MB",
         "283 kB",
         "12.3 kB",
         "10.5 MB",
     ]
-    assert b"TABLE" in handed_over("web/device/embedded.mjs")
+    assert b"TABLE" in (DEVICE / "embedded.mjs").read_bytes()
 
 
 def test_the_command_takes_a_session_design(tmp_path, run, run_json) -> None:

@@ -13,8 +13,8 @@ import pytest
 from browsers import needs_browser
 from clients import NODE, mechanism
 from conftest import ROOT
+from rewritten import rewritten
 
-from mechdesign.mechanism.dataset import seal
 from mechdesign.web import write_client
 
 NPM = shutil.which("npm")
@@ -38,7 +38,7 @@ globalThis.ready = openClient({{ table, storage: memoryStorage() }}).then((clien
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an app with the package among its modules."""
-    named = seal(mechanism("park").assign_attrs(problem="City blocks"))
+    named = rewritten(mechanism("park"), problem="City blocks")
     folder = write_client(named, tmp_path_factory.mktemp("app") / "web")
     shutil.copytree(folder, folder.parent / "node_modules" / NAME)
     return folder.parent

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from clients import NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
+from clients import DEVICE, NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
 
 import mechdesign as md
-from mechdesign.output.export import handed_over
-from mechdesign.output.sampling import sample_document
 from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.utility import nearest_node
 from mechdesign.web import write_client
@@ -127,7 +126,7 @@ def test_the_plane_is_that_of_proj(tmp_path: Path) -> None:
             asked += [[plane.longitude, plane.latitude, *at, *to] for at, to in zip(degrees, points, strict=True)]
             expected += np.column_stack([plane.forward(*degrees.T), degrees]).tolist()
     (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "plane.mjs").write_bytes(handed_over("web/device/plane.mjs"))
+    (tmp_path / "web" / "plane.mjs").write_bytes((DEVICE / "plane.mjs").read_bytes())
     (tmp_path / "asked.json").write_text(json.dumps(np.array(asked).tolist()))
     script = """
       import { readFileSync } from "node:fs";
@@ -168,12 +167,13 @@ console.log(JSON.stringify([
 """
 
 
-def test_ways_to_say_where_and_the_outside_rule(tmp_path, monkeypatch) -> None:
+def test_ways_to_say_where_and_the_outside_rule(tmp_path, monkeypatch, run_json) -> None:
     folder = write_client(mechanism("town"), tmp_path / "web")
     bits = bytes([7, 99, 3, 200, 250, 17, 90, 131])
     told = run(folder, REPORTED, json.dumps(list(bits)))
     monkeypatch.setattr("mechdesign.mechanism.rows.source", lambda seed: ((lambda count: bits), "fixed"))
-    document = sample_document(mechanism("town"), degrees=(12.4903, 41.8997))
+    file = md.save(mechanism("town"), tmp_path / "town.nc")
+    _, document = run_json("sample", file, "--lon", 12.4903, "--lat", 41.8997)
     expected = {
         "number": document["reports"][0],
         "x": document["report_x"][0],
@@ -186,8 +186,8 @@ def test_ways_to_say_where_and_the_outside_rule(tmp_path, monkeypatch) -> None:
     assert told[:5] == [expected] * 4 + ["outside"]
     assert nearest_node(TOWN, TOWN.plane.forward(np.array([12.6]), np.array([41.9]))[0].tolist()) == 217
     assert told[5] == told[6] != expected
-    with pytest.raises(md.errors.InputError, match="outside the grid"):
-        sample_document(mechanism("town"), degrees=(12.6, 41.9))
+    code, refused = run_json("sample", file, "--lon", 12.6, "--lat", 41.9)
+    assert (code, "outside the grid" in refused["error"]["message"]) == (2, True)
 
 
 EXCHANGED = """
@@ -207,7 +207,7 @@ console.log(JSON.stringify(found));
 
 
 @pytest.mark.parametrize(("name", "longitude", "latitude"), [("town", 12.49, 41.9), ("network", 179.999, -33.9)])
-def test_exchanged_degrees_are_named_as_in_python(tmp_path, name, longitude, latitude) -> None:
+def test_exchanged_degrees_are_named_as_in_python(tmp_path, run_json, name, longitude, latitude) -> None:
     """Town: a grid, whose exchanged position is in range. Network: points, one of whose exchanged degrees is not."""
     folder = write_client(mechanism(name), tmp_path / "web")
     asked = [[longitude, latitude], [latitude, longitude], [longitude - 5, latitude]]
@@ -218,5 +218,7 @@ def test_exchanged_degrees_are_named_as_in_python(tmp_path, name, longitude, lat
         assert (code, "longitude and latitude seem to be exchanged" in message) == ("outside", True)
     assert outside[0] == ["outside", "the position lies outside the area of this table: nothing is reported"]
     assert outside[1] == 9
-    with pytest.raises(md.errors.InputError, match=r"the two seem to be exchanged|a latitude within 90 degrees"):
-        sample_document(mechanism(name), degrees=(latitude, longitude))
+    file = md.save(mechanism(name), tmp_path / "m.nc")
+    code, refused = run_json("sample", file, "--lon", latitude, "--lat", longitude)
+    assert code == 2
+    assert re.search(r"the two seem to be exchanged|a latitude within 90 degrees", refused["error"]["message"])

@@ -10,17 +10,16 @@ import placed as made_once
 import pytest
 import xarray as xr
 from clients import NODE, Stream, put_together, run, taken_apart
+from placed import kernel
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign import Sampler
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.protection import protection
 from mechdesign.mechanism.stored import read
 from mechdesign.output.sentences import protects
-from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import HALF, Patches, patches
+from mechdesign.positions.patches import HALF, Patches
 from mechdesign.problem.locate import place_at
 from mechdesign.web import write_client
 
@@ -59,10 +58,7 @@ def placed() -> xr.Dataset:
     problem = md.DesignProblem(
         domain=domain, metric=md.Euclidean(epsilon=1.2, unit="m"), prior=np.full(28, 1 / 28), loss=md.losses.Distance()
     )
-    around = patches(domain, problem.metric)
-    table = np.exp(-0.8 * np.linalg.norm(domain.points[:, None] - domain.points, axis=2)) + 0.02
-    mass = repair(table / table.sum(axis=1, keepdims=True), around)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=around)
+    return kernel(problem, np.exp(-0.8 * np.linalg.norm(domain.points[:, None] - domain.points, axis=2)) + 0.02)
 
 
 def positions() -> list[list[float]]:

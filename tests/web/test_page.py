@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from exported import MAKERS, joined, made
-from pages import Texts, honest, mechanism_of
+from pages import Texts, honest, mechanism_of, page_of
+from rewritten import rewritten
 from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
@@ -19,12 +20,9 @@ import mechdesign as md
 from mechdesign import verify
 from mechdesign.base.figures import percent
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.stored import read
 from mechdesign.web import contents as carried
 from mechdesign.web import save_page
-from mechdesign.web.contents import headline
-from mechdesign.web.page import page_text
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
@@ -41,20 +39,20 @@ SENTENCES = {
 @each_row("name", SENTENCES)
 def test_sentences(name):
     checked = verify(made(name))
-    assert headline(read(made(name)), checked).startswith(SENTENCES[name])
+    assert carried.headline(read(made(name)), checked).startswith(SENTENCES[name])
 
 
 def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of a loss of 1 km."""
-    given = seal(made("line").assign_attrs(stopped="time"))
+    given = rewritten(made("line"), stopped="time")
     loss, bound = (float(given.attrs[name]) for name in ("expected_loss", "lower_bound"))
-    saying = headline(read(given), verify(given))
+    saying = carried.headline(read(given), verify(given))
     share = percent((loss - bound) / loss, up=True)
     assert saying.endswith(
         f"Stopped at its time limit: up to {share} of the loss may be avoidable; a longer --time-limit goes on."
     )
     unbounded = replace(verify(given), lower_bound_checked=None)
-    assert "was not found" in headline(read(given), unbounded)
+    assert "was not found" in carried.headline(read(given), unbounded)
 
 
 def test_what_was_asked_for_is_what_is_said(tmp_path, run):
@@ -83,7 +81,7 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
     digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()
     assert run("export", tmp_path / "m.nc", "-o", tmp_path / "page.html")[0] == 0
     held = md.load(tmp_path / "m.nc")
-    never = seal(held.assign_attrs(problem="another name"))
+    never = rewritten(held, problem="another name")
     save_page(never, tmp_path / "never.html")
     texts = {name: (tmp_path / f"{name}.html").read_text() for name in ("page", "never")}
     found = {name: json.loads(Texts.in_page(text).contents)["facts"]["provenance"] for name, text in texts.items()}
@@ -106,11 +104,11 @@ def test_arrays_are_those_of_the_file(name):
 
 
 def test_the_same_file_gives_the_same_page():
-    assert page_text(made("line")) == page_text(made("line"))
+    assert page_of(made("line")) == page_of(made("line"))
 
 
 def test_a_page_names_every_script_and_style_and_nothing_else():
-    html = page_text(made("plane"))
+    html = page_of(made("plane"))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
     assert policy.startswith("default-src 'none';")
     inline = re.findall(r"<script(?: id=\"program\")?>(.*?)</script>", html, re.S)
@@ -126,9 +124,9 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
 @each_row("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
     mechanism = made("line").assign_attrs(problem=name)
-    html = page_text(seal(mechanism))
+    html = page_of(rewritten(mechanism))
     outside = re.sub(r'<script id="(?:data|program)".*?</script>', "", html, flags=re.S)
-    assert html.count("<script") == page_text(made("line")).count("<script")
+    assert html.count("<script") == page_of(made("line")).count("<script")
     assert name not in html or "<" not in name
     assert 'onload="b' not in outside
     assert "49" not in re.search(r"<title>(.*?)</title>", html)[1]
@@ -144,7 +142,7 @@ def test_what_is_refused(tmp_path):
     mass = mechanism["mass"].values.copy()
     mass[0, 0] += np.uint64(1)
     with pytest.raises(VerificationError):
-        save_page(seal(mechanism.assign(mass=(("secret", "report"), mass))), tmp_path / "p.html")
+        save_page(rewritten(mechanism, mass=(("secret", "report"), mass)), tmp_path / "p.html")
     with pytest.raises(InputError, match="has no page"):
         save_page(mechanism.assign_attrs(schema="another"), tmp_path / "p.html")
     assert [path.name for path in tmp_path.iterdir()] == ["there.html"]
@@ -162,7 +160,7 @@ def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypa
 
 def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 4 * 9)
-    contents = json.loads(Texts.in_page(page_text(made("plane"))).contents)
+    contents = json.loads(Texts.in_page(page_of(made("plane"))).contents)
     assert contents["kind"] == "rows"
     assert contents["beside"]["mass"]["shape"] == [4, 9]
     assert "mass" not in contents["arrays"]

@@ -12,20 +12,19 @@ import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
 from capped import capped
-from pages import Texts, forged, honest, mechanism_of
+from pages import Texts, forged, honest, mechanism_of, page_of
 from placed import LAND, placed
 from regions import chances, region
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign.base.figures import percent
-from mechdesign.mechanism.dataset import seal
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import rows
 from mechdesign.positions.patches import step_weights
 from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.web import save_page
-from mechdesign.web.page import page_text
 
 pytestmark = needs_browser()
 FORGERIES = 50
@@ -132,7 +131,7 @@ def test_every_forgery_is_refused(folder, opened):
 
 
 def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
-    html = page_text(mechanism_of("plane"))
+    html = page_of(mechanism_of("plane"))
     texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
     mass[7, 2] -= np.uint64(1)
     other = forged("plane", mass=mass)
@@ -156,7 +155,7 @@ def test_without_workers_the_page_proves_in_its_own_thread(folder, browser):
 
 
 def test_hostile_names_stay_texts(tmp_path, opened):
-    mechanism = seal(mechanism_of("plane").assign_attrs(problem=HOSTILE))
+    mechanism = rewritten(mechanism_of("plane"), problem=HOSTILE)
     save_page(mechanism, tmp_path / "p.html")
     shown = opened(tmp_path / "p.html")
     assert shown.page.evaluate("window.hacked") is None

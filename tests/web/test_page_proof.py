@@ -28,6 +28,7 @@ from pages import (
     texts_of,
 )
 from placed import placed
+from reference.exact import lower_ratio
 from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
@@ -35,13 +36,11 @@ import mechdesign as md
 from mechdesign.base.figures import number, percent
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.maps import FactoredMechanism
-from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import read
 from mechdesign.positions import Positions
 from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried
-from mechdesign.web.contents import headline
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 COLUMNS = "factored, columns"
@@ -88,7 +87,7 @@ def test_the_sentences_of_a_page_are_those_of_python(tmp_path):
     for name, told in zip(NAMES, in_node(tmp_path, proof_script() + SENTENCES), strict=True):
         mechanism = mechanism_of(name)
         verified, domain = md.verify(mechanism), json.loads(mechanism.attrs["domain"])
-        assert told["headline"] == headline(read(mechanism), verified)
+        assert told["headline"] == carried.headline(read(mechanism), verified)
         assert f"all {mechanism.sizes['secret']} secrets" in told["claim"]
         assert ("grid" in told["claim"]) is (domain["kind"] == "grid")
         assert (told["position_claim"] is None) is (verified.position_claim is None)
@@ -101,7 +100,7 @@ def test_parts_are_those_of_python(tmp_path):
     plain = [0.0, 1.0, 2000.0, 99.996, 1234567.8, 0.0001, 0.1 + 0.2, *np.exp(np.linspace(-30, 30, 500)).tolist()]
     (tmp_path / "given.json").write_text(json.dumps({"lengths": lengths, "floats": floats, "shown": plain}))
     found = in_node(tmp_path, proof_script() + PARTS)
-    assert [tuple(map(int, pair)) for pair in found["bounds"]] == [exp_lower(length) for length in lengths]
+    assert [tuple(map(int, pair)) for pair in found["bounds"]] == [lower_ratio(length) for length in lengths]
     assert found["doubles"] == [value for value in floats if value > 1e-280]
     for value, shown in zip(plain, found["figures"], strict=True):
         assert shown == [number(value, up=True), number(value, up=False), percent(abs(value), up=True)]
@@ -429,8 +428,8 @@ def test_a_place_is_named(refused):
 
 
 def test_a_boundary_is_exact(tmp_path):
-    """The largest mass that the bound allows is taken, one more is not, as by Python's certificate."""
-    factor, shift = exp_lower(float(made("line")["edge_length"].values[0]))
+    """The largest mass that the bound allows is taken, one more is not, as by fractions."""
+    factor, shift = lower_ratio(float(made("line")["edge_length"].values[0]))
     low = 10**17 + 7
     most = factor * low >> shift
     length = float(made("line")["edge_length"].values[0])

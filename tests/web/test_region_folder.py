@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 from clients import NODE, run
-from regions import region
+from regions import content, flat, region
 
 import mechdesign as md
 from mechdesign.maps import load_compact
-from mechdesign.maps.compact_file import packed, save_compact, unpacked
-from mechdesign.maps.web import region_map, room
+from mechdesign.maps.web import room
 from mechdesign.web import client as folders
 from mechdesign.web import write_client
 
@@ -24,12 +23,13 @@ console.log(JSON.stringify([await client.reportCell(5), await client.reportCell(
 
 
 def test_the_command_writes_every_file_and_says_how_to_draw(tmp_path, run_json, request) -> None:
-    file = save_compact(region("certified"), tmp_path / "region.compact")
+    file = tmp_path / "region.compact"
+    file.write_bytes(content("certified"))
     code, told = run_json("export", file, "-o", tmp_path / "web")
     assert code == 0
     assert set(told["bytes"]) == OWN == {path.name for path in (tmp_path / "web").iterdir()}
     assert (tmp_path / "web" / "report.bin").read_bytes() == file.read_bytes()
-    assert (tmp_path / "web" / "region.map").read_bytes() == region_map(region("certified"))
+    assert (tmp_path / "web" / "region.map").read_bytes() == flat("certified")
     code, _, err = request.getfixturevalue("run")("export", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "README.md says how to begin" in err) == (0, True)
 
@@ -49,7 +49,7 @@ def test_a_map_that_does_not_verify_is_refused(tmp_path) -> None:
     compact = replace(region("certified"), step=region("certified").grain * 2)
     with pytest.raises(md.errors.VerificationError, match="break the claim"):
         write_client(compact, tmp_path / "web")
-    changed = bytearray(packed(region("certified")))
+    changed = bytearray(content("certified"))
     changed[-40] ^= 1
     (tmp_path / "changed.compact").write_bytes(changed)
     with pytest.raises(md.errors.VerificationError, match="checksum"):
@@ -64,4 +64,4 @@ def test_its_folder_draws_in_node(tmp_path) -> None:
     assert (first["remembered"], again["remembered"]) == (False, True)
     assert first["report"] == again["report"]
     assert {"longitude", "latitude", "x", "y", "number", "unit"} == set(first["report"])
-    assert claim == unpacked((folder / "report.bin").read_bytes()).claim
+    assert claim == region("certified").claim

@@ -12,18 +12,14 @@ from functools import cache
 from typing import Any
 
 import pytest
+from columns import every_sum
 from compact_maps import with_digest
-from pages import NODE, RUN, Texts, in_node, proof_script
-from regions import MAPS, content, drawing, region
+from pages import NODE, RUN, Texts, in_node, page_of, proof_script
+from regions import MAPS, bounded, content, drawing, region
 from rows import each_row
 
 from mechdesign.errors import InputError
-from mechdesign.maps import CompactMap
-from mechdesign.maps.compact import bounds, least_bound
-from mechdesign.maps.compact_file import packed
-from mechdesign.maps.factored import row_sums
-from mechdesign.maps.row_sums import join_words
-from mechdesign.web.page import page_text
+from mechdesign.maps.compact import bounds
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """
@@ -74,7 +70,7 @@ def test_some_maps_break_their_claims(sums) -> None:
 @cache
 def honest() -> Texts:
     """The texts of the page of a certified map."""
-    return Texts.in_page(page_text(region("certified")))
+    return Texts.in_page(page_of(region("certified")))
 
 
 def carrying(file: bytes, texts: Texts, **said: Any) -> Texts:
@@ -87,7 +83,7 @@ def carrying(file: bytes, texts: Texts, **said: Any) -> Texts:
 
 def with_header(**told: Any) -> bytes:
     """The certified map with a header that says something else, and a checksum that fits."""
-    file = packed(region("certified"))
+    file = content("certified")
     size = int.from_bytes(file[12:16], "little")
     header = json.loads(file[16 : 16 + size])
     assert all(header[name] != value for name, value in told.items())
@@ -95,28 +91,22 @@ def with_header(**told: Any) -> bytes:
     return with_digest(file[:12] + len(text).to_bytes(4, "little") + text + file[16 + size : -32])
 
 
-def bounded(**changes: Any) -> CompactMap:
-    """The certified map with other numbers, and a bound that fits its sums."""
-    changed = replace(region("certified"), **changes)
-    least = least_bound(changed.potential.ravel()[changed.inner], join_words(row_sums(changed.factors)))
-    return replace(changed, bound=least)
-
-
 def forgeries() -> dict[str, tuple[Texts, str]]:
     """Pages that are not true, with every checksum made to fit, and what is said of them."""
     compact, texts = region("certified"), honest()
     header, least = compact.header(), region("certified").bound[0]
-    other = bounded(step=2 * compact.grain)
-    assert other.factors.breaches(other.edges, join_words(row_sums(other.factors))) > 0
+    other = replace(compact, step=2 * compact.grain)
+    other = bounded(other, every_sum(other.factors))
+    assert other.factors.breaches(other.edges, every_sum(other.factors)) > 0
     lower = replace(compact, bound=(1 << 30, compact.bound[1]))
     assert least > 1 << 30
-    assert lower.beyond(join_words(row_sums(compact.factors)))[0] > 0
+    assert lower.beyond(every_sum(compact.factors))[0] > 0
     higher = replace(compact, bound=(compact.bound[0], compact.bound[1] + 2))
-    assert higher.beyond(join_words(row_sums(compact.factors)))[1] > 0
+    assert higher.beyond(every_sum(compact.factors))[1] > 0
     return {
-        "a step": (carrying(packed(other), texts), "not covered by the row sums"),
-        "a bound": (carrying(packed(lower), texts), "more than its bound"),
-        "a loose bound": (carrying(packed(higher), texts), "less than a quarter of its bound"),
+        "a step": (carrying(content(other), texts), "not covered by the row sums"),
+        "a bound": (carrying(content(lower), texts), "more than its bound"),
+        "a loose bound": (carrying(content(higher), texts), "less than a quarter of its bound"),
         "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "other steps"),
         "an advance": (carrying(with_header(advance=[a + 1 for a in header["advance"]]), texts), "length of its step"),
         "a name": (carrying(with_header(ledger="0" * 64), texts), "names other levels"),
@@ -155,7 +145,7 @@ def test_a_large_map_is_proved_around_a_place(tmp_path) -> None:
 
 def test_a_page_of_a_map_is_for_the_map_alone() -> None:
     with pytest.raises(InputError, match="is for mechanisms"):
-        page_text(region("certified"), comparison=[])
+        page_of(region("certified"), comparison=[])
 
 
 def test_the_sentences_of_a_map_are_those_of_python(tmp_path) -> None:
