@@ -43,7 +43,8 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
     short = verify_table.read(tmp_path / "kept.json")
     short = short._replace(sums=[verify_table.ROW_SUM - 1] * 16)
     assert "limits on discs are about rows that sum to 2^62" in verify_table.faults_of(short)
-    for change in ({"people": [-1] * 16}, {"people": [1] * 15}, {"centres": "nowhere"}, {"radius": 0.0}):
+    lift = {"centres": "area", "factor": [9, 1]}
+    for change in ({"people": [-1] * 16}, {"people": [1] * 15}, {"centres": "nowhere"}, {"radius": 0.0}, lift):
         header = deepcopy(short.header)
         header["claim"]["caps"][0] |= change
         given = short._replace(header=header, sums=[verify_table.ROW_SUM] * 16)

@@ -59,7 +59,7 @@ function* proveCaps(page, outcome) {
     outcome.found.disc = worst;
     const where = worst.byArea ? "the likeliest cells have" : "one disc has";
     const most = `after report ${worst.report}, the worst, ${where} ${percent(worst.share, true, 3)}`;
-    outcome.proved.push(`No disc has more of the posterior than its limit after any report: ${counted(compared)} inequalities in integers; ${most}.`);
+    outcome.proved.push(`No limit on the posterior is exceeded after any report: ${counted(compared)} inequalities in integers; ${most}.`);
   }
   outcome.given.push("How many people live in each cell is as the file has it.");
 }
