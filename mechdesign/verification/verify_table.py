@@ -417,10 +417,10 @@ def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[froze
     that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
     By area the cells that have most of a report: no others have more of it.
     """
-    points, radius, centres = table.points, cap["radius"], cap["centres"]
+    points, radius, centres, domain = table.points, cap["radius"], cap["centres"], table.header["claim"]["domain"]
     wide, middles = radius * (1 + SPARE), list(points)
-    if centres == "area" and "factor" not in cap:
-        a, b = table.header["claim"]["domain"]["cell"]
+    if centres == "area" and "factor" not in cap and domain["kind"] == "grid":
+        a, b = domain["cell"]
         cells = math.floor(math.pi * (wide / a) * (wide / b))  # 0, where one is larger, stands for all: none is proved
         columns = zip(*weighted, strict=True)
         return {frozenset(sorted(range(len(points)), key=column.__getitem__)[-cells:]) for column in columns}
