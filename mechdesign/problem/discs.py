@@ -77,6 +77,12 @@ def cells_of_area(domain: Domain, radius: float) -> int:
     return math.floor(min(cells, domain.size))
 
 
+def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """The sum of the `count` largest values (m,) of each column (n, m); of all, where there are no more."""
+    rest = max(len(values) - count, 0)
+    return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
+
+
 def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list[NDArray[np.int64]]:
     """The shapes (s, axes) of discs on a lattice: steps from one of their cells, without shapes that a translate of
     another contains.

@@ -28,6 +28,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.problem.discs import largest_sums
 from mechdesign.programs.coupled import SideRows, stack_rows
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class AreaCaps(Caps):
         return 1 - float(self.shares(self.prior[:, None])[0]) / float(self.exact)
 
     def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.partition(joint, len(joint) - self.cells, axis=0)[-self.cells :].sum(axis=0))
+        return largest_sums(joint, self.cells)
 
     def worst(self, table: NDArray[np.float64], most: int, over: float) -> NDArray[np.int64]:
         joint, pairs = self.prior[:, None] * table, []
@@ -268,7 +269,7 @@ def posterior_rows(
 
 
 def merged_rows(
-    caps: Sequence[Caps], rows: NDArray[np.int64], inside: NDArray[np.float64], multipliers: NDArray[np.float64]
+    caps: Sequence[Caps], rows: NDArray[np.int64], multipliers: NDArray[np.float64]
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
     """What a file keeps of rows (k, 3) of reports, caps and sets: reports and numbers of sets (j,), through all caps,
     and by area f of the module docstring (j, n), by name; and multipliers (j,).
@@ -280,8 +281,10 @@ def merged_rows(
     kept = {"cap_report": pairs[:, 0], "cap_disc": pairs[:, 1]}
     if not area.any():
         return kept, total
-    cells = np.zeros((len(pairs), inside.shape[1]))
-    np.add.at(cells, at[area], multipliers[area, None] * inside[area])
+    cells = np.zeros((len(pairs), len(caps[0].persons)))
+    for which in np.unique(rows[area, 1]):
+        own = rows[:, 1] == which
+        np.add.at(cells, at[own], multipliers[own, None] * caps[which].chosen(rows[own, 2])[0])
     share = cells / np.maximum(total, 1e-300)[:, None] * (1 - _ALIKE)  # in [0, 1], for all its rounding
     return {**kept, "cap_cells": share}, total
 

@@ -265,7 +265,7 @@ class _Search:
 
     def kept(self, rows: Rows, multipliers: NDArray[np.float64]) -> dict[str, Any]:
         """The fields of a `Design` for multipliers (k,) of rows (k, 3)."""
-        kept, merged = merged_rows(self.program.caps, rows, chosen(self.program.caps, rows)[0], multipliers)
+        kept, merged = merged_rows(self.program.caps, rows, multipliers)
         return {"cap_rows": kept, "multipliers": merged}
 
 

@@ -25,7 +25,7 @@ from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
-from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets
+from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
 
 _HALF, _SELDOM = 0.5, 0.99
@@ -133,7 +133,7 @@ def _most(
     """The function of columns (b, r) at places (b,) that is the largest sum in one disc (r,)."""
     if centres == "area":
         cells = cells_of_area(domain, radius)
-        return lambda joint, _: np.sort(joint, axis=0)[-cells:].sum(axis=0)
+        return lambda joint, _: largest_sums(joint, cells)
     sets = disc_sets(domain, radius, centres)
     return lambda joint, places: np.asarray((sets[:, places] @ joint).max(axis=0))
 
