@@ -97,6 +97,7 @@ class BlockAlgebra:
         self.side = sp.csr_array((0, program.variables)) if side is None else side
         joined = self.side.indices[self.side.indptr[:-1]] if self.side.nnz else np.zeros(0, np.int64)
         self._side_rows = np.searchsorted(joined, program.first)
+        self._side_first = self.side.indptr.astype(np.int64)
 
     @property
     def rows(self) -> int:
@@ -175,11 +176,11 @@ class BlockAlgebra:
         False where rounding has left it indefinite. Cost: O(sum of cubes of block sizes + sum of squares of near
         entries per report + n^3 / 3).
         """
-        p, place = self.program, self.side.indptr.astype(np.int64)
+        p = self.program
 
         def invert(a: int, b: int) -> None:
             _invert(p.first, self._rows, self._lower, self._upper, self._ratio, theta, self._squares,
-                    self._side_rows, place, self.side.data, a, b, self._inverse)  # fmt: skip
+                    self._side_rows, self._side_first, self.side.data, a, b, self._inverse)  # fmt: skip
 
         def couple(a: int, b: int) -> None:
             self._schur[a:b] = 0.0
