@@ -64,7 +64,8 @@ _SLOW = 0.9  # share of the gap that a round without another column has to leave
 _REPEATS = 4  # of the master where its loss is near enough: each levels the row sums further
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
-_LAST = 0.3  # share of the time limit that is kept for the certificates
+_LAST = 0.3  # share of the time limit that is kept for the certificates, at most
+_CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and repeats of the master before them
 # Edge budgets
 ROUNDS = 36  # passes that move lengths, at most
 GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
@@ -240,38 +241,57 @@ class Search:
         self.matrix: Matrix | None = None
         self.seen: set[tuple[int, bytes, bytes]] = set()
         self.number = 0
+        self.priced = self.mastered = 0.0  # seconds of the last pass of pricing, and of the last master
 
     def rounds(self) -> str:
         """Rounds of pricing and weighing; why they ended."""
         return interrupts.search(self._rounds, "interrupt")
 
     def _rounds(self) -> str:
-        limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        still = max(STILL, _GAIN * self.targets.gap)
         self.state, _ = settled(
-            self.problem, self.executor, deadline=limit, report=self.report, last=_PASSES, still=still
-        )
+            self.problem, self.executor, deadline=self._latest(), report=self.report, last=_PASSES,
+            still=max(STILL, _GAIN * self.targets.gap),
+        )  # fmt: skip
         if not self.state.dual.any():
             return "gap"
         self.proof = self.state.dual
-        blocks, near = Blocks(self.places), np.inf
+        blocks, near, stopped, took = Blocks(self.places), np.inf, "rounds", 0.0
+        levelled = False
         while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
-            if time.monotonic() > limit:
-                return "time"
+            started = time.monotonic()
+            if started + took > self._latest():
+                stopped = "time"
+                break
             grown, before = self._extend(), near
             if self.matrix is None:
                 break
-            first = self._improve(blocks, limit)
+            first = self._improve(blocks)
             self.number += 1
-            near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
+            near = (first - self.worth) / first
+            levelled = near <= self.targets.gap
+            if levelled:
+                self._level(blocks)
+            gap = (self.loss - self.worth) / self.loss
             size = {"variables": self.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
+            if levelled and gap <= _ENOUGH * self.targets.gap:
                 return "gap"
             if not grown and near > _SLOW * before:
                 break
-        return "rounds"
+            took = time.monotonic() - started
+        if self.number and not levelled:
+            self._level(blocks)
+        return stopped
+
+    def _latest(self, levels: int = _LEVELS) -> float:
+        """The time, of time.monotonic(), that is left to the rounds, or with no levels, to those: certificates come
+        after it.
+        """
+        rest = _LAST * self.targets.time_limit
+        if self.priced:
+            rest = min(rest, _CERTIFIED * self.priced + levels * self.mastered)
+        return self.deadline - rest if self.deadline < np.inf else np.inf
 
     def used(self) -> tuple[Generators, Vector]:
         """The columns that matter, with their weights; the distance from every place where no round was finished."""
@@ -301,7 +321,7 @@ class Search:
 
     def _extend(self) -> bool:
         """Price all reports; rays that the pool lacks join it; whether there were any."""
-        n, dual = self.places.size, self.state.dual
+        started, n, dual = time.monotonic(), self.places.size, self.state.dual
         task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
         ratios, fresh = [], Generators.none()
@@ -315,6 +335,7 @@ class Search:
         ratio = np.concatenate(ratios)
         self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = replace(self.state, ratio=ratio)
+        self.priced = time.monotonic() - started
         if not fresh.size:
             return False
         matrix, cost = self._fields(fresh)
@@ -345,29 +366,40 @@ class Search:
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
-    def _improve(self, blocks: Blocks, deadline: float) -> float:
-        """Better weights and multipliers; the loss of the first point that it comes to, about.
+    def _improve(self, blocks: Blocks) -> float:
+        """Better weights and multipliers; the loss of the weights with what their row sums will cost."""
+        started = time.monotonic()
+        self.weight, dual, loss = self._mastered(blocks, self.weight, self.state.dual, self._latest())
+        self.state = replace(self.state, dual=dual)
+        self.mastered = time.monotonic() - started
+        return loss
 
-        Once the loss is near enough the master is repeated from where it ended: its pull goes back to the multipliers
-        before, and row sums get closer to 1. That is for the point of the least loss that was found alone;
-        pricing and the next round go on from the first point.
+    def _level(self, blocks: Blocks) -> None:
+        """Repeat the master from where it ended: its pull goes back to the multipliers before, and row sums get closer
+        to 1. That is for the weights of the least loss alone: pricing goes on from the first point, as multipliers
+        that are the best of the pool are worth less where columns are missing.
         """
-        assert self.matrix is not None
-        gap, weight, dual, loss = max(_SHARE * self.targets.gap, _FINEST), self.weight, self.state.dual, np.inf
-        for number in range(1 + _REPEATS):
-            weight, dual, sums = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
-            dual = np.maximum(dual, 0.0)
-            raw = float(self.cost @ weight)
-            settled_loss = raw * (1 + 2 * self._spent(sums))
-            if number == 0:
-                self.weight, first = weight, settled_loss
-                self.state = replace(self.state, dual=dual)
-            if settled_loss < self.loss:
-                self.loss, self.least = settled_loss, weight
-            gained, loss = loss - settled_loss, min(loss, settled_loss)
-            if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
+        weight, dual, loss = self.weight, self.state.dual, np.inf
+        for _ in range(_REPEATS):
+            if time.monotonic() > self._latest(0):
                 break
-        return first
+            weight, dual, settled_loss = self._mastered(blocks, weight, dual, self._latest(0))
+            gained, loss = loss - settled_loss, min(loss, settled_loss)
+            if gained < self._precision() * loss:
+                break
+
+    def _mastered(self, blocks: Blocks, weight: Vector, dual: Vector, deadline: float) -> tuple[Vector, Vector, float]:
+        """Weights, multipliers and the loss after a master from others; the weights of the least loss are kept."""
+        assert self.matrix is not None
+        gap = self._precision()
+        weight, dual, sums = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
+        loss = float(self.cost @ weight) * (1 + 2 * self._spent(sums))
+        if loss < self.loss:
+            self.loss, self.least = loss, weight
+        return weight, np.maximum(dual, 0.0), loss
+
+    def _precision(self) -> float:
+        return max(_SHARE * self.targets.gap, _FINEST)
 
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
