@@ -35,7 +35,7 @@ from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
 from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
-from mechdesign.maps.local_bound import STILL, certify, settled
+from mechdesign.maps.local_bound import certify, settled
 from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
 from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
 from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
@@ -55,7 +55,7 @@ LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minut
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
 FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
-_PASSES, _GAIN = 60, 0.02  # at most, before the rounds; share of the gap asked for that they go on for
+_PASSES = 3  # on the finest grid, before the rounds
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
@@ -212,7 +212,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
             table = merged_rows(data.factors, every, columns.report, total)
-            return _tabled(problem, table, [search.proof, search.best], stopped)
+            return _tabled(problem, table, search.best, stopped)
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
     return make_factored(
@@ -235,7 +235,7 @@ class Search:
         n = self.places.size
         self.depths = WIDE if n <= _FEW else USUAL
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
-        self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
+        self.best, self.worth = np.zeros(n), 0.0
         self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
         self.loss, self.least = np.inf, np.zeros(0)
         self.matrix: Matrix | None = None
@@ -248,13 +248,11 @@ class Search:
         return interrupts.search(self._rounds, "interrupt")
 
     def _rounds(self) -> str:
-        self.state, _ = settled(
-            self.problem, self.executor, deadline=self._latest(), report=self.report, last=_PASSES,
-            still=max(STILL, _GAIN * self.targets.gap),
-        )  # fmt: skip
+        own = self.problem
+        self.state, _ = settled(own, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
         if not self.state.dual.any():
             return "gap"
-        self.proof = self.state.dual
+        self.best = self.state.dual
         blocks, near, stopped, took = Blocks(self.places), np.inf, "rounds", 0.0
         levelled = False
         while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
@@ -305,19 +303,9 @@ class Search:
         return self.columns.of(used), self.least[used]
 
     def bound(self) -> ProvedBound | None:
-        """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
-        and which the certificate lowers more; None where it is interrupted.
-        """
+        """The proved bound of the best multipliers; None where it is interrupted."""
         on_done = counter(self.report, "bound, certificate", self.places.size)
-
-        def proved() -> ProvedBound:
-            best = certify(self.executor, self.places, self.proof, on_done=on_done)
-            if best.value < self.worth:
-                other = certify(self.executor, self.places, self.best, on_done=on_done)
-                best = max(best, other, key=lambda bound: bound.value)
-            return best
-
-        return interrupts.search(proved, None)
+        return interrupts.search(lambda: certify(self.executor, self.places, self.best, on_done=on_done), None)
 
     def _extend(self) -> bool:
         """Price all reports; rays that the pool lacks join it; whether there were any."""
@@ -333,7 +321,9 @@ class Search:
             columns = generators_of(self.places, rays, reports, step=self.step, deepest=self.depths.deepest)
             fresh = fresh.with_more(columns.of(self._unseen(columns)))
         ratio = np.concatenate(ratios)
-        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
+        worth = float(dual @ np.minimum(ratio, 1.0))
+        if worth > self.worth:
+            self.best, self.worth = dual, worth
         self.state = replace(self.state, ratio=ratio)
         self.priced = time.monotonic() - started
         if not fresh.size:
@@ -407,11 +397,10 @@ class Search:
         return float(np.mean(spent(edges, np.log(sums)) / edges.length))
 
 
-def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
-    """A table of integers, with the best bound of some multipliers, priced on the whole graph."""
+def _tabled(problem: DesignProblem, table: Vector, dual: Vector, stopped: str) -> Design:
+    """A table of integers, with the bound of multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)
-    bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
-    best = max(bounds, key=lambda bound: bound.value)
-    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=stopped)
+    bound = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss)
+    return Design(mass=mass, loss=loss, dual=bound.dual, lower_bound=bound.value, stopped=stopped)
