@@ -131,6 +131,7 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
     assert 0.9 * again < found.value <= again
 
 
+@pytest.mark.slow
 def test_the_same_bits_for_any_number_of_threads(philadelphia, passes):
     one, two = bound_of(philadelphia, 1), bound_of(philadelphia, 2)
     assert one.value == two.value
