@@ -28,7 +28,9 @@ def each_row(
     keys = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     listed = [dict(zip(keys, row if len(keys) > 1 else (row,), strict=True)) for row in table]
     assert listed, "a table without rows tests nothing"
-    few = [by_default is None or (row if len(keys) > 1 else row[keys[0]]) in by_default for row in listed]
+    few = [
+        by_default is None or (tuple(row.values()) if len(keys) > 1 else row[keys[0]]) in by_default for row in listed
+    ]
     assert any(few), "no row runs by default"
     assert len(ids) in (0, len(listed))
 
