@@ -244,8 +244,8 @@ def settled(
     problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent,
     last: int = MOST,
 ) -> tuple[State, float]:  # fmt: skip
-    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest; and the
-    seconds of the slowest pass there.
+    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest where a
+    coarser one came before; and the seconds of the slowest pass there.
     """
     ladder = [problem]
     while (coarser := halved(ladder[-1])) is not None:
@@ -257,7 +257,7 @@ def settled(
         slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(executor, places) if state is None else interpolated(state, before, grid)
         state = _rescaled(executor, places, state)
-        most = last if grid is problem else MOST
+        most = last if grid is problem and len(ladder) > 1 else MOST
         state, slowest = _settled(executor, places, state, deadline, report, most, slowest)
         before = grid
     assert state is not None

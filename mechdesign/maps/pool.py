@@ -55,7 +55,7 @@ LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minut
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
 FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
-_PASSES = 3  # on the finest grid, before the rounds
+_PASSES = 3  # before the rounds, on a grid that starts from a coarser one
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
@@ -326,9 +326,7 @@ class Search:
             columns = generators_of(self.places, rays, reports, step=self.step, deepest=self.depths.deepest)
             fresh = fresh.with_more(columns.of(self._unseen(columns)))
         ratio = np.concatenate(ratios)
-        worth = float(dual @ np.minimum(ratio, 1.0))
-        if worth > self.worth:
-            self.best, self.worth = dual, worth
+        self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = replace(self.state, ratio=ratio)
         self.priced = time.monotonic() - started
         if not fresh.size:
