@@ -59,7 +59,7 @@ _PASSES = 3  # before the rounds, on a grid that starts from a coarser one
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
-_ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
+_ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
 _SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
 _REPEATS, _LEVEL = 6, 0.05  # of the master, each levels the row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
@@ -214,7 +214,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         if makes_table(problem):
             every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
             table = merged_rows(data.factors, every, columns.report, total)
-            return _tabled(problem, table, search.best, stopped)
+            return _tabled(problem, table, [search.proof, search.best], stopped)
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
     return make_factored(
@@ -237,7 +237,7 @@ class Search:
         n = self.places.size
         self.depths = WIDE if n <= _FEW else USUAL
         self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
-        self.best, self.worth = np.zeros(n), 0.0
+        self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
         self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
         self.loss, self.least = np.inf, np.zeros(0)
         self.matrix: Matrix | None = None
@@ -254,7 +254,7 @@ class Search:
         self.state, _ = settled(own, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
         if not self.state.dual.any():
             return "gap"
-        self.best = self.state.dual
+        self.proof = self.best = self.state.dual
         blocks, near, stopped, took = Blocks(self.places), np.inf, "rounds", 0.0
         levelled = False
         while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
@@ -268,14 +268,14 @@ class Search:
             first = self._improve(blocks)
             self.number += 1
             near = (first - self.worth) / first
-            levelled = near <= self.targets.gap or near > _SLOW * before
+            levelled = near <= _NEAR * self.targets.gap or near > _SLOW * before
             if levelled:
                 self._level(blocks)
             gap = (self.loss - self.worth) / self.loss
             size = {"variables": self.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if levelled and gap <= _ENOUGH * self.targets.gap:
+            if gap <= _ENOUGH * self.targets.gap and near <= _NEAR * self.targets.gap:
                 return "gap"
             if not grown and near > _SLOW * before:
                 break
@@ -305,7 +305,7 @@ class Search:
         return self.columns.of(used), self.least[used]
 
     def bound(self) -> ProvedBound | None:
-        """The proved bound of the best multipliers; None where it is interrupted."""
+        """The proved bound of the last multipliers; None where it is interrupted."""
         on_done = counter(self.report, "bound, certificate", self.places.size)
         reach, core = _PROOF.reach, _PROOF.core
         return interrupts.search(
@@ -400,10 +400,11 @@ class Search:
         return float(np.mean(spent(edges, np.log(sums)) / edges.length))
 
 
-def _tabled(problem: DesignProblem, table: Vector, dual: Vector, stopped: str) -> Design:
-    """A table of integers, with the bound of multipliers, priced on the whole graph."""
+def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
+    """A table of integers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)
-    bound = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss)
-    return Design(mass=mass, loss=loss, dual=bound.dual, lower_bound=bound.value, stopped=stopped)
+    bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
+    best = max(bounds, key=lambda bound: bound.value)
+    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=stopped)
