@@ -42,13 +42,15 @@ RAGGED = {
 }
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", RAGGED)
-def test_every_integer_of_the_columns_that_is_altered_is_named(name: str) -> None:
+def test_every_integer_of_the_columns_that_is_altered_is_named(name: str, every: int) -> None:
     """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
     honest = columns_of_a_line()
     masses = [md.maps.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
     size, refused = honest.sizes["generator"], 0
-    for at in range(honest[name].size):
+    places = range(0, honest[name].size, every)
+    for at in places:
         for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[at]) + 1}:
             altered = honest.copy(deep=True)
             before, bounds = int(altered[name].values[at]), np.iinfo(altered[name].dtype)
@@ -61,7 +63,7 @@ def test_every_integer_of_the_columns_that_is_altered_is_named(name: str) -> Non
                 assert re.search(RAGGED[name], said)
             else:
                 assert [md.maps.FactoredMechanism(dataset=rewritten(altered)).integers(u) for u in range(3)] == masses
-    assert refused > honest[name].size
+    assert refused > len(places)
 
 
 @cache
@@ -73,7 +75,7 @@ def columns_of_a_line() -> xr.Dataset:
 def test_columns_made_consistent_again_are_private_whatever_their_numbers() -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)
-    for seed in range(4):
+    for seed in range(2):
         factors, target = drawn(problem, seed)
         generators = len(factors.columns.place)
         random = np.random.default_rng(seed)

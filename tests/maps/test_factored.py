@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -158,7 +159,7 @@ def polygon_norm(reach: int, stencil: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("step", "side", "stencil", "limit"),
     [
-        (0.5, 47, 16, 5.82),
+        pytest.param(0.5, 47, 16, 5.82, marks=pytest.mark.slow),
         pytest.param(0.25, 121, 32, 5.95, marks=pytest.mark.slow),
         pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.slow),
     ],
@@ -194,17 +195,23 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
 
 
 @pytest.mark.parametrize(
-    "problem",
+    "make",
     [
-        constant((14, 14), 0.5),
-        constant((20, 20), 0.3),
-        hill(0.5),
-        hill(2.0),
-        md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
+        lambda: constant((14, 14), 0.5),
+        *(
+            pytest.param(make, marks=pytest.mark.slow)
+            for make in (
+                lambda: constant((20, 20), 0.3),
+                lambda: hill(0.5),
+                lambda: hill(2.0),
+                lambda: md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
+            )
+        ),
     ],
     ids=["flat 0.5", "flat 0.3", "smooth hill", "sharp hill", "Philadelphia, short edges"],
 )
-def test_the_price_of_privacy_where_the_weight_system_has_no_solution(problem: md.DesignProblem) -> None:
+def test_the_price_of_privacy_where_the_weight_system_has_no_solution(make: Callable[[], md.DesignProblem]) -> None:
+    problem = make()
     kernel = np.exp(-problem.distances)
     signed = scipy.linalg.solve(kernel, np.ones(len(kernel)))
     assert signed.min() < 0
@@ -213,6 +220,7 @@ def test_the_price_of_privacy_where_the_weight_system_has_no_solution(problem: m
     assert mechanism.attrs["expected_loss"] <= SIGNED * float((problem.weighted_loss * kernel).sum(axis=0) @ signed)
 
 
+@pytest.mark.slow
 def test_three_axes_rivers_and_roads() -> None:
     mask = np.ones((12, 12), bool)
     mask[5:7, :9] = False
@@ -342,6 +350,7 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
             assert caught.value.field in given
 
 
+@pytest.mark.slow
 def test_large_grids_are_factored_without_being_asked() -> None:
     mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16, bound=False)
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
@@ -350,6 +359,7 @@ def test_large_grids_are_factored_without_being_asked() -> None:
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 
+@pytest.mark.slow
 def test_more_rounds_pay_where_edges_are_short() -> None:
     problem = md.load_problem("philadelphia", cells=24, extent=12.0, stencil=16)
     few, many = (

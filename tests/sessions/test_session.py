@@ -423,7 +423,7 @@ for number in range(int(sys.argv[4])):
 """
 SLOW = pytest.mark.slow
 KILLED = [
-    ("clock", 4, 2),
+    ("clock", 2, 2),
     pytest.param("clock", 300, 1, marks=SLOW),
     pytest.param("risk", 40, 8, marks=SLOW),
 ]

@@ -32,7 +32,12 @@ def folder(tmp_path_factory):
 @browsed
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
-    [("hostile", 390, "dark"), ("few", 390, "light"), ("misfit", 1280, "light"), ("cells", 390, "light")],
+    [
+        ("hostile", 390, "dark"),
+        pytest.param("few", 390, "light", marks=pytest.mark.slow),
+        pytest.param("misfit", 1280, "light", marks=pytest.mark.slow),
+        pytest.param("cells", 390, "light", marks=pytest.mark.slow),
+    ],
 )
 def test_pages_fit_phones_are_accessible_and_ask_for_nothing(folder, opened, name, width, scheme):
     told = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme)

@@ -318,6 +318,7 @@ def test_mirror_images_change_nothing(make, count):
         assert program.problem.distances[np.ix_(way, way)] == pytest.approx(program.problem.distances)
 
 
+@pytest.mark.slow
 def test_sixteen_cells_beside_what_else_there_is():
     """The figures that the design is made for; each baseline at the same claim."""
     problem, attrs = square(4, 0.6), design().attrs
@@ -378,6 +379,7 @@ def _mean_kantorovich(mechanism, truth, distance, people=20_000, draws=60):
     return float(np.mean(found))
 
 
+@pytest.mark.slow
 def test_estimates_are_nearer_to_a_truth_that_the_design_did_not_expect():
     """Kantorovich distance in km from 20,000 reports, mean of 60 draws; the design knew the uniform prior only."""
     problem = square(4, 0.6)
@@ -389,7 +391,7 @@ def test_estimates_are_nearer_to_a_truth_that_the_design_did_not_expect():
 
 
 def test_a_seed_makes_a_design_repeatable():
-    first, again, other = (md.solve(StatisticalDesign(problem=square(3, 0.6), seed=seed)) for seed in (0, 0, 1))
+    first, again, other = (md.solve(StatisticalDesign(problem=square(2, 0.6), seed=seed)) for seed in (0, 0, 1))
     assert first.attrs["sha256"] == again.attrs["sha256"]
     assert other.attrs["sha256"] != first.attrs["sha256"]
     assert other.attrs["objective"] == pytest.approx(first.attrs["objective"], rel=1e-2)

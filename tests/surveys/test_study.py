@@ -50,7 +50,7 @@ def test_the_loss_of_reports_taken_as_they_are_is_that_of_all_pairs_of_reports()
             chance = table[first, y] * table[second, z]
             distance = kantorovich(estimate, counts / 2, domain).value
             exact, spread = exact + chance * distance, spread + chance * distance**2
-    repetitions = 400
+    repetitions = 60
     found = utility_loss(mechanism, counts, estimator="empirical", repetitions=repetitions, seed=3)
     error = math.sqrt((spread - exact**2) / repetitions)
     assert abs(float(found["mean"]) - exact) < DEVIATIONS * error
@@ -76,6 +76,7 @@ def test_a_single_repetition_has_no_interval():
     assert (summary["low"] == summary["mean"]).all()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_figures_in_any_number_of_processes():
     alone, shared = simulated(seed=5), simulated(seed=5, workers=2)
     assert alone["kantorovich"].values.tolist() == shared["kantorovich"].values.tolist()
