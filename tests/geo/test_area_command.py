@@ -481,6 +481,7 @@ def stated(shape, nats, *, prior=None, mask=None):
 @each_row(
     ("shape", "method"),
     [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
+    by_default=[((10, 10), "cones"), ((40, 30), "columns")],
 )
 def test_the_rule_of_methods_goes_by_operations(shape, method):
     assert positions_method(stated(shape, 0.7), explicit=False) == method

@@ -325,7 +325,7 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
     problem, rng = CASES[case](), np.random.default_rng(7)
     domain, n = problem.domain, problem.domain.size
     near = [1 + 4.9e-12, 1 - 4.9e-13, 2 + 4.9e-12, 0.1, 1e-140, 1e140, 9.99999999999949]
-    for factor in [*near, *(10 ** rng.uniform(-6, 3, 30)).tolist()]:
+    for factor in [*near, *(10 ** rng.uniform(-6, 3, 8)).tolist()]:
         metric = factor * problem.metric
         edges = metric.edges(domain)
         claim = {"metric": metric.describe(), "domain": domain.describe(), "positions": None, "denominator": "2^62"}
