@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.maps import FactoredMechanism
 from mechdesign.maps.dataset import _draw
+from mechdesign.solvers import solve
 from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -158,7 +160,8 @@ def polygon_norm(reach: int, stencil: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("step", "side", "stencil", "limit"),
     [
-        (0.5, 47, 16, 5.82),
+        (1.0, 21, 16, 5.62),
+        pytest.param(0.5, 47, 16, 5.82, marks=pytest.mark.slow),
         pytest.param(0.25, 121, 32, 5.95, marks=pytest.mark.slow),
         pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.slow),
     ],
@@ -194,17 +197,21 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
 
 
 @pytest.mark.parametrize(
-    "problem",
+    "make",
     [
-        constant((14, 14), 0.5),
-        constant((20, 20), 0.3),
-        hill(0.5),
-        hill(2.0),
-        md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
+        pytest.param(lambda: constant((14, 14), 0.5), id="flat 0.5"),
+        pytest.param(lambda: constant((20, 20), 0.3), id="flat 0.3", marks=pytest.mark.slow),
+        pytest.param(lambda: hill(0.5), id="smooth hill", marks=pytest.mark.slow),
+        pytest.param(lambda: hill(2.0, 15), id="sharp hill"),
+        pytest.param(
+            lambda: md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
+            id="Philadelphia, short edges",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["flat 0.5", "flat 0.3", "smooth hill", "sharp hill", "Philadelphia, short edges"],
 )
-def test_the_price_of_privacy_where_the_weight_system_has_no_solution(problem: md.DesignProblem) -> None:
+def test_the_price_of_privacy_where_the_weight_system_has_no_solution(make: Callable[[], md.DesignProblem]) -> None:
+    problem = make()
     kernel = np.exp(-problem.distances)
     signed = scipy.linalg.solve(kernel, np.ones(len(kernel)))
     assert signed.min() < 0
@@ -214,11 +221,11 @@ def test_the_price_of_privacy_where_the_weight_system_has_no_solution(problem: m
 
 
 def test_three_axes_rivers_and_roads() -> None:
-    mask = np.ones((12, 12), bool)
-    mask[5:7, :9] = False
-    river = grid((12, 12), mask=mask)
+    mask = np.ones((7, 7), bool)
+    mask[3, :5] = False
+    river = grid((7, 7), mask=mask)
     level = md.PrivacyLevel.constant(0.6, "cell")
-    space = constant((5, 4, 3), 0.8, 26)
+    space = constant((3, 3, 3), 0.8, 26)
     water = md.DesignProblem(
         domain=river,
         metric=md.Eikonal(level=level, stencil=16),
@@ -342,16 +349,23 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
             assert caught.value.field in given
 
 
-def test_large_grids_are_factored_without_being_asked() -> None:
-    mechanism = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), rounds=16, bound=False)
+def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solve, "LARGEST_TABLE", 80)
+    schemas = [md.solve(md.EikonalWeights(problem=constant((n, n), 1.0))).attrs["schema"] for n in (8, 9)]
+    assert schemas == ["mechdesign/table/1", "mechdesign/factored/1"]
+
+
+@pytest.mark.slow
+def test_factors_of_large_grids_are_near_their_tables() -> None:
+    program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41))
+    mechanism, table = md.solve(program, rounds=16, bound=False), md.solve(program, method="table")
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
-    table = md.solve(md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41)), method="table")
-    kernel_loss = mean_cost(table["mass"].values, md.load_problem("philadelphia", cells=41).weighted_loss)
+    kernel_loss = mean_cost(table["mass"].values, program.problem.weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 
 def test_more_rounds_pay_where_edges_are_short() -> None:
-    problem = md.load_problem("philadelphia", cells=24, extent=12.0, stencil=16)
+    problem = md.load_problem("philadelphia", cells=14, extent=7.0, stencil=16)
     few, many = (
         md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=rounds).attrs["expected_loss"]
         for rounds in (6, 40)

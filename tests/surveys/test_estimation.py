@@ -20,7 +20,6 @@ from mechdesign.surveys.solve_likelihood import updates
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: the default of maximum_likelihood
 OPEN = 1e-10  # nats per report: where a rule is met to this, rounding may decide
-SEEDS = range(3)
 
 
 def mechanism_of(name):
@@ -78,8 +77,13 @@ def test_a_table_and_its_mechanism_give_the_same():
         np.testing.assert_array_equal(other.distribution, one.distribution)
 
 
-@each_row("seed", SEEDS)
-@each_row("name", CASES)
+FEW = ("line, zero-one", "discrete", "eikonal, masked", "reports apart from secrets", "scattered points")
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_the_deviance_rule_stops_at_its_first_step(name, seed):
     """L* by the accelerated updates, the deviances step by step from their definition."""
     mechanism = mechanism_of(name)
