@@ -352,7 +352,7 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
 def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "LARGEST_TABLE", 80)
     schemas = [md.solve(md.EikonalWeights(problem=constant((n, n), 1.0))).attrs["schema"] for n in (8, 9)]
-    assert schemas == ["mechdesign/table/1", "mechdesign/factored/1"]
+    assert schemas == ["mechdesign/mechanism/1", "mechdesign/factored/1"]
 
 
 @pytest.mark.slow

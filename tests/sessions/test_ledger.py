@@ -224,7 +224,8 @@ for _ in range(int(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [20, 300])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
     """SIGKILL at a random moment of paying through a link: nothing is left after the next opening, nothing unpaid."""
     budget = md.sessions.Budget.create(path, limit=1000)
@@ -326,7 +327,7 @@ DOCUMENT = {
 }
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=20)
 @given(st.dictionaries(st.sampled_from(sorted(DOCUMENT)), JSON, min_size=1, max_size=3))
 def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ def starts(window: Window, end: int) -> range:
     return range(0, end, window.length) if window.calendar else range(-window.length, end)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(CHARGES, WINDOWS)
 def test_the_worst_window_is_that_of_all_windows(charges: dict[int, Fraction], window: Window) -> None:
     sums = {
@@ -36,7 +36,7 @@ def test_the_worst_window_is_that_of_all_windows(charges: dict[int, Fraction], w
     assert worst == max(sums.values()) == sums[first]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.fractions(0, 3, max_denominator=5), min_size=1, max_size=6), WINDOWS)
 def test_the_worst_of_a_period_is_that_of_its_repetition(amounts: list[Fraction], window: Window) -> None:
     length = len(amounts)
@@ -49,8 +49,8 @@ def test_the_worst_of_a_period_is_that_of_its_repetition(amounts: list[Fraction]
     assert periodic_worst(amounts, window) == max(sums)
 
 
-@each_row("most", [1, 2, 3])
-@each_row("length", [1, 2, 3, 5, 7])
+@each_row("most", [1, 3])
+@each_row("length", [1, 2, 5])
 @each_row("calendar", [True, False])
 @each_row(("period", "in_blocks"), [(3, True), (4, True), (3, False), (4, False)])
 def test_no_pattern_that_a_cap_allows_exceeds_its_worst(
