@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,21 @@ FAILURES = (Exception, pytest.fail.Exception)
 
 
 def each_row(
-    names: str | Sequence[str], table: Iterable[Any], ids: Sequence[str] = ()
+    names: str | Sequence[str], table: Iterable[Any], ids: Sequence[str] = (), by_default: Container[Any] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test once a row of the table; arguments as of `pytest.mark.parametrize`.
 
     A row has a `tmp_path` and a `monkeypatch` of its own, and so it has paths of fixtures that name no file yet; other
-    fixtures are those of the test. If rows skip, the test is shown as skipped after all others have run.
+    fixtures are those of the test. Rows that are not `by_default` run with --runslow only. If rows skip, the test is
+    shown as skipped after all others have run.
     """
     keys = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     listed = [dict(zip(keys, row if len(keys) > 1 else (row,), strict=True)) for row in table]
     assert listed, "a table without rows tests nothing"
+    few = [
+        by_default is None or (tuple(row.values()) if len(keys) > 1 else row[keys[0]]) in by_default for row in listed
+    ]
+    assert any(few), "no row runs by default"
     assert len(ids) in (0, len(listed))
 
     def label(number: int) -> str:
@@ -41,9 +46,13 @@ def each_row(
         def every_row(**fixtures: Any) -> None:
             failures: list[BaseException] = []
             skips: list[str] = []
+            slow = by_default is None or fixtures["pytestconfig"].getoption("--runslow")
+            given = {name: value for name, value in fixtures.items() if name in signature.parameters}
             for number, row in enumerate(listed):
+                if not (slow or few[number]):
+                    continue
                 try:
-                    call(test, number, fixtures, row)
+                    call(test, number, given, row)
                 except FAILURES as failure:
                     failure.add_note(f"in the row {label(number)}")
                     failures.append(failure)
@@ -58,10 +67,17 @@ def each_row(
 
         fixed = [parameter for name, parameter in signature.parameters.items() if name not in keys]
         assert len(fixed) == len(signature.parameters) - len(keys), f"{test.__name__} does not take {names}"
+        if by_default is not None and "pytestconfig" not in signature.parameters:
+            fixed.append(inspect.Parameter("pytestconfig", inspect.Parameter.KEYWORD_ONLY))
         every_row.__signature__ = signature.replace(parameters=fixed)  # type: ignore[attr-defined]
         return every_row
 
     return decorate
+
+
+def slow_but(by_default: Container[Any], rows: Iterable[Any]) -> list[Any]:
+    """Rows for `pytest.mark.parametrize`, of which those that are not `by_default` run with --runslow only."""
+    return [row if row in by_default else pytest.param(row, marks=pytest.mark.slow) for row in rows]
 
 
 def call(test: Callable[..., None], number: int, fixtures: dict[str, Any], row: dict[str, Any]) -> None:

@@ -230,8 +230,14 @@ def every(task: Task, way: str, folder: Path, after: Callable[[int], int]) -> in
         number = after(number)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("task", "way"),
+    [
+        pytest.param(task, way, marks=[pytest.mark.slow] * ((task, way) in (("save", "a line"), ("save", "a byte"))))
+        for task in TASKS
+        for way in WAYS
+    ],
+)
 def test_nothing_is_lost_half_written_or_unpaid(task: str, way: str, tmp_path: Path) -> None:
     failures = every(TASKS[task], way, tmp_path, WAYS[way][2])
     print(f"{task}, {way}: {failures} failures")

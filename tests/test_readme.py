@@ -57,6 +57,7 @@ def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch, capsys):
     assert re.search(r" 1\.43\d", printed), "the README says 1.43 times"
 
 
+@pytest.mark.slow
 def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (script,) = snippets(COMPARE)

@@ -20,6 +20,7 @@ from mechdesign.maps import FactoredMechanism
 
 LEVELS = (0.5, 1.0, 2.0)
 AT_EVERY_LEVEL = ("eikonal, masked", "euclidean lattice", "graph, doubled")
+BY_DEFAULT = ("eikonal, masked", "scattered points", "reports apart from secrets", "graph, doubled")
 ALIKE = {  # cases much like another one; the doubled graph at half its level is the graph
     *(
         "eikonal, line",
@@ -52,14 +53,14 @@ def at_level(case: str, times: float) -> md.DesignProblem:
     return replace(problem, metric=times * problem.metric)
 
 
-@each_row("case", [name for name in SMALL if name not in ALIKE])
+@each_row("case", [name for name in SMALL if name not in ALIKE], by_default=BY_DEFAULT)
 @EVERY_PROGRAM
 def test_solved_verified_stored_exported(program: str, case: str, tmp_path: Path) -> None:
     check_whole_path(program, case, 1.0, tmp_path)
 
 
 @each_row("times", [times for times in LEVELS if times != 1])
-@each_row("case", AT_EVERY_LEVEL)
+@each_row("case", AT_EVERY_LEVEL, by_default=["graph, doubled"])
 @EVERY_PROGRAM
 def test_at_other_levels(program: str, case: str, times: float, tmp_path: Path) -> None:
     check_whole_path(program, case, times, tmp_path)

@@ -15,6 +15,7 @@ import time
 import numpy as np
 import pytest
 from conftest import ROOT
+from rows import slow_but
 
 from mechdesign import EikonalWeights, load_problem
 from mechdesign.errors import InputError, SolverError
@@ -240,7 +241,10 @@ def babbling():
     thread.join()
 
 
-@pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"])
+@pytest.mark.parametrize(
+    "where",
+    slow_but(("nonsense", "", "babbling"), ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"]),
+)
 def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(cluster, "WAIT", 0.3)
     where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
@@ -256,6 +260,7 @@ def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monke
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(cluster, "WAIT", 1.0)
     with (

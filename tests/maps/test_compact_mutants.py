@@ -10,6 +10,7 @@ import pytest
 from compact_maps import design, made
 from reference.compact_map import HALF, Reader
 from regions import content
+from rows import slow_but
 
 import mechdesign as md
 from mechdesign import Sampler
@@ -62,22 +63,12 @@ MUTANTS = {
     "half a cell": (lambda: replace(made(), cell=(0.5, 0.625)), False),
     "half a level": (lambda: replace(made(), level_unit=made().level_unit / 2), False),
 }
+BY_DEFAULT = ("untouched", "a level lower", "a potential", "a weight", "a lower bound", "half a cell")
 
 
-ONE_OF_A_KIND = (
-    "untouched", "a level much higher", "a potential", "a weight", "a longer step", "a lower bound",
-    "a bound that no draw meets", "half a level",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("mutant", "expected"),
-    [
-        pytest.param(*row, id=name, marks=[pytest.mark.slow] * (name not in ONE_OF_A_KIND))
-        for name, row in MUTANTS.items()
-    ],
-)
-def test_what_is_certified_is_true(mutant, expected, tmp_path) -> None:
+@pytest.mark.parametrize("name", slow_but(BY_DEFAULT, MUTANTS))
+def test_what_is_certified_is_true(name, tmp_path) -> None:
+    mutant, expected = MUTANTS[name]
     compact = mutant()
     path = tmp_path / "m.compact"
     path.write_bytes(content(compact))

@@ -199,14 +199,15 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(lambda: constant((14, 14), 0.5), id="flat 0.5"),
-        pytest.param(lambda: constant((20, 20), 0.3), id="flat 0.3", marks=pytest.mark.slow),
-        pytest.param(lambda: hill(0.5), id="smooth hill", marks=pytest.mark.slow),
-        pytest.param(lambda: hill(2.0, 15), id="sharp hill"),
-        pytest.param(
-            lambda: md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
-            id="Philadelphia, short edges",
-            marks=pytest.mark.slow,
+        lambda: constant((14, 14), 0.5),
+        *(
+            pytest.param(make, marks=pytest.mark.slow)
+            for make in (
+                lambda: constant((20, 20), 0.3),
+                lambda: hill(0.5),
+                lambda: hill(2.0),
+                lambda: md.load_problem("philadelphia", cells=24, extent=24.0, stencil=16),
+            )
         ),
     ],
 )

@@ -128,6 +128,7 @@ def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one
     assert states == {"0"}
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_after_the_round_and_the_next_call_goes_on(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     found = solved(program, work=work, time_limit=1e-9)
@@ -243,6 +244,7 @@ def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, progr
     assert names(tmp_path) == ["m.nc"]
 
 
+@pytest.mark.slow
 def test_a_run_that_can_go_on_is_kept_by_the_command_line(command, tmp_path):
     work, out = tmp_path / "work", tmp_path / "m.nc"
     code, text, _ = command("--work", work, "-o", out, "--time-limit", "1e-9", "--json")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from clients import NODE, modules, run
 from regions import MAPS, SAMPLER, Vector, border_vectors, content, drawing, drawn_vectors, flat, region, vector_file
+from rows import slow_but
 
 import mechdesign as md
 from mechdesign.errors import VerificationError
@@ -19,13 +20,6 @@ from mechdesign.errors import VerificationError
 CC = shutil.which("cc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 DRAWS = ("javascript", "c99")
-
-
-def beside(*names: str) -> list[object]:
-    """All maps; these by default."""
-    return [name if name in names else pytest.param(name, marks=pytest.mark.slow) for name in MAPS]
-
-
 IN_NODE = """
 import { readFileSync } from "node:fs";
 import { memoryStorage, openClient } from "./web/report.mjs";
@@ -125,7 +119,7 @@ def expected(vectors: list[Vector]) -> list[int]:
 
 
 @pytest.mark.parametrize("language", DRAWS)
-@pytest.mark.parametrize("name", beside("knights", "eight", "steep"))
+@pytest.mark.parametrize("name", slow_but(("even", "bare"), MAPS))
 def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> None:
     vectors = drawn_vectors(name, 6, seed=11)
     assert len(set(expected(vectors))) > 30
@@ -133,7 +127,7 @@ def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> No
 
 
 @pytest.mark.parametrize("language", DRAWS)
-@pytest.mark.parametrize("name", beside("bare", "far", "coarse"))
+@pytest.mark.parametrize("name", slow_but(("even", "bare"), MAPS))
 def test_reports_change_where_masses_end(reports, name: str, language: str) -> None:
     secrets = (0, region(name).secrets // 2)
     vectors = [vector for secret in secrets for vector in border_vectors(name, secret)]

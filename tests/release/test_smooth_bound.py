@@ -58,7 +58,7 @@ def random_field(rng, domain):
 def test_exact_routes_are_the_transform_of_all_pairs(name, growth):
     domain, rng = PLANES[name], np.random.default_rng(3)
     distance = domain.euclidean_to(domain)
-    for gamma in (0.01, 0.2, 0.9, 5.0):
+    for gamma in (0.01, 0.9):
         lipschitz = random_field(rng, domain)
         expected = all_pairs(lipschitz, distance, gamma, growth)
         for method in ("auto", "blocks", "pairs"):
@@ -84,7 +84,7 @@ def test_blocks_have_the_bits_of_one_block(linear, radius):
             assert (cut == whole).all()
 
 
-@each_row("horizon", [math.inf, 4.0, 1.0, 0.05])
+@each_row("horizon", [math.inf, 4.0, 1.0, 0.05], by_default=[1.0])
 def test_steepest_chords_by_blocks_and_by_definition(horizon):
     rng = np.random.default_rng(5)
     points = rng.integers(0, 30, (300, 2)) * 0.5
@@ -165,7 +165,7 @@ def test_metrics_measure_in_nats(growth):
 def test_closed_forms_on_a_line_with_kinks_on_nodes(growth):
     line = Domain.grid(161, cell=0.1, unit="km", origin=-8.05)  # centres -8, -7.9, ..., 8
     x = line.points[:, 0]
-    for gamma in (0.05, 0.4, 2.0, 30.0):
+    for gamma in (0.05, 2.0):
         cases = [
             (queries.threshold(x, 0.5, 1.0), closed.threshold(x, 0.5, 1.0, gamma, growth)),
             (queries.bounded_range(x, -2.0, 3.0, 1.0), closed.bounded_range(x, -2.0, 3.0, 1.0, gamma, growth)),
@@ -196,7 +196,7 @@ def test_horizon_of_a_gridded_query():
 
 
 @each_row("growth", GROWTHS)
-@each_row("cell", [0.4, 0.1])
+@each_row("cell", [0.4, 0.1], by_default=[0.4])
 def test_cell_bound_holds_anywhere_in_the_cells(cell, growth):
     rng = np.random.default_rng(10)
     line = Domain.grid(round(8 / cell), cell=cell, unit="km", origin=-4.0)

@@ -109,7 +109,7 @@ def zoom(function, low, high):
 
 def test_kde_is_the_largest_shrunk_chord_on_the_ray():
     rng = np.random.default_rng(2)
-    for _ in range(SETS // 20):
+    for _ in range(SETS // 50):
         growth, gamma, shrink = random_setting(rng)
         bandwidth = rng.uniform(0.2, 3)
         radii = np.append(rng.uniform(0, 8, 3), rng.uniform(0, 1.2, 2))
@@ -237,7 +237,7 @@ def test_laws_of_smooth_bounds(name, growth):
     own = constant(places)
     distance = np.linalg.norm(places[:, None] - places, axis=2)
     last = np.full(len(places), largest)
-    for gamma in (1e-9, 0.03, 0.2, 0.3, 0.5, 0.7, 3.0, 1e6):
+    for gamma in (1e-9, 0.2, 0.7, 1e6):
         found = bound(places, gamma, growth)
         assert found.shape == own.shape
         assert (found >= own * (1 - ROUNDED)).all()
@@ -253,7 +253,7 @@ def test_laws_of_smooth_bounds(name, growth):
 def test_logarithmic_slopes_do_not_exceed_gamma(name):
     _, bound, _, _ = FORMS[name]
     rng = np.random.default_rng(4)
-    for gamma in (0.02, 0.15, 0.3, 0.45, 0.62, 2.0):
+    for gamma in (0.02, 0.3, 2.0):
         start = rng.uniform(-4, 6, FORMS[name][0][:200].shape)
         step = rng.standard_normal(start.shape)
         step *= 1e-3 / np.linalg.norm(step, axis=1, keepdims=True)
@@ -271,7 +271,7 @@ def plane_brute(f, nodes, gamma, growth):
 
 
 @each_row("growth", GROWTHS)
-@each_row("gamma", [0.1, 0.6, 3.0])
+@each_row("gamma", [0.1, 0.6, 3.0], by_default=[0.6])
 def test_two_way_in_the_plane(gamma, growth):
     width, corner = 0.8, [0.0, 0.0]
     axis = np.arange(-3.2, 4.01, 0.2)  # both ends of both bands lie on nodes
@@ -285,6 +285,7 @@ def test_two_way_in_the_plane(gamma, growth):
     assert found[straight] == pytest.approx(truth[straight], rel=ATTAINED)
 
 
+@pytest.mark.slow
 def test_two_way_is_the_soft_region_of_a_rounded_quadrant():
     width = 0.6
     inner = width / math.sqrt(2)

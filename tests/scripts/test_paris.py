@@ -50,9 +50,8 @@ def test_check_ins_lie_where_the_file_says() -> None:
     assert problem.prior_array == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "laplacian_clamped" else pytest.mark.slow) for name in LEVELS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEVELS)
 def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
     problem = load_problem("paris")
     [(_, made)] = each_mechanism(problem, only=[name])
@@ -138,6 +137,7 @@ def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -
     assert caught.value.field == field
 
 
+@pytest.mark.slow
 @needs("surveys")
 def test_the_remark_and_the_script_tell_the_same_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -166,6 +166,7 @@ def test_ranges_of_a_third_mechanism_hold_what_a_known_prior_says(border: str) -
     assert low * (1 - ORACLE) <= paris.DISTANCE <= high * (1 + ORACLE)
 
 
+@pytest.mark.slow
 def test_figure_2_is_drawn_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

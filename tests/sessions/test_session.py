@@ -421,14 +421,14 @@ for number in range(int(sys.argv[4])):
     for child in children:
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
 """
+SLOW = pytest.mark.slow
 KILLED = [
-    ("clock", 4, 2),
-    ("clock", 300, 1),
-    ("risk", 40, 8),
+    ("clock", 2, 2),
+    pytest.param("clock", 300, 1, marks=SLOW),
+    pytest.param("risk", 40, 8, marks=SLOW),
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "kills", "processes"), KILLED)
 def test_processes_that_are_killed_have_paid_for_what_they_released(
     path: Path, rule: str, kills: int, processes: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -19,27 +18,21 @@ from designs import (
     several_priors,
     solved,
 )
+from rows import slow_but
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem, priors
 from mechdesign.errors import InfeasibleError
 
-DEFAULT = (
+DEFAULT = (  # one case of every kind
     "line, squared, skewed prior",
     "discrete",
     "eikonal, masked",
     "graph, table loss",
     "reports apart from secrets",
 )
-
-
-def some(names: Iterable[str]) -> list[object]:
-    """One case of every kind by default."""
-    return [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
-FEW = pytest.mark.parametrize("case", some(CASES))
+FEW = pytest.mark.parametrize("case", slow_but(DEFAULT, CASES))
 
 
 @FEW
@@ -53,7 +46,7 @@ def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: st
     assert result.lower_bound_checked is True
 
 
-@pytest.mark.parametrize("case", some(OWN_REPORTS))
+@pytest.mark.parametrize("case", slow_but(DEFAULT, OWN_REPORTS))
 def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
     eikonal = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs
     found = dictionary(case).attrs["expected_loss"]

@@ -19,6 +19,7 @@ from mechdesign.surveys.solve_likelihood import updates
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: the default of maximum_likelihood
+SEEDS = range(3)
 OPEN = 1e-10  # nats per report: where a rule is met to this, rounding may decide
 
 
@@ -77,13 +78,8 @@ def test_a_table_and_its_mechanism_give_the_same():
         np.testing.assert_array_equal(other.distribution, one.distribution)
 
 
-FEW = ("line, zero-one", "discrete", "eikonal, masked", "reports apart from secrets", "scattered points")
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "name", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
-)
+@each_row("seed", SEEDS)
+@each_row("name", CASES, by_default=list(CASES)[:1])
 def test_the_deviance_rule_stops_at_its_first_step(name, seed):
     """L* by the accelerated updates, the deviances step by step from their definition."""
     mechanism = mechanism_of(name)

@@ -131,7 +131,11 @@ def calls() -> list[tuple[int, str, Any]]:
     return [*found, (40, "cell", 3), (40 + 11_000, "cell", 5), (40 + 11_001, "cell", 5)]
 
 
-@each_row(("name", "window"), [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)])
+@each_row(
+    ("name", "window"),
+    [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)],
+    by_default=[("clock", "1d"), ("risk, any hours", "1d")],
+)
 def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, window, monkeypatch) -> None:
     stream, made = Stream(seed=8, size=8 * 6 * TICKS), design(name)
     monkeypatch.setattr("mechdesign.mechanism.rows.source", stream)

@@ -93,7 +93,7 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
         assert digest in joined(md.export(held, tmp_path / name))
 
 
-@each_row("name", MAKERS)
+@each_row("name", MAKERS, by_default=["plane", "roads", "holes"])
 def test_arrays_are_those_of_the_file(name):
     texts, mechanism = honest(name), mechanism_of(name)
     contents, data = json.loads(texts.contents), texts.arrays
@@ -169,6 +169,7 @@ def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     assert int(np.argmax(made("plane")["prior"].values)) in near
 
 
+@pytest.mark.slow
 def test_pages_of_comparisons_and_curves(tmp_path, run):
     compared = ["compare", "line", "--cells", "4", "--only", "optimal,exponential"]
     assert run(*compared, "-o", tmp_path / "compare.html")[0] == 0

@@ -16,6 +16,7 @@ from pages import Texts, forged, honest, mechanism_of, page_of
 from placed import LAND, placed
 from regions import chances, region
 from rewritten import rewritten
+from rows import each_row, slow_but
 
 import mechdesign as md
 from mechdesign.base.figures import percent
@@ -27,7 +28,6 @@ from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.web import save_page
 
 pytestmark = needs_browser()
-FORGERIES = 50
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>{{ 7 * 7 }}<!--"
 FORGED = """async (texts) => {
   await runProof(await opened(texts.packed).catch(() => ({ contents: {} })), texts.packed, null, {});
@@ -36,27 +36,37 @@ FORGED = """async (texts) => {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Pages of every kind: cells, streets, a line, factors, 225 cells, answers, a sweep, a comparison."""
+def saved(tmp_path_factory):
+    """Pages of every kind, each made once: cells, streets, factors, 225 cells, answers, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("pages")
     problem = md.load_problem("euclidean", cells=3)
-    for name in ("plane", "park", "roads", "line", "factored", "factored, columns", "any position"):
-        save_page(mechanism_of(name), place / f"{name}.html")
-    save_page(region("certified"), place / "region.html")
-    save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))), place / "225.html")
-    save_page(md.solve(md.load_problem("income", cells=12, outputs=9)), place / "income.html")
-    save_page(md.sweep(problem, [0.5, 1.0, 2.0]), place / "sweep.html")
-    made = {"optimal": md.solve(problem), "geometric_normalised": md.baselines.geometric(problem, border="normalised")}
-    save_page(made["optimal"], place / "compare.html", comparison=rows(made, problem))
-    return place
+    made = {
+        "region": lambda: region("certified"),
+        "225": lambda: md.solve(md.EikonalWeights(md.load_problem("flat", cells=15))),
+        "income": lambda: md.solve(md.load_problem("income", cells=12, outputs=9)),
+        "sweep": lambda: md.sweep(problem, [0.5, 1.0, 2.0]),
+        "compare": lambda: md.solve(problem),
+    }
+
+    def page(name):
+        file, compared = place / f"{name}.html", None
+        if not file.exists():
+            mechanism = made[name]() if name in made else mechanism_of(name)
+            if name == "compare":
+                normalised = md.baselines.geometric(problem, border="normalised")
+                compared = rows({"optimal": mechanism, "geometric_normalised": normalised}, problem)
+            save_page(mechanism, file, comparison=compared)
+        return file
+
+    return page
 
 
 PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position", "region"]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_proves_itself_and_asks_for_nothing(folder, opened, name):
-    shown = opened(folder / f"{name}.html")
+@pytest.mark.parametrize("name", slow_but(("factored", "sweep"), PAGES))
+def test_every_page_proves_itself_and_asks_for_nothing(saved, opened, name):
+    shown = opened(saved(name))
     wanted = "partly" if name == "sweep" else "proved"
     assert wanted in shown.page.get_attribute("#proof", "class"), shown.page.inner_text("#proof")
     assert shown.asked_for() == shown.complaints == []
@@ -97,17 +107,17 @@ def damaged(texts: Texts, at: int) -> Texts | None:
     return None if same else other
 
 
-def forgeries():
+def forgeries(many):
     """Pages of which one sign, mass, length or figure was changed."""
     texts, rng = honest("plane"), random.Random(8)
     mass = mechanism_of("plane")["mass"].values
     places = iter(rng.sample(range(len(texts.packed)), len(texts.packed)))
-    yield from islice((other for at in places if (other := damaged(texts, at)) is not None), 25)
-    for _ in range(15):
+    yield from islice((other for at in places if (other := damaged(texts, at)) is not None), 5 * many)
+    for _ in range(3 * many):
         changed = mass.copy()
         changed.flat[rng.randrange(mass.size)] += np.uint64(10 ** rng.randrange(17))
         yield forged("plane", mass=changed)
-    for edge in rng.sample(range(mechanism_of("plane").sizes["edge"]), 5):
+    for edge in rng.sample(range(mechanism_of("plane").sizes["edge"]), many):
         length = mechanism_of("plane")["edge_length"].values.copy()
         length[edge] *= 1 + 2.0 ** -rng.randrange(20)
         yield forged("plane", edge_length=length)
@@ -118,10 +128,11 @@ def forgeries():
         yield texts.changed(said={f"verification/{name}": value})
 
 
-def test_every_forgery_is_refused(folder, opened):
-    page = opened(folder / "plane.html").page
-    made_up = list(forgeries())
-    assert len(made_up) == FORGERIES
+@pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_every_forgery_is_refused(saved, opened, many):
+    page = opened(saved("plane")).page
+    made_up = list(forgeries(many))
+    assert len(made_up) == 9 * many + 5
     for number, texts in enumerate(made_up):
         kind, said = page.evaluate(FORGED, vars(texts))
         assert kind == "badge refused", (number, said)
@@ -130,6 +141,7 @@ def test_every_forgery_is_refused(folder, opened):
     assert kind == "badge proved", said
 
 
+@pytest.mark.slow
 def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
     html = page_of(mechanism_of("plane"))
     texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
@@ -143,11 +155,12 @@ def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
     assert any("secret 7: the masses sum to" in text for text in page.locator("#faults li").all_inner_texts())
 
 
-def test_without_workers_the_page_proves_in_its_own_thread(folder, browser):
+@pytest.mark.slow
+def test_without_workers_the_page_proves_in_its_own_thread(saved, browser):
     context = browser.new_context(offline=True)
     context.add_init_script("window.Worker = undefined")
     page = context.new_page()
-    page.goto((folder / "plane.html").as_uri())
+    page.goto(saved("plane").as_uri())
     page.wait_for_selector(".badge:not(.waiting)")
     found = page.evaluate("typeof Worker"), page.get_attribute("#proof", "class")
     context.close()
@@ -164,8 +177,8 @@ def test_hostile_names_stay_texts(tmp_path, opened):
     assert shown.complaints == []
 
 
-def test_clicks_keys_and_draws(folder, opened):
-    page = opened(folder / "plane.html").page
+def test_clicks_keys_and_draws(saved, opened):
+    page = opened(saved("plane")).page
     box = page.locator("#map").bounding_box()
     title = page.inner_text("#place-title")
     side = box["height"] / 3  # of a cell; the map keeps to the left of a wide canvas
@@ -186,6 +199,7 @@ def test_clicks_keys_and_draws(folder, opened):
     assert "expected loss" in page.inner_text("#legend")
 
 
+@pytest.mark.slow
 def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
     program = capped()
     mechanism = md.solve(program)
@@ -201,10 +215,11 @@ def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, 
     assert page.evaluate("() => document.getElementById('map').toDataURL()") != drawn
 
 
-def test_a_click_is_a_position_that_reports_are_drawn_for(folder, opened):
+@pytest.mark.slow
+def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     """Row, belief and 2,000 draws of a point of a cell: those of the spline, by exact weights and by `Sampler`."""
     mechanism, (cell, point) = mechanism_of("any position"), (2, (9000, -20000))
-    shown = opened(folder / "any position.html")
+    shown = opened(saved("any position"))
     page = shown.page
     box = page.locator("#map").bounding_box()
     side = box["height"] / 3
@@ -237,6 +252,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(folder, opened):
     assert found[3] == list(point)
 
 
+@pytest.mark.slow
 def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
     save_page(placed("land"), tmp_path / "land.html")
     shown = opened(tmp_path / "land.html")
@@ -258,9 +274,10 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
     assert shown.complaints == []
 
 
-def test_draws_follow_the_masses(folder, opened):
+@pytest.mark.slow
+def test_draws_follow_the_masses(saved, opened):
     """2,000 draws from the browser's random source: every report within six standard deviations."""
-    page = opened(folder / "plane.html").page
+    page = opened(saved("plane")).page
     counts = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await opened(packed));
@@ -273,24 +290,24 @@ def test_draws_follow_the_masses(folder, opened):
     assert (np.abs(counts - 2000 * wanted) <= 6 * np.sqrt(2000 * wanted) + 1).all()
 
 
-def test_rows_beliefs_and_distances_are_those_of_python(folder, opened):
-    for name in ("plane", "factored", "factored, columns"):
-        page, mechanism = opened(folder / f"{name}.html").page, mechanism_of(name)
-        found = page.evaluate("""async () => {
-          const packed = document.getElementById("data").textContent;
-          const model = new Model(await opened(packed));
-          return [model.row(1), model.posterior(2), model.nats(3)].map((values) => Array.from(values));
-        }""")
-        whole = rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
-        belief = mechanism["prior"].values * whole[:, 2]
-        wanted = [whole[1], belief / belief.sum(), read(mechanism).problem.distances[3]]
-        for values, right in zip(found, wanted, strict=True):
-            assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
+@each_row("name", ["plane", "factored", "factored, columns"], by_default=["factored"])
+def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
+    page, mechanism = opened(saved(name)).page, mechanism_of(name)
+    found = page.evaluate("""async () => {
+      const packed = document.getElementById("data").textContent;
+      const model = new Model(await opened(packed));
+      return [model.row(1), model.posterior(2), model.nats(3)].map((values) => Array.from(values));
+    }""")
+    whole = rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+    belief = mechanism["prior"].values * whole[:, 2]
+    wanted = [whole[1], belief / belief.sum(), read(mechanism).problem.distances[3]]
+    for values, right in zip(found, wanted, strict=True):
+        assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
 
 
-def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(folder, opened):
+def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(saved, opened):
     """Clicks in either view, keys, a report, the row that is shown, and the proof around another place."""
-    shown = opened(folder / "region.html")
+    shown = opened(saved("region"))
     page = shown.page
     first = page.inner_text("#place-title")
     box = page.locator("#map").bounding_box()
@@ -324,8 +341,9 @@ def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(folder, opened)
     assert shown.complaints == shown.asked_for() == []
 
 
-def test_the_slider_of_odds_tells_its_reach(folder, opened):
-    page = opened(folder / "park.html").page
+@pytest.mark.slow
+def test_the_slider_of_odds_tells_its_reach(saved, opened):
+    page = opened(saved("park")).page
     page.evaluate("""() => {
       const factor = document.getElementById("factor");
       factor.value = factor.max;
@@ -334,15 +352,16 @@ def test_the_slider_of_odds_tells_its_reach(folder, opened):
     assert "8 other cells by no more" in page.inner_text("#reach")
 
 
-def test_a_sweep_is_a_picture_and_a_table(folder, opened):
-    page = opened(folder / "sweep.html").page
+def test_a_sweep_is_a_picture_and_a_table(saved, opened):
+    page = opened(saved("sweep")).page
     assert page.locator("table tbody tr").count() == 3
     assert "breaks the claim" in page.inner_text("section")
     assert page.evaluate("document.querySelector('img.picture').naturalWidth") > 600
 
 
-def test_a_comparison_marks_broken_claims(folder, opened):
-    page = opened(folder / "compare.html").page
+@pytest.mark.slow
+def test_a_comparison_marks_broken_claims(saved, opened):
+    page = opened(saved("compare")).page
     kept, broken = page.locator("#compared tbody tr").all_inner_texts()
     assert "as claimed" in kept
     assert "breaks its claim" in broken
@@ -352,16 +371,21 @@ def test_a_comparison_marks_broken_claims(folder, opened):
     ("name", "width", "scheme"),
     [
         ("park", 390, "dark"),
-        ("park", 1280, "light"),
-        ("income", 390, "light"),
-        ("sweep", 390, "dark"),
-        ("compare", 1280, "dark"),
-        ("region", 390, "dark"),
-        ("region", 1280, "light"),
+        *(
+            pytest.param(*page, marks=pytest.mark.slow)
+            for page in (
+                ("park", 1280, "light"),
+                ("income", 390, "light"),
+                ("sweep", 390, "dark"),
+                ("compare", 1280, "dark"),
+                ("region", 390, "dark"),
+                ("region", 1280, "light"),
+            )
+        ),
     ],
 )
-def test_pages_fit_phones_and_are_accessible(folder, opened, name, width, scheme):
-    page = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme).page
+def test_pages_fit_phones_and_are_accessible(saved, opened, name, width, scheme):
+    page = opened(saved(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
     check_layout(page, width, scheme)
 
 
@@ -371,12 +395,13 @@ STILL = """
 """
 
 
-def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(folder, browser):
+@pytest.mark.slow
+def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(saved, browser):
     """Paper is narrower than the screen, and the height must follow; a proof that runs is made before printing."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844}, color_scheme="dark")
     context.add_init_script(STILL)
     page = context.new_page()
-    page.goto((folder / "225.html").as_uri())
+    page.goto(saved("225").as_uri())
     page.wait_for_selector("#tabs button")
     assert page.inner_text("#verdict") == "Proving"
     assert page.inner_text("#saying") == "reading the numbers"
@@ -395,10 +420,10 @@ def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(fo
     context.close()
 
 
-def test_without_scripts_a_table_is_there(folder, browser):
+def test_without_scripts_a_table_is_there(saved, browser):
     context = browser.new_context(offline=True, java_script_enabled=False)
     page = context.new_page()
-    page.goto((folder / "plane.html").as_uri())
+    page.goto(saved("plane").as_uri())
     assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
     assert "Nothing was proved" in page.inner_text("body")
     assert page.inner_text("#sentence").startswith("Protects cells, not positions")

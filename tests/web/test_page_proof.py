@@ -45,6 +45,10 @@ from mechdesign.web import contents as carried
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 COLUMNS = "factored, columns"
 NAMES = [*MAKERS, "factored", *(kind for kind in KINDS if kind not in MAKERS)]
+BY_DEFAULT = (
+    *("plane", "holes", "roads", "discrete", "factored", "factored, columns", "eikonal, masked", "query", "area"),
+    *("any position", "any position, quarters", "positions"),
+)
 PARTS = """
 const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));
 console.log(JSON.stringify({
@@ -57,11 +61,12 @@ console.log(JSON.stringify({
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    return dict(zip(NAMES, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, NAMES))), strict=True))
+def outcomes(tmp_path_factory, pytestconfig):
+    names = NAMES if pytestconfig.getoption("--runslow") else BY_DEFAULT
+    return dict(zip(names, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, names))), strict=True))
 
 
-@each_row("name", NAMES)
+@each_row("name", NAMES, by_default=BY_DEFAULT)
 def test_every_kind_is_proved(outcomes, name):
     outcome = outcomes[name]
     assert outcome["faults"] == []
@@ -70,7 +75,7 @@ def test_every_kind_is_proved(outcomes, name):
     assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
 
 
-@each_row("name", NAMES)
+@each_row("name", NAMES, by_default=BY_DEFAULT)
 def test_figures_are_those_of_verify(outcomes, name):
     verified = json.loads(honest(name).contents)["verification"]
     found = outcomes[name]["found"]
@@ -81,10 +86,11 @@ def test_figures_are_those_of_verify(outcomes, name):
             assert found[key] == pytest.approx(verified[key], rel=LINEAR_ALGEBRA)
 
 
-def test_the_sentences_of_a_page_are_those_of_python(tmp_path):
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_sentences_of_a_page_are_those_of_python(tmp_path, every):
     """Put together in JavaScript from the numbers of the page: the first ones word by word."""
-    (tmp_path / "texts.json").write_text(json.dumps([vars(honest(name)) for name in NAMES]))
-    for name, told in zip(NAMES, in_node(tmp_path, proof_script() + SENTENCES), strict=True):
+    (tmp_path / "texts.json").write_text(json.dumps([vars(honest(name)) for name in NAMES[::every]]))
+    for name, told in zip(NAMES[::every], in_node(tmp_path, proof_script() + SENTENCES), strict=True):
         mechanism = mechanism_of(name)
         verified, domain = md.verify(mechanism), json.loads(mechanism.attrs["domain"])
         assert told["headline"] == carried.headline(read(mechanism), verified)
@@ -253,6 +259,7 @@ def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
     assert any("does not hold what it rests on" in fault["text"] for fault in bad["faults"])
 
 
+@pytest.mark.slow
 def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
     """Two banks, a bridge at one end: the radius reaches across, the way inside is far longer. Python's maker finds the
     factor from the same squares with NumPy; the sentence is refused a thousandth below it.
@@ -400,7 +407,7 @@ def test_forgeries_are_found(refused, name):
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
 
 
-@each_row("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"])
+@each_row("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"], by_default=["holes", "roads"])
 def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     """Both are given every claim; they differ nowhere."""
     table = verify_table.read(md.export(made(name), tmp_path / "t.json"))
