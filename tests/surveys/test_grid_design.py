@@ -162,10 +162,10 @@ def test_clusters_to_start_with_are_all_different_and_of_one_colour():
 
 
 def test_the_mixture_of_a_torus_beats_each_of_its_clusters():
-    torus = Torus(shape=(8, 8), step=(0.6, 0.6))
-    cost = np.ones(63)
+    torus = Torus(shape=(12, 12), step=(0.6, 0.6))
+    cost = np.ones(143)
     mixture = choose_mixture(torus, cost)
-    alone = [(cost / 64 / torus.spectrum(cluster)).sum() for cluster in [*mixture.clusters, ((0, 0),)]]
+    alone = [(cost / 144 / torus.spectrum(cluster)).sum() for cluster in [*mixture.clusters, ((0, 0),)]]
     assert mixture.weights.sum() == pytest.approx(1)
     assert mixture.criterion < min(alone)
 
