@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
+from rows import few
 from tolerances import SOLVED
 
 import mechdesign as md
@@ -19,6 +20,9 @@ from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.solve import solve_entry
 
 ALL = pytest.mark.parametrize("case", CASES)
+FEW = pytest.mark.parametrize(  # where a row is solved by several methods
+    "case", few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "reports apart from secrets")
+)
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
 SLACK = 1.05  # times the minimax value: bounds that bind, with room
 

@@ -16,6 +16,16 @@ import pytest
 FAILURES = (Exception, pytest.fail.Exception)
 
 
+def few(table: Iterable[Any], *kept: Any) -> list[Any]:
+    """Rows for `pytest.mark.parametrize`: those that are kept in every run, and the others as slow ones."""
+    rows = list(table)
+    assert all(row in rows for row in kept), "no such row"
+    return [
+        row if row in kept else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
+        for row in rows
+    ]
+
+
 def each_row(
     names: str | Sequence[str], table: Iterable[Any], ids: Sequence[str] = (), by_default: Container[Any] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -242,10 +242,10 @@ def in_time(report: Report, deadline: float) -> Report:
 
 def settled(
     problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent,
-    last: int = MOST, still: float = STILL,
+    last: int = MOST,
 ) -> tuple[State, float]:  # fmt: skip
-    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest, where they
-    end as they gain no more than `still`; and the seconds of the slowest pass there.
+    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest where a
+    coarser one came before; and the seconds of the slowest pass there.
     """
     ladder = [problem]
     while (coarser := halved(ladder[-1])) is not None:
@@ -257,8 +257,8 @@ def settled(
         slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(executor, places) if state is None else interpolated(state, before, grid)
         state = _rescaled(executor, places, state)
-        ends = (last, still) if grid is problem else (MOST, STILL)
-        state, slowest = _settled(executor, places, state, deadline, report, *ends, slowest)
+        most = last if grid is problem and len(ladder) > 1 else MOST
+        state, slowest = _settled(executor, places, state, deadline, report, most, slowest)
         before = grid
     assert state is not None
     return state, slowest
@@ -295,9 +295,8 @@ def _rescaled(executor: Workers, places: Places, state: State) -> State:
 
 
 def _settled(
-    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, still: float,
-    slowest: float,
-) -> tuple[State, float]:  # fmt: skip
+    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, slowest: float
+) -> tuple[State, float]:
     """The state after the passes on one grid, and the seconds of the slowest; at first those that one takes, about."""
     radii = _WIDE if places.size <= _SMALL else Radii()
     count = min(max(FEWEST, WORK // places.size), most)
@@ -311,6 +310,6 @@ def _settled(
         state, value = advance(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         worth.append(value)
-        if number >= _LATE and value - worth[-1 - _LATE] < still * value:
+        if number >= _LATE and value - worth[-1 - _LATE] < STILL * value:
             break
     return state, slowest or expected

@@ -35,7 +35,7 @@ from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
 from mechdesign.maps.factored import OVER_ROWS, certified
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
-from mechdesign.maps.local_bound import STILL, certify, settled
+from mechdesign.maps.local_bound import certify, settled
 from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
 from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
 from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
@@ -55,16 +55,17 @@ LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minut
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
 FEWEST, MOST, WORK = 8, 40, 100_000  # rounds, and reports priced by them where they are few, about
-_PASSES, _GAIN = 60, 0.02  # at most, before the rounds; share of the gap asked for that they go on for
+_PASSES = 3  # before the rounds, on a grid that starts from a coarser one
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
-_ENOUGH = 0.7  # of the gap asked for: the estimate at which rounds end
+_ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
 _SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
-_REPEATS = 4  # of the master where its loss is near enough: each levels the row sums further
+_REPEATS, _LEVEL = 6, 0.05  # of the master, each levels the row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
-_LAST = 0.3  # share of the time limit that is kept for the certificates
+_LAST = 0.3  # share of the time limit that is kept for the certificates, at most
+_CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and repeats of the master before them
 # Edge budgets
 ROUNDS = 36  # passes that move lengths, at most
 GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
@@ -169,6 +170,8 @@ class Depths:
 USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
 WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
 
+_PROOF = Radii(reach=18.0, core=10.0)  # of the balls of the certificate: narrower ones than in pricing lose 0.09 %
+
 
 def suits(problem: DesignProblem) -> str | None:
     """Why a problem cannot be solved by a pool of columns; None where it can."""
@@ -240,38 +243,55 @@ class Search:
         self.matrix: Matrix | None = None
         self.seen: set[tuple[int, bytes, bytes]] = set()
         self.number = 0
+        self.priced = self.mastered = 0.0  # seconds of the last pass of pricing, and of the last master
 
     def rounds(self) -> str:
         """Rounds of pricing and weighing; why they ended."""
         return interrupts.search(self._rounds, "interrupt")
 
     def _rounds(self) -> str:
-        limit = self.deadline - _LAST * self.targets.time_limit if self.deadline < np.inf else np.inf
-        still = max(STILL, _GAIN * self.targets.gap)
-        self.state, _ = settled(
-            self.problem, self.executor, deadline=limit, report=self.report, last=_PASSES, still=still
-        )
+        own = self.problem
+        self.state, _ = settled(own, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
         if not self.state.dual.any():
             return "gap"
-        self.proof = self.state.dual
-        blocks, near = Blocks(self.places), np.inf
+        self.proof = self.best = self.state.dual
+        blocks, near, stopped, took = Blocks(self.places), np.inf, "rounds", 0.0
+        levelled = False
         while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
-            if time.monotonic() > limit:
-                return "time"
+            started = time.monotonic()
+            if started + took > self._latest():
+                stopped = "time"
+                break
             grown, before = self._extend(), near
             if self.matrix is None:
                 break
-            first = self._improve(blocks, limit)
+            first = self._improve(blocks)
             self.number += 1
-            near, gap = (first - self.worth) / first, (self.loss - self.worth) / self.loss
+            near = (first - self.worth) / first
+            levelled = near <= _NEAR * self.targets.gap or near > _SLOW * before
+            if levelled:
+                self._level(blocks)
+            gap = (self.loss - self.worth) / self.loss
             size = {"variables": self.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if gap <= _ENOUGH * self.targets.gap and near <= self.targets.gap:
+            if gap <= _ENOUGH * self.targets.gap and near <= _NEAR * self.targets.gap:
                 return "gap"
             if not grown and near > _SLOW * before:
                 break
-        return "rounds"
+            took = time.monotonic() - started
+        if self.number and not levelled:
+            self._level(blocks)
+        return stopped
+
+    def _latest(self, levels: int = _LEVELS) -> float:
+        """The time, of time.monotonic(), that is left to the rounds, or with no levels, to those: certificates come
+        after it.
+        """
+        rest = _LAST * self.targets.time_limit
+        if self.priced:
+            rest = min(rest, _CERTIFIED * self.priced + levels * self.mastered)
+        return self.deadline - rest if self.deadline < np.inf else np.inf
 
     def used(self) -> tuple[Generators, Vector]:
         """The columns that matter, with their weights; the distance from every place where no round was finished."""
@@ -285,23 +305,16 @@ class Search:
         return self.columns.of(used), self.least[used]
 
     def bound(self) -> ProvedBound | None:
-        """The better of the proved bounds of the multipliers of the passes and of the master, which are worth more
-        and which the certificate lowers more; None where it is interrupted.
-        """
+        """The proved bound of the last multipliers; None where it is interrupted."""
         on_done = counter(self.report, "bound, certificate", self.places.size)
-
-        def proved() -> ProvedBound:
-            best = certify(self.executor, self.places, self.proof, on_done=on_done)
-            if best.value < self.worth:
-                other = certify(self.executor, self.places, self.best, on_done=on_done)
-                best = max(best, other, key=lambda bound: bound.value)
-            return best
-
-        return interrupts.search(proved, None)
+        reach, core = _PROOF.reach, _PROOF.core
+        return interrupts.search(
+            lambda: certify(self.executor, self.places, self.best, reach=reach, core=core, on_done=on_done), None
+        )
 
     def _extend(self) -> bool:
         """Price all reports; rays that the pool lacks join it; whether there were any."""
-        n, dual = self.places.size, self.state.dual
+        started, n, dual = time.monotonic(), self.places.size, self.state.dual
         task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
         ratios, fresh = [], Generators.none()
@@ -315,6 +328,7 @@ class Search:
         ratio = np.concatenate(ratios)
         self.best, self.worth = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = replace(self.state, ratio=ratio)
+        self.priced = time.monotonic() - started
         if not fresh.size:
             return False
         matrix, cost = self._fields(fresh)
@@ -345,29 +359,40 @@ class Search:
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
-    def _improve(self, blocks: Blocks, deadline: float) -> float:
-        """Better weights and multipliers; the loss of the first point that it comes to, about.
+    def _improve(self, blocks: Blocks) -> float:
+        """Better weights and multipliers; the loss of the weights with what their row sums will cost."""
+        started = time.monotonic()
+        self.weight, dual, loss = self._mastered(blocks, self.weight, self.state.dual, self._latest())
+        self.state = replace(self.state, dual=dual)
+        self.mastered = time.monotonic() - started
+        return loss
 
-        Once the loss is near enough the master is repeated from where it ended: its pull goes back to the multipliers
-        before, and row sums get closer to 1. That is for the point of the least loss that was found alone;
-        pricing and the next round go on from the first point.
+    def _level(self, blocks: Blocks) -> None:
+        """Repeat the master from where it ended: its pull goes back to the multipliers before, and row sums get closer
+        to 1. That is for the weights of the least loss alone: pricing goes on from the first point, as multipliers
+        that are the best of the pool are worth less where columns are missing.
         """
-        assert self.matrix is not None
-        gap, weight, dual, loss = max(_SHARE * self.targets.gap, _FINEST), self.weight, self.state.dual, np.inf
-        for number in range(1 + _REPEATS):
-            weight, dual, sums = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
-            dual = np.maximum(dual, 0.0)
-            raw = float(self.cost @ weight)
-            settled_loss = raw * (1 + 2 * self._spent(sums))
-            if number == 0:
-                self.weight, first = weight, settled_loss
-                self.state = replace(self.state, dual=dual)
-            if settled_loss < self.loss:
-                self.loss, self.least = settled_loss, weight
-            gained, loss = loss - settled_loss, min(loss, settled_loss)
-            if gained < gap * loss or raw - self.worth > self.targets.gap * raw or time.monotonic() > deadline:
+        weight, dual, loss = self.weight, self.state.dual, np.inf
+        for _ in range(_REPEATS):
+            if time.monotonic() > self._latest(0):
                 break
-        return first
+            weight, dual, settled_loss = self._mastered(blocks, weight, dual, self._latest(0))
+            gained, loss = loss - settled_loss, min(loss, settled_loss)
+            if gained < _LEVEL * self.targets.gap * loss:
+                break
+
+    def _mastered(self, blocks: Blocks, weight: Vector, dual: Vector, deadline: float) -> tuple[Vector, Vector, float]:
+        """Weights, multipliers and the loss after a master from others; the weights of the least loss are kept."""
+        assert self.matrix is not None
+        gap = self._precision()
+        weight, dual, sums = improve(self.matrix, blocks, self.cost, weight, dual, gap=gap, deadline=deadline)
+        loss = float(self.cost @ weight) * (1 + 2 * self._spent(sums))
+        if loss < self.loss:
+            self.loss, self.least = loss, weight
+        return weight, np.maximum(dual, 0.0), loss
+
+    def _precision(self) -> float:
+        return max(_SHARE * self.targets.gap, _FINEST)
 
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""

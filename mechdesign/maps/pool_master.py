@@ -20,8 +20,9 @@ nearly local, as differential operators are: with the blocks of secrets that lie
 inverted on their own (additive Schwarz, symmetric weights), some tens of iterations do, on any size of the map. Source:
 additive Schwarz methods, e.g. Toselli and Widlund, Domain Decomposition Methods, 2005; use here ours.
 
-G is a sparse matrix in single precision, by columns of the mechanism and by secrets. Every entry of a product is one
-sum in one order: the same bits on any number of threads.
+The equations of a step see what is visible of G alone, two fifths of its entries, as they are solved to one per cent
+anyway; row sums and prices are those of all of it. G is a sparse matrix in single precision, by columns of the
+mechanism and by secrets. Every entry of a product is one sum in one order: the same bits on any number of threads.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _TOLERANCE, _MOST = 1e-2, 60  # of conjugate gradients
 _FAINT = 1e-4  # price of a column relative to its cost, at least, at the start
 SIZE = 150  # secrets of a block, before it is widened
 OVERLAP = 2.5  # nats
-_VISIBLE = 1e-3  # of a field that a block sees
+_VISIBLE = 1e-3  # of a field that the equations of a step see
 _LIFT, _HIGHER = 1e-6, 10.0  # of the unit diagonal, against rounding, and by how much more where it is not enough
 _CHUNK = 2048  # entries of a product for one thread
 Vector = NDArray[np.float64]
@@ -92,6 +93,13 @@ class Matrix:
         """G' weight, (n,)."""
         return _product(*self.transposed, weight)
 
+    @cached_property
+    def visible(self) -> Matrix:
+        """The entries that the equations of a step see."""
+        kept = self.value >= _VISIBLE
+        first = np.concatenate([[0], np.cumsum(kept)])[self.first]
+        return Matrix(first=first, place=self.place[kept], value=self.value[kept], secrets=self.secrets)
+
     def with_more(self, more: Matrix) -> Matrix:
         """These columns, then others."""
         return Matrix(
@@ -118,16 +126,16 @@ def _rows(first, place, value, values, sums):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def dense_part(nodes, first, column, value, root, least, mark, columns, part):  # type: ignore[no-untyped-def]
-    """Write root_k g_k(u) for the secrets u of nodes (b,), where g is at least `least`, to part (?, b), one row for
-    every column with such an entry; how many rows, or minus how many are needed.
+def dense_part(nodes, first, column, value, root, mark, columns, part):  # type: ignore[no-untyped-def]
+    """Write root_k g_k(u) for the secrets u of nodes (b,) to part (?, b), one row for every column with an entry
+    there; how many rows, or minus how many are needed.
 
     mark (c,) is -1 on entry and exit; columns (c,) is room.
     """
     count = 0  # columns are numbered before anything is written: `part` may be too small for them
     for i in range(nodes.size):
         for a in range(first[nodes[i]], first[nodes[i] + 1]):
-            if value[a] >= least and mark[column[a]] < 0:
+            if mark[column[a]] < 0:
                 mark[column[a]] = count
                 columns[count] = column[a]
                 count += 1
@@ -135,8 +143,7 @@ def dense_part(nodes, first, column, value, root, least, mark, columns, part):  
         part[:count] = 0
         for i in range(nodes.size):
             for a in range(first[nodes[i]], first[nodes[i] + 1]):
-                if value[a] >= least:
-                    part[mark[column[a]], i] = value[a] * root[column[a]]
+                part[mark[column[a]], i] = value[a] * root[column[a]]
     for i in range(count):
         mark[columns[i]] = -1
     return count if count <= part.shape[0] else -count
@@ -172,7 +179,7 @@ class Blocks:
                 nodes = self.nodes[i]
                 while True:
                     part = room[: room.size // len(nodes) * len(nodes)].reshape(-1, len(nodes))
-                    rows = dense_part(nodes, *transposed, root, _VISIBLE, mark, columns, part)
+                    rows = dense_part(nodes, *transposed, root, mark, columns, part)
                     if rows >= 0:
                         break
                     room = np.empty(-rows * len(nodes) * 5 // 4, np.float32)
@@ -252,7 +259,7 @@ class _Proximal:
     """The program, its matrices, and the multipliers before; loss, which complementarity is relative to."""
 
     def __init__(self, matrix: Matrix, blocks: Blocks, cost: Vector, before: Vector, gap: float) -> None:
-        self.matrix, self.blocks, self.cost, self.before, self.gap = matrix, blocks, cost, before, gap
+        self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
         self.ridge = 1 / (_PULL * np.maximum(before, _FLOOR * float(before.mean())))
         self._scale = np.zeros(0)
@@ -267,11 +274,11 @@ class _Proximal:
 
     def factor(self, scale: Vector) -> None:
         self._scale = scale
-        self.blocks.factor(self.matrix, scale, self.ridge)
+        self.blocks.factor(self.visible, scale, self.ridge)
 
     def solve(self, right: Vector) -> Vector:
         def apply(x: Vector) -> Vector:
-            return self.sums(self._scale * self.prices(x)) + self.ridge * x
+            return self.visible.down(self._scale * self.visible.across(x)) + self.ridge * x
 
         return conjugate_gradients(apply, self.blocks.apply, right, tolerance=_TOLERANCE, most=_MOST)
 
@@ -282,7 +289,8 @@ def improve(
     """Better weights (c,) > 0, multipliers (n,), and the row sums (n,) of these weights, from weights (c,) >= 0 and
     multipliers (n,), to a relative complementarity `gap`.
 
-    Cost: some ten steps of two systems, each some tens of products with G and G'. Memory: G', and `Blocks.factor`.
+    Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'.
+    Memory: G', what is visible of both, and `Blocks.factor`.
     """
     system = _Proximal(matrix, blocks, cost, dual, gap)
     products = _START * system.loss / matrix.size

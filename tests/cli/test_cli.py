@@ -277,7 +277,7 @@ def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, bound
         return replace(found, stopped="precision", lower_bound=0.9 * bound * found.loss, dual=bound * found.dual)
 
     monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
-    code, out, err = run("solve", "line", "--method", "blocks")
+    code, out, err = run("solve", "line", "--cells", 4, "--method", "blocks")
     assert code == expected
     assert "A report is the true one with probability" in " ".join(out.split())
     assert "use --method auto" in err

@@ -276,17 +276,16 @@ def told(counts: Counter) -> str:
 
 def test_wrong_lines(worker):
     rng = random.Random(1)
-    lines = rng.sample(systematic(), 150) + [combined(rng) for _ in range(30)]
+    lines = rng.sample(systematic(), 30) + [combined(rng) for _ in range(10)]
     counts, wrong = run_lines(worker, lines, rng)
     print(told(counts))
     assert not wrong, "\n".join(wrong)
 
 
-LIMITED = [
-    ("", 0), ("solve fifo.py", 2), ("solve line --cells 99999999999", 2), ("verify fifo.nc", 2),
-    ("sample line.nc --secret 0 -n 99999999999 --json", 2),
-]  # fmt: skip
+LIMITED = [("", 0), ("solve fifo.py", 2)]
 LONGER = [
+    ("solve line --cells 99999999999", 2), ("verify fifo.nc", 2),
+    ("sample line.nc --secret 0 -n 99999999999 --json", 2),
     ("solve line --cells 1_0", 2), ("solve \udcff.py", 2), ("solve loop.py --json", 2),
     ("compare line --scales 1:2:99999999999", 2),
     ("audit table.csv --metric euclidean --epsilon 1 --unit km --cell 1 --grid 100000x100000", 2),
@@ -323,7 +322,7 @@ def test_lines_in_processes_of_their_own(worker, line, code):
 
 
 def test_damaged_files(worker):
-    counts, wrong = run_files(worker, 60, random.Random(2))
+    counts, wrong = run_files(worker, 24, random.Random(2))
     print(told(counts))
     assert not wrong, "\n".join(wrong)
 

@@ -81,6 +81,7 @@ def test_outputs_that_cannot_be_written(words, code, said):
     assert ended.stdout == ""
 
 
+@pytest.mark.slow
 @needs("geo")
 def test_a_terminal_of_few_characters_gets_escapes():
     ended = shell("mechdesign level --within $'\\xff\\u00e9' --factor 2", PYTHONIOENCODING="ascii")

@@ -567,6 +567,7 @@ def river(tmp_path):
     return file
 
 
+@pytest.mark.slow
 @needs("positions", "web")
 def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
     """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,

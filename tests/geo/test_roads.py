@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import subprocess
 import sys
@@ -350,16 +349,13 @@ def test_a_position_in_degrees_is_reported_in_degrees(tmp_path, run_json):
     assert domain.plane == roads.plane
     assert "plane" not in checked.claim  # the claim is about lengths of streets, wherever the nodes stand
     random = np.random.default_rng(1)
-    for longitude, latitude in zip(random.uniform(2.34, 2.3437, 30), random.uniform(48.85, 48.8514, 30), strict=True):
+    for longitude, latitude in zip(random.uniform(2.34, 2.3437, 5), random.uniform(48.85, 48.8514, 5), strict=True):
         ground = [Geod(ellps="WGS84").inv(longitude, latitude, *node)[2] for node in roads.degrees]
         _, document = run_json("sample", path, "--lon", longitude, "--lat", latitude, "-n", 5, "--seed", 3)
         assert place_at(domain, place_on_earth(domain, longitude, latitude)) == int(np.argmin(ground))
         given = zip(document["reports"], document["report_longitude"], document["report_latitude"], strict=True)
         for report, east, north in given:
             assert Geod(ellps="WGS84").inv(east, north, *roads.degrees[report])[2] <= domain.spacing / 10
-    words = [sys.executable, "-m", "mechdesign", "sample", str(path), "--lon", "2.3426", "--lat", "48.8507", "--json"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    assert {"report_longitude", "report_latitude"} <= set(json.loads(said))
     for far in ((2.35, 48.85), (2.34, 48.9), (-157.66, -48.85)):
         code, refused = run_json("sample", path, "--lon", far[0], "--lat", far[1])
         assert (code, refused["error"]["field"]) == (2, "lon, lat")
@@ -476,6 +472,7 @@ def test_parameters_name_the_users_tables(tmp_path):
     assert straight.loss_matrix[0, 2] == pytest.approx(math.hypot(100, 80))
 
 
+@pytest.mark.slow
 def test_the_script_sets_both_kinds_of_privacy_side_by_side():
     words = [sys.executable, str(ROOT / "scripts" / "streets.py"), "--nodes", "15"]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -318,7 +318,7 @@ def test_workers_that_go_away_for_good_end_the_run(separate, state, monkeypatch)
         if start == 100:
             worker.kill()
 
-    told = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same --work"
+    told = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same work=FOLDER"
     with pytest.raises(SolverError, match=told):
         run(where, state, end, work=slow)
 

@@ -195,7 +195,7 @@ def test_blocks_solve_the_normal_equations() -> None:
     matrix = Matrix.of(found["count"], found["place"], found["value"], n)
     scale, ridge, right = random.random(n) ** 4, np.full(n, 1e-3), random.standard_normal(n)
     blocks = Blocks(Places.of(problem))
-    blocks.factor(matrix, scale, ridge)
+    blocks.factor(matrix.visible, scale, ridge)  # what the equations of a step see preconditions all of them
     applied = []
 
     def apply(x: np.ndarray) -> np.ndarray:
@@ -208,6 +208,9 @@ def test_blocks_solve_the_normal_equations() -> None:
     assert np.abs(x - expected).max() <= SOLVED * np.abs(expected).max()
     assert len(applied) < 40
     assert len(blocks.nodes) > 1
+    seen = np.stack([matrix.visible.across(row) for row in np.eye(n)]).T
+    assert np.array_equal(seen, np.where(dense >= 1e-3, dense, 0.0))
+    assert matrix.visible.value.size < matrix.value.size
 
 
 @pytest.mark.slow

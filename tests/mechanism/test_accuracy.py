@@ -11,7 +11,7 @@ from taken import needs
 import mechdesign as md
 from mechdesign.mechanism.accuracy import SHARE, accuracy
 
-POSITIONS = 100_000
+POSITIONS = 20_000
 DEVIATIONS = 5  # of a share over the draws: one test in a million fails by chance
 DISTANCE_TO_CENTRE = 1e-9
 

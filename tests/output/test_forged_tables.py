@@ -407,8 +407,8 @@ def edited(judged, parts, suffix, seeds):
 
 @SUFFIXES
 def test_whatever_is_proved_of_an_edited_table_is_true(parts, judged, suffix):
-    counts = edited(judged, parts, suffix, range(400))
-    assert min(counts.values()) > 20
+    counts = edited(judged, parts, suffix, range(100))
+    assert min(counts.values()) > 5
 
 
 @pytest.mark.slow
@@ -420,7 +420,7 @@ def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix)
 @SUFFIXES
 def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix):
     rng, codes = random.Random(4), []
-    for _ in range(250):
+    for _ in range(80):
         data = bytearray(joined(parts("plane").written(tmp_path / f"p.{suffix}")).encode())
         for _ in range(rng.choice([1, 1, 3])):
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])

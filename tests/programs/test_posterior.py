@@ -237,7 +237,7 @@ def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: C
     assert stated > alone.statement().solve(solver="HIGHS") * (1 + BLOCKS)  # the other one costs something
 
 
-@pytest.mark.parametrize("last", [25, 9])
+@pytest.mark.parametrize("last", [25, pytest.param(9, marks=pytest.mark.slow)])
 def test_maps_whose_nodes_are_cut_late_or_near_reports_only_end_about_the_same_optimum(
     monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:

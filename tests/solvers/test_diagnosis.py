@@ -208,6 +208,7 @@ def test_reports_apart_from_the_secrets_are_refused() -> None:
     assert caught.value.field == "reports"
 
 
+@pytest.mark.slow
 def test_the_page_tells_what_is_computed() -> None:
     text = " ".join((SCRIPT.parent.parent / "docs" / "programs.md").read_text(encoding="utf-8").split())
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
@@ -216,6 +217,7 @@ def test_the_page_tells_what_is_computed() -> None:
     assert f"it names {named} cells inside, {found} are negative, {both} are in both" in text
 
 
+@pytest.mark.slow
 def test_the_script_prints_its_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["curvature_rule.py", "--cells", "20"])
     runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ def weights(problem: DesignProblem) -> np.ndarray:
     return scipy.linalg.solve(kernel, np.ones(len(kernel)))
 
 
+@cache
 def sharp_hill() -> DesignProblem:
     """A level that rises from 0.4 to 1.6 over one cell: at the foot of the hill Laplacian(log eps) exceeds eps^2."""
     axis = np.arange(15) + 0.5

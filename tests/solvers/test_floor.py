@@ -86,7 +86,7 @@ def test_what_was_returned_is_said() -> None:
     assert "closed_form" not in md.solve(plane(4)).attrs["parameters"]
 
 
-@pytest.mark.parametrize("method", ["columns", "pool"])
+@pytest.mark.parametrize("method", ["columns", pytest.param("pool", marks=pytest.mark.slow)])
 def test_the_other_routes_of_tables(method: str) -> None:
     problem = plane(6)
     if method == "pool":
@@ -170,7 +170,7 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("limit", "iterations"), [(math.inf, 20), (6.0, 5), (5.5, 4), (0.0, 0)])
+@pytest.mark.parametrize(("limit", "iterations"), [(math.inf, 8), (6.0, 5), (5.5, 4), (0.0, 0)])
 def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float, iterations: int) -> None:
     """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
     clock, taken = Clock(), []
@@ -183,7 +183,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float
 
     monkeypatch.setattr(block_interior_point.BlockAlgebra, "factor", slow)
     monkeypatch.setattr(block_interior_point, "time", clock)
-    problem = replace(plane(5), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
+    problem = replace(plane(4), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
     monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
     designed(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
@@ -210,7 +210,7 @@ def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
 
 
 def test_weights_of_tables_and_of_factors_obey_a_limit() -> None:
-    problem = md.load_problem("philadelphia", cells=8, extent=5.0)
+    problem = md.load_problem("philadelphia", cells=6, extent=4.0)
     for method in ("table", "factored"):
         made = md.solve(md.EikonalWeights(problem=problem), method=method, time_limit=NO_TIME)
         assert made.attrs["stopped"] == "time"
@@ -237,8 +237,8 @@ def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch
 )
 def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
     """HiGHS alone leaves them wrong; the optimum is that of rays."""
-    built = md.load_problem("philadelphia", cells=8)
-    prior = built.prior_array * (np.random.default_rng(seed).random(64) > 0.6)
+    built = md.load_problem("philadelphia", cells=6)
+    prior = built.prior_array * (np.random.default_rng(seed).random(36) > 0.6)
     problem = replace(built, prior=prior / prior.sum())
     design, known = md.solve(problem, method=method), md.solve(problem, method="columns")
     assert design.attrs["stopped"] == "gap"
@@ -248,7 +248,7 @@ def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
 
 
 def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
-    problem = plane(6)
+    problem = plane(4)
     curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
     for scale, loss in zip(curve["scale"].values, curve["loss"].values, strict=True):
         assert loss <= best.best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss

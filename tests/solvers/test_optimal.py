@@ -14,6 +14,7 @@ import pytest
 from cases import grid, shipped
 from designs import designed
 from oracles import reference_violations
+from rows import few
 from scipy.ndimage import label
 from tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 
@@ -82,7 +83,7 @@ def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
         assert other["lower_bound"] >= eight["lower_bound"] * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("rest", [0.0, 1e-12, 1e-6])
+@pytest.mark.parametrize("rest", few([0.0, 1e-12, 1e-6], 1e-12))
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -> None:
     domain = grid(40)
@@ -92,12 +93,12 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
     assert attrs["expected_loss"] - attrs["lower_bound"] <= 1e-3 * attrs["expected_loss"]
 
 
-def test_far_entries_are_resolved_where_distances_range_widely() -> None:
+@pytest.mark.parametrize("method", few(("auto", "highs", "columns", "blocks"), "auto", "columns"))
+def test_far_entries_are_resolved_where_distances_range_widely(method: str) -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
-    for method in ("auto", "highs", "columns", "blocks"):
-        design = designed(problem, gap=1e-5, method=method)
-        assert design.stopped == "gap"
-        assert design.lower_bound <= FARTHEST <= design.loss * (1 + PRINTED)
+    design = designed(problem, gap=1e-5, method=method)
+    assert design.stopped == "gap"
+    assert design.lower_bound <= FARTHEST <= design.loss * (1 + PRINTED)
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
@@ -150,9 +151,9 @@ def random_problem(seed: int) -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-@pytest.mark.parametrize("seeds", [0, *(pytest.param(seeds, marks=pytest.mark.slow) for seeds in range(1, 25))])
-def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: int) -> None:
-    for seed in range(8 * seeds, 8 * seeds + 8):
+@pytest.mark.parametrize("seeds", few([range(2), *(range(at, at + 9) for at in range(2, 200, 9))], range(2)))
+def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
+    for seed in seeds:
         problem = random_problem(seed)
         designs = [designed(problem, gap=BLOCKS, method=method) for method in ("highs", "blocks", "columns")]
         assert all(reference_violations(design.mass, problem.edges) == 0 for design in designs), seed
@@ -164,7 +165,7 @@ def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: int) ->
 @pytest.mark.parametrize("method", ["blocks", "columns"])
 def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
     seen: list[Any] = []
-    designed(load_problem("philadelphia", cells=8, extent=16.0), gap=1e-6, method=method, on_progress=seen.append)
+    designed(load_problem("philadelphia", cells=4, extent=8.0), gap=1e-6, method=method, on_progress=seen.append)
     assert len(seen) > 1
     assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in pairwise(seen))
     assert all(a.seconds <= b.seconds for a, b in pairwise(seen))
@@ -230,7 +231,7 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
-    problem = load_problem("philadelphia", cells=6, extent=12.0)
+    problem = load_problem("philadelphia", cells=4, extent=8.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
     start = designed(whole, gap=1e-4, method="blocks")
     cold, warm = (designed(half, gap=1e-4, method="blocks", start=given) for given in (None, start))

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from cases import CASES
+from rows import few
 from tolerances import BLOCKS, SOLVED
 
 from mechdesign import DesignProblem, load_problem
@@ -37,8 +38,18 @@ def program_of(case: str, cuts: str) -> RestrictedProgram:
 
 
 ALL_CUTS = ("line, zero-one", "eikonal, masked", "reports apart from secrets")
-every = pytest.mark.parametrize(
-    ("case", "cuts"), [(case, cuts) for case in CASES for cuts in CUTS if cuts == "some" or case in ALL_CUTS]
+EVERY = [(case, cuts) for case in CASES for cuts in CUTS if cuts == "some" or case in ALL_CUTS]
+every = pytest.mark.parametrize(("case", "cuts"), EVERY)
+of_few = pytest.mark.parametrize(
+    ("case", "cuts"),
+    few(
+        EVERY,
+        *(("line, zero-one", cuts) for cuts in CUTS),
+        ("discrete", "some"),
+        ("line, squared, skewed prior", "some"),
+        ("eikonal, 4 neighbours", "some"),
+        ("reports apart from secrets", "none"),
+    ),
 )
 
 
@@ -85,7 +96,7 @@ def test_row_sums_and_their_transpose_against_the_dense_matrix(case: str, cuts: 
     assert near <= np.exp(-11.5) * q.max() * len(q)
 
 
-@every
+@of_few
 def test_factors_solve_the_normal_equations(case: str, cuts: str) -> None:
     program = program_of(case, cuts)
     algebra = BlockAlgebra(program)
@@ -106,7 +117,7 @@ def test_factors_solve_the_normal_equations(case: str, cuts: str) -> None:
     assert algebra.solve(right) == pytest.approx(coupled, rel=1e-7, abs=1e-7 * np.abs(coupled).max())
 
 
-@every
+@of_few
 def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
     program = program_of(case, cuts)
     n = program.component.shape[1]
@@ -123,7 +134,7 @@ def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
 
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
 def test_restoration_ends_the_drift_of_row_sums(tolerance: float) -> None:
-    problem = load_problem("philadelphia", cells=12)
+    problem = load_problem("philadelphia", cells=8)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     cut = np.random.default_rng(5).random(pricer.distance.shape) < 0.1
     program = restrict(problem, 1 / problem.constant_loss, pricer.distance, pricer.parent, cut)
