@@ -39,12 +39,16 @@ def local(program):
 
 
 @pytest.fixture(scope="module")
-def address():
-    """The scheduler of a cluster of two processes; workers that die are started again."""
+def address(request):
+    """The scheduler of a cluster of two workers: threads, or processes that are started again when they die."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60
+        n_workers=2, threads_per_worker=1, processes=request.param, dashboard_address=":0", silence_logs=60
     ) as started:
         yield started.scheduler_address
+
+
+ON_PROCESSES = pytest.mark.parametrize("address", [pytest.param(True, marks=pytest.mark.slow)], indirect=True)
+ON_THREADS = pytest.mark.parametrize("address", [False], indirect=True)
 
 
 @pytest.fixture
@@ -97,6 +101,7 @@ def state(tmp_path):
     return {"values": np.random.default_rng(0).random(800), "marks": tmp_path}
 
 
+@ON_PROCESSES
 def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, local, address, client):
     before = {thread.name for thread in threading.enumerate()}
     found = solve_factored(program, Run(rounds=ROUNDS, block=BLOCK, scheduler=address))
@@ -107,6 +112,7 @@ def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, lo
     check_empty(client)
 
 
+@ON_THREADS
 def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, address, tmp_path):
     told = []
 
@@ -122,16 +128,17 @@ def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, a
     assert solve_factored(program, Run(**options)).attrs == local.attrs
 
 
+@ON_THREADS
 def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, state):
     def check(start):
         for keys in held(client):
             assert sum(key.startswith("loads") for key in keys) <= 1
             assert not [key for key in keys if not key.startswith(("loads", "compute"))]
 
-    for _ in range(3):
-        run(address, state, check)
+    run(address, state, check)
 
 
+@ON_THREADS
 def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
     with cluster.workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
@@ -140,16 +147,18 @@ def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
     assert caught.traceback is not None
 
 
+@ON_PROCESSES
 def test_all_workers_compute(address, client, state):
     assert run(address, state) == set(client.run(os.getpid).values())
 
 
+@ON_PROCESSES
 def test_a_worker_that_dies_costs_its_block(address, client, state):
     run(address, state | {"kill": 300})
     assert (state["marks"] / "300").exists()
 
 
-@pytest.mark.slow
+@ON_PROCESSES
 def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, state):
     before = set(client.run(os.getpid).values())
 
@@ -163,7 +172,7 @@ def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, s
     assert not before & set(client.run(os.getpid).values())
 
 
-@pytest.mark.slow
+@ON_PROCESSES
 def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
     with pytest.raises(SolverError, match=r"workers died of it, over and over \(got rows 300 to 399\); give them more"):
         run(address, state | {"kill": 300, "always": True})
@@ -171,17 +180,24 @@ def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
     run(address, state)
 
 
+HERE = cluster.versions_here()
+OTHER = HERE | {"mechdesign": "9.9"}
+REFUSED = rf"other versions than the client \(got mechdesign {HERE['mechdesign']}\); .* install mechdesign==9\.9 "
+
+
+@ON_PROCESSES
 def test_workers_of_other_versions_are_refused(address, client, state, monkeypatch):
-    here = cluster.versions_here()
-    monkeypatch.setattr(cluster, "versions_here", lambda: here | {"mechdesign": "9.9"})
-    message = rf"other versions than the client \(got mechdesign {here['mechdesign']}\); .* install mechdesign==9\.9 "
-    with pytest.raises(InputError, match=message):
+    monkeypatch.setattr(cluster, "versions_here", lambda: OTHER)
+    with pytest.raises(InputError, match=REFUSED):
         run(address, state)
-    monkeypatch.undo()
-    with pytest.raises(InputError, match=message):  # a worker that joined later
-        cluster.compute(rows, state, 0, 100, here | {"mechdesign": "9.9"})
 
 
+def test_a_worker_of_another_version_that_joined_later_is_refused(state):
+    with pytest.raises(InputError, match=REFUSED):
+        cluster.compute(rows, state, 0, 100, OTHER)
+
+
+@ON_PROCESSES
 def test_workers_without_the_package_are_refused(address, client, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("def check_versions(versions): pass\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -230,7 +246,7 @@ def babbling():
     slow_but(("nonsense", "", "babbling"), ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"]),
 )
 def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monkeypatch, capfd, tmp_path):
-    monkeypatch.setattr(cluster, "WAIT", 1.0)
+    monkeypatch.setattr(cluster, "WAIT", 0.3)
     where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
     words = ["solve", "flat", "--program", "eikonal", "--method", "factored", "--work", str(tmp_path / "work")]
     monkeypatch.setattr(sys, "argv", ["mechdesign", *words])

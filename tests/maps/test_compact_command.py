@@ -76,6 +76,6 @@ def test_bad_input_is_named(words, field, code, file, tmp_path, run_json, monkey
     if "line.nc" in words:
         md.save(md.baselines.exponential(md.load_problem("line", cells=4)), "line.nc")
     before = sorted(tmp_path.iterdir())
-    assert run_json(*words)[0] == code
-    assert run_json(*words)[1]["error"]["field"] == field
+    ended, told = run_json(*words)
+    assert (ended, told["error"]["field"]) == (code, field)
     assert sorted(tmp_path.iterdir()) == before

@@ -131,10 +131,9 @@ def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one
 @pytest.mark.slow
 def test_a_time_limit_ends_after_the_round_and_the_next_call_goes_on(program, undisturbed, tmp_path):
     work = tmp_path / "work"
-    for rounds in range(1, 4):
-        found = solved(program, work=work, time_limit=1e-9)
-        assert (found.attrs["stopped"], verify(found).certified) == ("time", True)
-        assert json.loads(found.attrs["parameters"])["rounds"] == 1, rounds
+    found = solved(program, work=work, time_limit=1e-9)
+    assert (found.attrs["stopped"], verify(found).certified) == ("time", True)
+    assert json.loads(found.attrs["parameters"])["rounds"] == 1
     check_identical(solved(program, work=work), undisturbed)
 
 
@@ -274,6 +273,7 @@ def interrupted_command(tmp_path, moment):
     return process.returncode, json.loads(printed), errors, out
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
     """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
     code, summary, errors, out = interrupted_command(tmp_path, 0.0)

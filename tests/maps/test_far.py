@@ -19,8 +19,8 @@ PLACES = {
     "three axes": (np.argwhere(np.ones((6, 5, 4))).astype(float), ROUNDED),
     "one row": (np.argwhere(np.ones((1, 9))).astype(float), ROUNDED),
     "scattered line": (RANDOM.random((60, 1)), BETWEEN),
-    "scattered": (RANDOM.random((300, 2)), BETWEEN),
-    "scattered on three axes": (RANDOM.random((200, 3)), 100 * BETWEEN),
+    "scattered": (RANDOM.random((120, 2)), BETWEEN),
+    "scattered on three axes": (RANDOM.random((60, 3)), 100 * BETWEEN),
 }
 
 

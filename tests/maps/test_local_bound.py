@@ -43,7 +43,7 @@ def passes(monkeypatch):
 
 @pytest.fixture(scope="module")
 def philadelphia():
-    return load_problem("philadelphia", cells=10, extent=20)
+    return load_problem("philadelphia", cells=8, extent=16)
 
 
 def bound_of(problem, count=1):
@@ -51,7 +51,7 @@ def bound_of(problem, count=1):
         return local.local_bound(problem, executor)
 
 
-@pytest.mark.parametrize("seed", [2, 5, 9])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
 def test_the_bound_is_never_above_the_optimum_and_near_it(seed):
     problem = random_map(seed, 3, 4)
     truth = optimum(md.Optimal(problem))
@@ -132,9 +132,9 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
     assert 0.9 * again < found.value <= again
 
 
-@pytest.mark.slow
-def test_the_same_bits_for_any_number_of_threads(philadelphia, passes):
-    one, two = bound_of(philadelphia, 1), bound_of(philadelphia, 2)
+def test_the_same_bits_for_any_number_of_threads(passes):
+    problem = load_problem("philadelphia", cells=7, extent=14)
+    one, two = bound_of(problem, 1), bound_of(problem, 2)
     assert one.value == two.value
     assert one.dual.tobytes() == two.dual.tobytes()
 
@@ -293,7 +293,7 @@ def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (3.0, 1.0), (4.0, 3.0)])
+@pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (4.0, 3.0)])
 def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, core: float) -> None:
     problem = PROBLEMS[name]()
     dual, n = settled(problem), problem.domain.size

@@ -135,7 +135,10 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     }
 
 
-@pytest.mark.parametrize("sanitized", [(), ("-fsanitize=address,undefined", "-fno-sanitize-recover")])
+@pytest.mark.parametrize(
+    "sanitized",
+    [pytest.param((), marks=pytest.mark.slow), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
+)
 def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, sanitized) -> None:
     maps = hostile()
     for at, (given, _) in enumerate(maps.values()):

@@ -224,7 +224,8 @@ for _ in range(int(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [20, 300])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
     """SIGKILL at a random moment of paying through a link: nothing is left after the next opening, nothing unpaid."""
     budget = md.sessions.Budget.create(path, limit=1000)

@@ -229,13 +229,16 @@ def test_the_exact_filter_of_a_setting_is_made_once_and_shares_its_tables(domain
 
 def test_rules_are_ranked_by_their_error(setting, people):
     """All of them simulated together, and each alone."""
-    traces, rules = people.places.reshape(8, -1), [*clocks(setting, TOTAL), *risks(setting, TOTAL, firsts=(FIRST,))]
+    traces, rules = (
+        people.places.reshape(8, -1),
+        [*clocks(setting, TOTAL), *risks(setting, TOTAL, firsts=(FIRST,))][::3],
+    )
     order = ranked(setting, traces, rules, 5)
     alone = {
         rule: mean_error(setting, traces, sessions(setting, traces, [rule], np.random.default_rng(5))[0])
         for rule in rules
     }
-    assert len(set(alone.values())) > 40
+    assert len(set(alone.values())) > 13
     assert [error for error, _ in order] == pytest.approx(sorted(alone.values()), rel=ROUNDING)
     assert [error for error, _ in order] == pytest.approx([alone[rule] for _, rule in order], rel=ROUNDING)
 

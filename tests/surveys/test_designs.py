@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from cases import CASES
 from designs import (
-    ALL,
     OWN_REPORTS,
     SLACK,
     dictionary,
@@ -18,15 +18,24 @@ from designs import (
     several_priors,
     solved,
 )
-from rows import each_row
+from rows import slow_but
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem, priors
 from mechdesign.errors import InfeasibleError
 
+DEFAULT = (  # one case of every kind
+    "line, squared, skewed prior",
+    "discrete",
+    "eikonal, masked",
+    "graph, table loss",
+    "reports apart from secrets",
+)
+FEW = pytest.mark.parametrize("case", slow_but(DEFAULT, CASES))
 
-@ALL
+
+@FEW
 def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: str) -> None:
     mechanism = dictionary(case)
     assert mechanism.attrs["lower_bound"] <= mechanism.attrs["expected_loss"]
@@ -37,7 +46,7 @@ def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: st
     assert result.lower_bound_checked is True
 
 
-@each_row("case", OWN_REPORTS)
+@pytest.mark.parametrize("case", slow_but(DEFAULT, OWN_REPORTS))
 def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
     eikonal = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs
     found = dictionary(case).attrs["expected_loss"]
@@ -78,7 +87,7 @@ def test_kernels_of_source_sets_are_private_and_reported_by_bayes() -> None:
     assert {len(source) for source in program.sets} == {1, 2, 4, 8, 16}
 
 
-@ALL
+@FEW
 def test_minimax_is_at_least_the_optimum_under_every_prior(case: str) -> None:
     problem, worst = problem_of(case), solved(case, "minimax")
     rng = np.random.default_rng(3)
@@ -92,7 +101,7 @@ def test_minimax_is_at_least_the_optimum_under_every_prior(case: str) -> None:
     assert worst.attrs["objective"] == pytest.approx(loss_at_secrets(worst, problem).max(), rel=DESIGN_MARGIN)
 
 
-@ALL
+@FEW
 def test_the_optimum_under_the_least_favourable_prior_is_the_minimax_value(case: str) -> None:
     problem, worst = problem_of(case), solved(case, "minimax")
     prior = worst["multiplier"].values
@@ -109,7 +118,7 @@ def test_the_optimum_under_the_least_favourable_prior_is_the_minimax_value(case:
     assert found == pytest.approx(worst.attrs["objective"], rel=3 * SOLVED)
 
 
-@ALL
+@FEW
 def test_robust_lies_between_every_prior_and_minimax(case: str) -> None:
     problem, attrs = problem_of(case), solved(case, "robust").attrs
     for prior in several_priors(problem):
@@ -131,7 +140,7 @@ def test_robust_over_point_priors_is_minimax_and_over_one_prior_optimal(case: st
     assert one["objective"] == pytest.approx(optimum(case).attrs["expected_loss"], rel=2 * SOLVED)
 
 
-@ALL
+@FEW
 def test_bounds_on_the_loss_hold_and_cost_something(case: str) -> None:
     problem, mechanism = problem_of(case), solved(case, "bounded")
     bound = SLACK * solved(case, "minimax").attrs["objective"]

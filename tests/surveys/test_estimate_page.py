@@ -17,19 +17,8 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.surveys.page import outward
 from mechdesign.surveys.tables import estimate_document
 
-NAMES = ("two", "few", "cells", "misfit", "hostile", "sealed", "factored")
-browsed = needs_browser()
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("estimates")
-    for name in NAMES:
-        (place / f"{name}.html").write_text(shown(name))
-    return place
-
-
-@browsed
+@needs_browser()
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [
@@ -39,8 +28,9 @@ def folder(tmp_path_factory):
         pytest.param("cells", 390, "light", marks=pytest.mark.slow),
     ],
 )
-def test_pages_fit_phones_are_accessible_and_ask_for_nothing(folder, opened, name, width, scheme):
-    told = opened(folder / f"{name}.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
+def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, opened, name, width, scheme):
+    (tmp_path / "estimate.html").write_text(shown(name))
+    told = opened(tmp_path / "estimate.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
     check_layout(told.page, width, scheme)
     assert told.asked_for() == told.complaints == []
 

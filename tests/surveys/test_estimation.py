@@ -19,8 +19,8 @@ from mechdesign.surveys.solve_likelihood import updates
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
 GAP = 1e-9  # nats per report: the default of maximum_likelihood
-OPEN = 1e-10  # nats per report: where a rule is met to this, rounding may decide
 SEEDS = range(3)
+OPEN = 1e-10  # nats per report: where a rule is met to this, rounding may decide
 
 
 def mechanism_of(name):

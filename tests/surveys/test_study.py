@@ -37,7 +37,8 @@ def simulated(*, repetitions=3, workers=1, mechanisms=None, **given):
     return utility_study(study, repetitions=repetitions, workers=workers)
 
 
-def test_the_loss_of_reports_taken_as_they_are_is_that_of_all_pairs_of_reports():
+@pytest.mark.parametrize("repetitions", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_the_loss_of_reports_taken_as_they_are_is_that_of_all_pairs_of_reports(repetitions):
     """Second route: a dataset of two secrets has n^2 pairs of reports, whose laws and distances are listed."""
     mechanism = two_mechanisms()["geometric_normalised"]
     counts = np.array([0, 1, 0, 0, 1, 0])
@@ -50,7 +51,6 @@ def test_the_loss_of_reports_taken_as_they_are_is_that_of_all_pairs_of_reports()
             chance = table[first, y] * table[second, z]
             distance = kantorovich(estimate, counts / 2, domain).value
             exact, spread = exact + chance * distance, spread + chance * distance**2
-    repetitions = 60
     found = utility_loss(mechanism, counts, estimator="empirical", repetitions=repetitions, seed=3)
     error = math.sqrt((spread - exact**2) / repetitions)
     assert abs(float(found["mean"]) - exact) < DEVIATIONS * error
@@ -76,10 +76,10 @@ def test_a_single_repetition_has_no_interval():
     assert (summary["low"] == summary["mean"]).all()
 
 
-@pytest.mark.slow
-def test_a_seed_gives_the_same_figures_in_any_number_of_processes():
-    alone, shared = simulated(seed=5), simulated(seed=5, workers=2)
-    assert alone["kantorovich"].values.tolist() == shared["kantorovich"].values.tolist()
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_seed_gives_the_same_figures_in_any_number_of_processes(workers):
+    alone, again = simulated(seed=5), simulated(seed=5, workers=workers)
+    assert alone["kantorovich"].values.tolist() == again["kantorovich"].values.tolist()
     assert alone["kantorovich"].values.tolist() != simulated(seed=6)["kantorovich"].values.tolist()
 
 
