@@ -38,10 +38,10 @@ def each_row(
     keys = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
     listed = [dict(zip(keys, row if len(keys) > 1 else (row,), strict=True)) for row in table]
     assert listed, "a table without rows tests nothing"
-    few = [
+    usual = [
         by_default is None or (tuple(row.values()) if len(keys) > 1 else row[keys[0]]) in by_default for row in listed
     ]
-    assert any(few), "no row runs by default"
+    assert any(usual), "no row runs by default"
     assert len(ids) in (0, len(listed))
 
     def label(number: int) -> str:
@@ -59,7 +59,7 @@ def each_row(
             slow = by_default is None or fixtures["pytestconfig"].getoption("--runslow")
             given = {name: value for name, value in fixtures.items() if name in signature.parameters}
             for number, row in enumerate(listed):
-                if not (slow or few[number]):
+                if not (slow or usual[number]):
                     continue
                 try:
                     call(test, number, given, row)
@@ -83,11 +83,6 @@ def each_row(
         return every_row
 
     return decorate
-
-
-def slow_but(by_default: Container[Any], rows: Iterable[Any]) -> list[Any]:
-    """Rows for `pytest.mark.parametrize`, of which those that are not `by_default` run with --runslow only."""
-    return [row if row in by_default else pytest.param(row, marks=pytest.mark.slow) for row in rows]
 
 
 def call(test: Callable[..., None], number: int, fixtures: dict[str, Any], row: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from rows import each_row, slow_but
+from rows import each_row, few
 
 from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 
@@ -86,7 +86,7 @@ def run_page(page: str, folder: Path, run: Callable[..., tuple[int, str, str]], 
     return ran
 
 
-@pytest.mark.parametrize("page", slow_but(("start/office.md", "epsilon.md"), RUN_BY_DEFAULT))
+@pytest.mark.parametrize("page", few(RUN_BY_DEFAULT, "start/office.md", "epsilon.md"))
 def test_the_quick_starts_run_as_they_stand(page, folder, run):
     for extra in ("matplotlib", "pyproj", "shapely"):
         pytest.importorskip(extra)

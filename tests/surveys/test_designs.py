@@ -18,7 +18,7 @@ from designs import (
     several_priors,
     solved,
 )
-from rows import slow_but
+from rows import few
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
@@ -32,7 +32,7 @@ DEFAULT = (  # one case of every kind
     "graph, table loss",
     "reports apart from secrets",
 )
-FEW = pytest.mark.parametrize("case", slow_but(DEFAULT, CASES))
+FEW = pytest.mark.parametrize("case", few(CASES, *DEFAULT))
 
 
 @FEW
@@ -46,7 +46,7 @@ def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: st
     assert result.lower_bound_checked is True
 
 
-@pytest.mark.parametrize("case", slow_but(DEFAULT, OWN_REPORTS))
+@pytest.mark.parametrize("case", few(OWN_REPORTS, *(case for case in DEFAULT if case in OWN_REPORTS)))
 def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
     eikonal = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs
     found = dictionary(case).attrs["expected_loss"]
