@@ -72,7 +72,7 @@ def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
     assert (ended.returncode, json.loads(ended.stdout)["certified"]) == (0, True)
     refused = python("-m", "mechdesign", "solve", "line", "--gap", "-1")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("error: gap: ")
+    assert refused.stderr.splitlines()[-1].startswith("error: gap: ")  # after a line of progress on a slow machine
 
 
 def test_the_help_of_solve_lists_the_problems(run):
