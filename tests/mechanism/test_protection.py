@@ -227,7 +227,7 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is not known" in protects(unknown)
 
 
-def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side() -> None:
+def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = md.Domain.grid(4, cell=1.0, unit="USD")
     metric = md.Eikonal(level=md.PrivacyLevel.from_values(domain, [0.5, 0.6, 0.7, 0.8]))
     made = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))
@@ -235,6 +235,12 @@ def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side() -> No
     rows = md.probabilities(made).values
     assert found.factor == pytest.approx(max((rows[:-1] / rows[1:]).max(), (rows[1:] / rows[:-1]).max()), rel=1e-12)
     assert protects(found).startswith("Protects these 4 values: between two of them side by side, one report")
+    assert found.exact
+    monkeypatch.setattr("mechdesign.mechanism.protection.MOST_WORK", 0)  # odds are not counted: the claim says less
+    claimed = protection(read(made))
+    assert not claimed.exact
+    assert claimed.factor == pytest.approx(math.exp(made["edge_length"].values.max()), rel=1e-9)
+    assert claimed.factor >= found.factor
 
 
 def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
