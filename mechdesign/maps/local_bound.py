@@ -69,7 +69,7 @@ FEWEST, MOST = 6, 60  # passes on a grid
 _GAP = 2e-4  # relative, of the optimal program
 _SMALL = 3_000  # places up to which wider balls cost nothing
 _WIDE = Radii(reach=18.0, core=10.0, keep=11.0)
-STILL = 1e-6  # relative gain of `_LATE` passes that ends them
+_STILL = 1e-6  # relative gain of `_LATE` passes that ends them
 _LATE = 5
 _SAMPLE = 500  # reports
 _MOST_SCALE = 10.0
@@ -241,9 +241,8 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def settled(
-    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent,
-    last: int = MOST,
-) -> tuple[State, float]:  # fmt: skip
+    problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent, last: int = MOST
+) -> tuple[State, float]:
     """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest where a
     coarser one came before; and the seconds of the slowest pass there.
     """
@@ -310,6 +309,6 @@ def _settled(
         state, value = advance(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         worth.append(value)
-        if number >= _LATE and value - worth[-1 - _LATE] < STILL * value:
+        if number >= _LATE and value - worth[-1 - _LATE] < _STILL * value:
             break
     return state, slowest or expected

@@ -60,7 +60,8 @@ _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
-_SLOW = 0.9  # share of the gap that a round without another column has to leave behind, or it is the last
+_SLOW = 0.9  # share of the gap before that a round may leave; of more, row sums are levelled, and without another
+# column it is the last
 _REPEATS, _LEVEL = 6, 0.05  # of the master, each levels the row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
@@ -170,7 +171,7 @@ class Depths:
 USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
 WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
 
-_PROOF = Radii(reach=18.0, core=10.0)  # of the balls of the certificate: narrower ones than in pricing lose 0.09 %
+_REACH, _CORE = 18.0, 10.0  # of the balls of the certificate: narrower ones than in pricing lose 0.09 %
 
 
 def suits(problem: DesignProblem) -> str | None:
@@ -250,13 +251,11 @@ class Search:
         return interrupts.search(self._rounds, "interrupt")
 
     def _rounds(self) -> str:
-        own = self.problem
-        self.state, _ = settled(own, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
+        self.state, _ = settled(self.problem, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
         if not self.state.dual.any():
             return "gap"
         self.proof = self.best = self.state.dual
-        blocks, near, stopped, took = Blocks(self.places), np.inf, "rounds", 0.0
-        levelled = False
+        blocks, near, stopped, took, levelled = Blocks(self.places), np.inf, "rounds", 0.0, False
         while self.number < min(max(FEWEST, WORK // self.places.size), MOST):
             started = time.monotonic()
             if started + took > self._latest():
@@ -268,7 +267,8 @@ class Search:
             first = self._improve(blocks)
             self.number += 1
             near = (first - self.worth) / first
-            levelled = near <= _NEAR * self.targets.gap or near > _SLOW * before
+            slow = near > _SLOW * before
+            levelled = slow or near <= _NEAR * self.targets.gap
             if levelled:
                 self._level(blocks)
             gap = (self.loss - self.worth) / self.loss
@@ -277,7 +277,7 @@ class Search:
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
             if gap <= _ENOUGH * self.targets.gap and near <= _NEAR * self.targets.gap:
                 return "gap"
-            if not grown and near > _SLOW * before:
+            if slow and not grown:
                 break
             took = time.monotonic() - started
         if self.number and not levelled:
@@ -285,8 +285,8 @@ class Search:
         return stopped
 
     def _latest(self, levels: int = _LEVELS) -> float:
-        """The time, of time.monotonic(), that is left to the rounds, or with no levels, to those: certificates come
-        after it.
+        """Until when, of time.monotonic(), rounds may go on, so that time is left for so many repeats of the master and
+        for the certificates.
         """
         rest = _LAST * self.targets.time_limit
         if self.priced:
@@ -307,9 +307,8 @@ class Search:
     def bound(self) -> ProvedBound | None:
         """The proved bound of the last multipliers; None where it is interrupted."""
         on_done = counter(self.report, "bound, certificate", self.places.size)
-        reach, core = _PROOF.reach, _PROOF.core
         return interrupts.search(
-            lambda: certify(self.executor, self.places, self.best, reach=reach, core=core, on_done=on_done), None
+            lambda: certify(self.executor, self.places, self.best, reach=_REACH, core=_CORE, on_done=on_done), None
         )
 
     def _extend(self) -> bool:
