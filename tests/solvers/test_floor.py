@@ -12,6 +12,7 @@ import pytest
 from cases import CASES, grid
 from designs import COUPLED, designed, problem_of, program_of
 from oracles import are_rows, reference_violations
+from rows import few
 from tolerances import CERTIFIED, ORACLE, SOLVED, SPARED
 
 import mechdesign as md
@@ -170,8 +171,11 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("limit", "iterations"), [(math.inf, 8), (6.0, 5), (5.5, 4), (0.0, 0)])
-def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float, iterations: int) -> None:
+ITERATIONS = [(4, math.inf, 8), (4, 6.0, 5), (4, 5.5, 4), (4, 0.0, 0), (5, math.inf, 20)]
+
+
+@pytest.mark.parametrize(("cells", "limit", "iterations"), few(ITERATIONS, *ITERATIONS[:4]))
+def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, limit: float, iterations: int) -> None:
     """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
     clock, taken = Clock(), []
     factor = block_interior_point.BlockAlgebra.factor
@@ -183,7 +187,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, limit: float
 
     monkeypatch.setattr(block_interior_point.BlockAlgebra, "factor", slow)
     monkeypatch.setattr(block_interior_point, "time", clock)
-    problem = replace(plane(4), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
+    problem = replace(plane(cells), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
     monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
     designed(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit

@@ -15,6 +15,7 @@ import scipy.linalg
 import xarray as xr
 from cases import CASES, grid
 from oracles import reference_violations
+from rows import few
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
@@ -184,10 +185,19 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
     )
 
 
-@pytest.mark.parametrize(("left_out", "cost"), [("RECEDING", 1.05), ("SHARES", 1.01)])
-def test_every_family_of_sets_earns_its_place(left_out: str, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = md.load_problem("neighbourhoods", cells=10, labels=5, extent=2.5)
-    monkeypatch.setattr(query_weights, "MOST_ENTRIES", 100 * 5 * 30)  # all sets but places alone
+@pytest.mark.parametrize(
+    ("cells", "left_out", "cost"),
+    few(
+        [(10, "RECEDING", 1.05), (10, "SHARES", 1.01), (20, "RECEDING", 1.1), (20, "SHARES", 1.01)],
+        (10, "RECEDING", 1.05),
+        (10, "SHARES", 1.01),
+    ),
+)
+def test_every_family_of_sets_earns_its_place(
+    cells: int, left_out: str, cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = md.load_problem("neighbourhoods", cells=cells, labels=5, extent=cells / 4)
+    monkeypatch.setattr(query_weights, "MOST_ENTRIES", cells**2 * 5 * 30)  # all sets but places alone
     full = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     monkeypatch.setattr(query_weights, left_out, ())
     assert md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"] > cost * full
