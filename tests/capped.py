@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import xarray as xr
 
@@ -20,6 +22,12 @@ def capped(centres: Centres = "anywhere") -> md.programs.Constrained:
         radius=1.2 * problem.domain.spacing, share="3/5", people=list(range(1, 17)), centres=centres
     )
     return md.programs.Constrained(problem, constraints=[limit])
+
+
+@cache
+def solved(centres: Centres = "anywhere") -> xr.Dataset:
+    """Its optimum, made once; not to be changed in place."""
+    return md.solve(capped(centres))
 
 
 def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) -> xr.Dataset:
@@ -43,10 +51,14 @@ def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) ->
     )
 
 
+@cache
 def at_the_limit(centres: Centres = "anywhere") -> tuple[np.ndarray, int, int, int]:
-    """A table that keeps the limit, and the place and two reports between which one unit more breaks it."""
+    """A table that keeps the limit, and the place and two reports between which one unit more breaks it.
+
+    Made once; not to be changed in place.
+    """
     program = capped(centres)
-    caps, mass = program.caps[0], md.solve(program)["mass"].values.copy()
+    caps, mass = program.caps[0], solved(centres)["mass"].values.copy()
     report = int(np.argmax(posterior_shares(mass, caps)))
     (worst,) = (which for y, which in caps.worst(mass / 2.0**62, 1, -1.0) if y == report)
     place = int(np.flatnonzero(caps.chosen(np.array([worst]))[0][0])[-1])

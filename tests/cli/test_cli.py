@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -67,9 +66,7 @@ def test_help_loads_nothing_heavy():
     assert ended.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_module_runs_and_exit_codes_reach_the_shell(tmp_path):
-    ended = python("-m", "mechdesign", "solve", "discrete", "--secrets", "3", "-o", tmp_path / "d.nc", "--json")
-    assert (ended.returncode, json.loads(ended.stdout)["certified"]) == (0, True)
+def test_the_module_runs_and_exit_codes_reach_the_shell():
     refused = python("-m", "mechdesign", "solve", "line", "--gap", "-1")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.splitlines()[-1].startswith("error: gap: ")  # after a line of progress on a slow machine

@@ -45,10 +45,8 @@ def test_every_way_to_start_it(module):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"mechdesign {version('mechdesign')}\n", "")
 
 
-def test_shells_can_complete():
+def test_shells_can_complete(run):
     asked = {"_MECHDESIGN_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
     ended = started("-m", "mechdesign", COMP_WORDS="mechdesign solve ph", **asked)
     assert ended.stdout.split() == ["philadelphia"]
-    ended = started("-m", "mechdesign", COMP_WORDS="mechdesign com", **(asked | {"COMP_CWORD": "1"}))
-    assert ended.stdout.split() == ["compare"]
-    assert "--show-completion" in started("-m", "mechdesign", "--help").stdout
+    assert "--show-completion" in run("--help")[1]

@@ -350,7 +350,7 @@ def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
     return float(corners.min()), float(corners.max()) * (1 + 2.0**-50) / (1 - 2.0**-50)
 
 
-@each_row("within", [20.0, 110.0, 150.0, 200.0])
+@each_row("within", [20.0, 110.0, 150.0, 200.0], by_default=[20.0, 150.0])
 def test_positions_on_both_banks_of_a_river(within):
     """The factor is that of the straight line: above what any positions of a search have, by a few percent of the nats,
     and far above the factor along paths where the radius reaches across.

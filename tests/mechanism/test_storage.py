@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import h5py
@@ -28,7 +29,8 @@ from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
 
 
-def square() -> xr.Dataset:
+@cache
+def _square() -> xr.Dataset:
     domain = Domain.grid((2, 2), cell=0.1, unit="km")
     prior = np.array([0.1, 0.2, 0.3, 0.4])
     problem = DesignProblem(
@@ -38,12 +40,23 @@ def square() -> xr.Dataset:
     return make_mechanism(problem, mass, program="test", dual=prior / 3, lower_bound=0.0, stopped="gap")
 
 
-def graph() -> xr.Dataset:
+@cache
+def _graph() -> xr.Dataset:
     metric = Graph(tail=[0, 1], head=[1, 2], length=[0.3, 1e-7])
     loss = TableLoss(values=np.random.default_rng(0).random((3, 2)))
     reports = Domain.points_at([0.5, 1.5], unit="1")
     problem = DesignProblem(domain=Domain.nodes(3), metric=metric, prior=np.full(3, 1 / 3), loss=loss, reports=reports)
     return baselines.exponential(problem)
+
+
+def square() -> xr.Dataset:
+    """A table of four cells; a new Dataset each time, which may be changed."""
+    return _square().copy(deep=True)
+
+
+def graph() -> xr.Dataset:
+    """A table of three nodes, as `square`."""
+    return _graph().copy(deep=True)
 
 
 MAKERS = each_row("make", [square, graph])
@@ -129,7 +142,7 @@ STANDING = {
 def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target, (make, message) = tmp_path / "m.nc", STANDING[standing]
-    content = save(graph(), tmp_path / "other.nc").read_bytes()
+    (tmp_path / "other.nc").write_bytes(content := b"an older file")
     make(target)
     before = target.lstat()
 
@@ -172,7 +185,7 @@ NAMES = {
 @each_row("overwrite", [True, False])
 def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    save(graph(), tmp_path / "other.nc")
+    (tmp_path / "other.nc").touch()
     with pytest.raises(InputError, match=NAMES[name][1]) as caught:
         storage.check_target(NAMES[name][0], overwrite=overwrite)
     assert caught.value.field == "output"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from capped import at_the_limit, capped, claimed, one_more
+from capped import at_the_limit, capped, claimed, one_more, solved
 from exported import resealed
 
 import mechdesign as md
@@ -25,6 +25,7 @@ from mechdesign.problem.discs import Centres
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
+ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.slow)])
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
 _SHARES = ("1/2", "3/5", "4/5", "65535/65536", "1/65535", "0/1", "3/2", "-1/2", "1/0", "nan", "٣/5", "", 0.6, None)
 _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, math.nan, "1.2", None, [1.2])
@@ -141,10 +142,10 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
         del limit[random.choice(list(limit))]
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
 def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: Centres) -> None:
-    mechanism = md.solve(capped(centres))
+    mechanism = solved(centres)
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
     points, believed = np.array(genuine["secret_points"]), 0
     for number in range(many):
@@ -171,10 +172,10 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
     assert believed > many / 50
 
 
-@pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
 def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres) -> None:
-    mechanism, believed = md.solve(capped(centres)), 0
+    mechanism, believed = solved(centres), 0
     for number in range(many):
         random, mutant = Random(number), mechanism.copy(deep=True)
         parameters = json.loads(mutant.attrs["parameters"])

@@ -317,7 +317,7 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    file, picture = save(table(MASKED), tmp_path / "mechanism.nc"), tmp_path / "picture.png"
+    file, picture = save(table(LINE), tmp_path / "mechanism.nc"), tmp_path / "picture.png"
     assert command(monkeypatch, "export", file, "-o", picture, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"file": str(picture)}
     first = picture.read_bytes()
@@ -330,8 +330,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert command(monkeypatch, "export", file, "-o", tmp_path / "x.png", "--rows", 14, "--json") == 2
     assert json.loads(capsys.readouterr().out)["error"]["field"] == "secret"
     assert not (tmp_path / "x.png").exists()
-    curve = save(sweep(CASES["discrete"](), [1.0, 2.0]), tmp_path / "curve.nc")
-    assert command(monkeypatch, "export", curve, "-o", tmp_path / "curve.png") == 0
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -35,8 +35,9 @@ CURVES = {  # and what the picture says of the metric
     "graph, table loss": "graph metric",
     "scattered points": "Euclidean metric, eps = 1.2 nats per km",
 }
-ALL = pytest.mark.parametrize("case", CURVES)
-FEW = pytest.mark.parametrize("case", few(CURVES, "line, zero-one", "discrete", "graph, table loss"))
+USUAL = ("line, zero-one", "discrete", "graph, table loss")
+ALL = pytest.mark.parametrize("case", few(CURVES, *USUAL, "euclidean lattice"))
+FEW = pytest.mark.parametrize("case", few(CURVES, *USUAL))
 
 
 @cache

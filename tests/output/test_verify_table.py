@@ -23,7 +23,7 @@ from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import violations
 from mechdesign.verification import verify_table
 
-TRIALS = 1000
+TRIALS = 200
 LENGTHS = [0.0, 5e-324, 1e-300, 2.0**-61, 2.0**-60, 1e-9, math.log(2), 1.0, 42.9, 79.0]
 
 
@@ -124,7 +124,7 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
     whole = mechanism["mass"].values.tolist()
     assert found_by_all(mechanism["mass"].values, edges) == (0, 0, 0)
     broken = 0
-    for _ in range(300):
+    for _ in range(100):
         e, y = int(rng.integers(len(edges.tail))), int(rng.integers(9))
         u, v = (int(x) for x in rng.permutation([edges.tail[e], edges.head[e]]))
         factor, shift = lower_ratio(float(edges.length[e]))
@@ -137,7 +137,7 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
         fast, slow, verifier = found_by_all(mass, edges)
         assert fast == slow == verifier >= 1
         broken += 1
-    assert broken > 100
+    assert broken > 30
 
 
 @each_row("suffix", ["csv", "json"])
@@ -245,10 +245,16 @@ IN_JSON = [
 ALTERED = [("csv", *row) for row in IN_CSV] + [("json", *row) for row in IN_JSON]
 
 
+@pytest.fixture(scope="module")
+def genuine(tmp_path_factory):
+    """The texts of an export of the line, by suffix."""
+    folder = tmp_path_factory.mktemp("genuine")
+    return {suffix: joined(md.export(made("line"), folder / f"t.{suffix}")) for suffix in ("csv", "json")}
+
+
 @each_row(("suffix", "old", "new", "said"), ALTERED)
-def test_files_that_contradict_themselves_are_refused(tmp_path, capsys, suffix, old, new, said):
-    path = md.export(made("line"), tmp_path / f"t.{suffix}")
-    text = joined(path)
+def test_files_that_contradict_themselves_are_refused(genuine, tmp_path, capsys, suffix, old, new, said):
+    path, text = tmp_path / f"t.{suffix}", genuine[suffix]
     assert old in text
     parted(text.replace(old, new, 1), path)
     assert verify_table.main([str(path)]) == 2
@@ -265,7 +271,7 @@ def test_some_rows_prove_nothing(tmp_path, capsys):
 def test_every_flipped_bit_is_refused(tmp_path, suffix):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
     files = [path] if suffix == "json" else [path, path.with_name(f"{path.name}-metadata.json")]
-    for seed in range(300):
+    for seed in range(100):
         changed = files[seed % len(files)]
         before = changed.read_bytes()
         changed.write_bytes(flipped(changed, seed))
@@ -312,7 +318,7 @@ def test_the_file_alone_proves_a_table(tmp_path, suffix):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-@each_row("suffix", ["csv", "json"])
+@each_row("suffix", ["csv", "json"], by_default=["json"])
 @each_row("case", CASES)
 def test_every_kind_of_claim_is_proved(tmp_path, case, suffix):
     path = md.export(baselines.exponential(CASES[case]()), tmp_path / f"t.{suffix}")
@@ -325,7 +331,7 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
     problem, rng = CASES[case](), np.random.default_rng(7)
     domain, n = problem.domain, problem.domain.size
     near = [1 + 4.9e-12, 1 - 4.9e-13, 2 + 4.9e-12, 0.1, 1e-140, 1e140, 9.99999999999949]
-    for factor in [*near, *(10 ** rng.uniform(-6, 3, 8)).tolist()]:
+    for factor in [*near, *(10 ** rng.uniform(-6, 3, 2)).tolist()]:
         metric = factor * problem.metric
         edges = metric.edges(domain)
         claim = {"metric": metric.describe(), "domain": domain.describe(), "positions": None, "denominator": "2^62"}

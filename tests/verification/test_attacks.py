@@ -96,12 +96,12 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
     """Attack: reports at the border tell corner from centre. Source: Alvim et al. 2018, section III; PrivKit draws
     again.
     """
-    problem = city(20, epsilon=0.00404249)
+    problem = city(10, epsilon=0.00404249)
     if rows == "normalised":
         table = geometric.normalised_table(problem, 0.00404249)
     else:
         away = abs(problem.domain.index[:, None] - problem.domain.index[None])
-        inside = geometric.cell_masses(20, 150.0, 0.00404249)[away[..., 0], away[..., 1]]
+        inside = geometric.cell_masses(10, 150.0, 0.00404249)[away[..., 0], away[..., 1]]
         table = inside / inside.sum(axis=1, keepdims=True)
     found = audit(table, problem)
     assert found.verdict == "broken"
@@ -117,7 +117,7 @@ def test_neighbour_edges_are_not_the_euclidean_distance():
     """Attack: pairs off the eight directions are up to 8.24 % easier to tell apart. Source: spanners, Alvim et al.
     2018.
     """
-    design = load_problem("flat", cells=6, epsilon=0.6)
+    design = load_problem("flat", cells=4, epsilon=0.6)
     mechanism = solve(Optimal(problem=design))
     metric = Euclidean(epsilon=0.6, unit=design.domain.unit)
     claimed = DesignProblem(domain=design.domain, metric=metric, prior=design.prior, loss=design.loss)
