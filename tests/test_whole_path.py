@@ -59,7 +59,7 @@ def test_solved_verified_stored_exported(program: str, case: str, tmp_path: Path
     check_whole_path(program, case, 1.0, tmp_path)
 
 
-@each_row("times", [times for times in LEVELS if times != 1])
+@each_row("times", [times for times in LEVELS if times != 1], by_default=[2.0])
 @each_row("case", AT_EVERY_LEVEL, by_default=["graph, doubled"])
 @EVERY_PROGRAM
 def test_at_other_levels(program: str, case: str, times: float, tmp_path: Path) -> None:

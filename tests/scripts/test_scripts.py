@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,14 +14,8 @@ SCRIPTS = sorted(path for path in (ROOT / "scripts").glob("*.py") if "ArgumentPa
 
 
 def imported(path: Path) -> set[str]:
-    """The first names of all modules that a file imports."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
+    """The first names of all modules that a file imports: a line imports one."""
+    return set(re.findall(r"^\s*(?:from|import)\s+(\w+)", path.read_text(encoding="utf-8"), re.M))
 
 
 @pytest.mark.parametrize("folder", ["mechdesign", "problems"])

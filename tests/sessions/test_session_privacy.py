@@ -37,8 +37,10 @@ def made(rule: str) -> md.sessions.SessionDesign:
     return design(RULES_AND_MORE[rule](), movement=md.sessions.Walk(stay=0.7))
 
 
-def transcripts(given: md.sessions.SessionDesign) -> list[Transcript]:
+@cache
+def transcripts(rule: str) -> list[Transcript]:
     """All that TICKS ticks can release."""
+    given = made(rule)
     states = [begin(given)]
     for tick in range(TICKS):
         plans = [planned(given, state, tick) for state in states]
@@ -85,7 +87,7 @@ def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 def test_no_transcript_tells_two_traces_apart_by_more_than_it_cost(rule: str) -> None:
     given = made(rule)
-    seen = transcripts(given)
+    seen = transcripts(rule)
     laws = [[law(rule, transcript, trace) for trace in TRACES] for transcript in seen]
     costs = [sum((step.charge for step in transcript.steps), Fraction(0)) for transcript in seen]
     assert len(seen) >= 16
@@ -97,9 +99,9 @@ def test_no_transcript_tells_two_traces_apart_by_more_than_it_cost(rule: str) ->
 @pytest.mark.parametrize("rule", ["clock", "risk"])
 def test_every_transcript_is_a_distribution(rule: str) -> None:
     """The probabilities of all transcripts sum to 1 for every trace: none was left out."""
-    for trace in TRACES[::7]:
+    for trace in TRACES[::11]:
         total = Fraction(0)
-        for transcript in transcripts(made(rule)):
+        for transcript in transcripts(rule):
             drawn = sum(step.table is not None for step in transcript.steps)
             total += Fraction(law(rule, transcript, trace), 2 ** (62 * drawn))
         assert total == 1
@@ -107,8 +109,8 @@ def test_every_transcript_is_a_distribution(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["clock", "risk"])
 def test_traces_that_differ_in_one_tick_are_told_apart_by_what_that_tick_cost(rule: str) -> None:
-    given, charged = made(rule), 0
-    for transcript in transcripts(given):
+    charged = 0
+    for transcript in transcripts(rule):
         charges = {step.tick: step.charge for step in transcript.steps}
         for tick, others in itertools.product(range(TICKS), ([1, 1, 1], [0, 3, 4])):
             due = charges.get(tick, Fraction(0))
@@ -137,7 +139,7 @@ def test_a_memory_that_is_keyed_on_secrets_fails() -> None:
                 first[place], total = report, total * table[place][report]
         return total
 
-    laws = [[remembered(trace, reports) for trace in TRACES] for reports in answered]
+    laws = [[remembered(trace, reports) for trace in TRACES] for reports in answered[::3]]
     charge = made("clock").charges[1]
     assert breaches(laws, [TICKS * charge] * len(laws)) > 0
     assert any(0 in values and max(values) > 0 for values in laws)

@@ -106,15 +106,15 @@ def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, 
     ids=["here", "elsewhere"],
 )
 def test_a_module_over_http_draws_what_python_draws(served, trusted, page, monkeypatch) -> None:
-    stream = Stream(seed=9, size=8 * 500)
-    expected = drawn_in_python("town", stream, 500, monkeypatch)
+    stream = Stream(seed=9, size=8 * 250)
+    expected = drawn_in_python("town", stream, 250, monkeypatch)
     page.goto(f"{served}/index.html")
     assert page.evaluate("[isSecureContext, typeof crypto.subtle, 'locks' in navigator]") == [
         trusted,
         "object" if trusted else "undefined",
         trusted,
     ]
-    assert drawn(page, f"await import('{served}/report.mjs')", stream, 500) == expected
+    assert drawn(page, f"await import('{served}/report.mjs')", stream, 250) == expected
     assert all(url.startswith(served) for url in page.requested)
     page.locator("#map").click()
     page.get_by_text("Drawn anew").wait_for()
