@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from capped import capped
+from capped import solved
 from cases import CASES, varying_level
 from rewritten import rewritten
 
@@ -48,7 +48,7 @@ MAKERS = {
     "park": lambda: exponentially(PARK, md.Euclidean(epsilon=0.004, unit="m")),
     "roads": lambda: exponentially(md.Domain.points_at([[0, 0], [100, 0], [100, 80], [0, 90]], unit="m"), ROADS),
     "graph": lambda: baselines.exponential(CASES["graph, table loss"]()),
-    "capped": lambda: md.solve(capped()),
+    "capped": solved,
     "nothing": lambda: baselines.constant(md.load_problem("line", cells=3)),
 }
 

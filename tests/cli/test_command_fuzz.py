@@ -150,7 +150,7 @@ def optional_files(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory):
+def worker(tmp_path_factory, pytestconfig):
     pytest.importorskip("shapely")
     pytest.importorskip("pyproj")
     folder = tmp_path_factory.mktemp("fuzz")
@@ -160,7 +160,7 @@ def worker(tmp_path_factory):
     for line in MADE.values():
         ended = started.run(line.split(), seconds=0)
         assert ended["code"] == 0, (line, ended)
-    for entry in ENTRIES:
+    for entry in ENTRIES if pytestconfig.getoption("--runslow") else ():
         words = entry.words({})
         ended = started.run(words, seconds=0)
         assert ended["code"] in (0, 2), (words, ended)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from capped import capped
+from capped import capped, solved
 from cases import shipped
 
 import mechdesign as md
@@ -81,7 +81,7 @@ def test_factors_have_the_discs_of_their_table() -> None:
 
 
 def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
-    mechanism = md.solve(capped())
+    mechanism = solved()
     people = list(range(1, 17))
     audit = audit_discs(mechanism["mass"].values, capped().problem.domain, people, 1.2, centres="anywhere")
     assert audit.worst == pytest.approx(0.6, abs=1e-6)
@@ -102,7 +102,7 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
 
 
 def test_a_picture_has_the_shares_by_radius() -> None:
-    audits = [audit.as_dict() for audit in audit_mechanism_discs(md.solve(capped()), [2.0, 1.2])]
+    audits = [audit.as_dict() for audit in audit_mechanism_discs(solved(), [2.0, 1.2])]
     worst, seldom, median, before = plot_discs(audits).axes[0].lines
     assert worst.get_xdata().tolist() == [1.2, 2.0]
     for line, name in ((worst, "worst"), (seldom, "one_in_hundred"), (median, "median"), (before, "before")):
@@ -110,7 +110,7 @@ def test_a_picture_has_the_shares_by_radius() -> None:
 
 
 def test_the_commands_say_it(run, run_json, tmp_path) -> None:
-    mechanism = md.solve(capped())
+    mechanism = solved()
     save(mechanism, tmp_path / "c.nc")
     _, document = run_json("verify", tmp_path / "c.nc", "--disc", "1.2,2")
     assert [found["radius"] for found in document["discs"]] == [1.2, 2.0]

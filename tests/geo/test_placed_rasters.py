@@ -70,7 +70,7 @@ def in_metres(folder):
     return tiff(folder, shipped.values, low, step, pyproj.CRS(crs).to_wkt())
 
 
-@pytest.mark.parametrize("source", ["esri ascii", "geotiff"])
+@pytest.mark.parametrize("source", [pytest.param("esri ascii", marks=pytest.mark.slow), "geotiff"])
 def test_the_shipped_map_at_its_true_place_gives_the_planar_mechanism(tmp_path, source):
     path = SHIPPED if source == "esri ascii" else in_metres(tmp_path)
     planar = philadelphia(None, lambda domain: md.read.raster(SHIPPED, unit="mi"))

@@ -19,7 +19,7 @@ from mechdesign.errors import InputError
 from mechdesign.output.export import VERIFIER, handed_over
 
 SUFFIXES = ("csv", "json", "parquet")
-EVERY = each_row("name", MAKERS)
+EVERY = each_row("name", MAKERS, by_default=["line", "holes", "park", "graph", "capped"])
 
 
 def edges_of(mechanism):

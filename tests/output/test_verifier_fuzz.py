@@ -12,7 +12,7 @@ from placed import placed
 import mechdesign as md
 from mechdesign.verification import verify_table
 
-FEW, MANY = 40, 2000
+FEW, MANY = 24, 2000
 KINDS = pytest.mark.parametrize("kind", ["csv", "json"])
 NAMES = ("square", "levels", "quarters", "holes", "plane")
 

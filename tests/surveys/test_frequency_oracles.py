@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cases import SMALL, grid
 from oracles import asymptotic_error
-from rows import each_row
+from rows import each_row, few
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
@@ -21,6 +21,14 @@ from mechdesign.errors import UnsuitableError
 from mechdesign.surveys import asymptotic_mse
 from mechdesign.surveys import frequency_estimation as forms
 
+USUAL = (
+    "eikonal, masked",
+    "euclidean line",
+    "scattered points",
+    "reports apart from secrets",
+    "graph, doubled",
+    "area",
+)
 LEVELS = [0.05, 0.6, 1.5, 4.0]
 SERIES = 1e-8  # the closed form of a width loses eight digits at 1e-3 nats, where a series takes over
 
@@ -181,7 +189,7 @@ def test_inclusions_are_those_of_the_table(name):
 
 
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)
-@pytest.mark.parametrize("case", SMALL)
+@pytest.mark.parametrize("case", few(SMALL, *USUAL))
 def test_frequency_oracles_are_certified_on_every_case_or_say_why_not(case, name):
     problem = SMALL[case]()
     try:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from cases import excess, grid, varying_level
 from oracles import reference_violations
 from rewritten import rewritten
-from rows import each_row
+from rows import each_row, few
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
@@ -63,7 +63,9 @@ KINDS = {
         grid(4), Euclidean(epsilon=0.5, unit="cell"), reports=Domain.points_at([0.0, 4.0], unit="cell")
     ),
 }
-ALL = pytest.mark.parametrize("kind", KINDS)
+ALL = pytest.mark.parametrize(
+    "kind", few(KINDS, "two cells", "line", "masked, levels that vary", "graph", "reports apart")
+)
 
 
 @cache
@@ -283,7 +285,7 @@ def test_on_a_line_the_relaxation_is_exact(kind):
     assert close["objective"] - close["lower_bound"] <= 1e-5 * close["objective"]
 
 
-@pytest.mark.parametrize("kind", ["square", "line", pytest.param("masked, levels that vary", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", few(["square", "line", "masked, levels that vary"], "line"))
 def test_less_privacy_never_costs(kind):
     problem = program_of(kind).problem
     values = []
