@@ -148,7 +148,10 @@ def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
         for v in range(u):
             steps = [abs(a - b) for a, b in zip(*domain.index[[u, v]].tolist(), strict=True)]
             gap = [(step - 1) * side + near * side if step else Fraction(0) for step in steps]
-            if sum(each**2 for each in gap) <= max(within, 2 * near * side) ** 2:
+            if (
+                sum(each**2 for each in gap) <= max(within, 2 * near * side) ** 2
+                and odds_bound(mechanism, u, v) > found
+            ):
                 found = max(found, odds(mechanism, u, v))
     return found
 
