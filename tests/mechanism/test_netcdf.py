@@ -177,13 +177,16 @@ def sound() -> bytes:
 UNNAMED = {key: value for key, value in square().attrs.items() if key != "sha256"}
 
 
-def hostile_file(case: str, folder: Path) -> Path:
-    return changed(folder / "hostile.nc", HOSTILE[case][0])
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A file of each case; they are only read."""
+    folder = tmp_path_factory.mktemp("hostile")
+    return {case: changed(folder / f"{k}.nc", change) for k, (case, (change, *_)) in enumerate(HOSTILE.items())}
 
 
 @each_row("case", HOSTILE)
-def test_hostile_structures_are_refused_by_name(case: str, tmp_path: Path) -> None:
-    path, (_, field, message) = hostile_file(case, tmp_path), HOSTILE[case]
+def test_hostile_structures_are_refused_by_name(case: str, hostile: dict[str, Path]) -> None:
+    path, (_, field, message) = hostile[case], HOSTILE[case]
     tracemalloc.start()
     try:
         with pytest.raises(VerificationError, match=message) as caught:
@@ -212,9 +215,9 @@ for path in sys.argv[3:]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
-def test_no_hostile_file_waits_or_takes_memory(tmp_path: Path) -> None:
+def test_no_hostile_file_waits_or_takes_memory(hostile: dict[str, Path], tmp_path: Path) -> None:
     """In a process that may take 400 MB more than it has, the HDF5 library's memory counted."""
-    paths = [hostile_file(case, tmp_path).rename(tmp_path / f"{k}.nc") for k, case in enumerate(HOSTILE)]
+    paths = [*hostile.values()]
     paths += [edited(tmp_path, name).rename(tmp_path / f"{name}.nc") for name in EDITS]
     command = [sys.executable, "-c", LOADS, save(square(), tmp_path / "whole.nc"), 400 * MB, *paths]
     found = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
