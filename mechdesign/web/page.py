@@ -12,6 +12,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -195,18 +196,25 @@ def _rendered(page: Page, title: str | None) -> str:
         view = "\n" + "\n".join(handed_script(f"web/browser/view/{name}.js") for name in _VIEW)
         raw |= {"data": base64.b64encode(page.packed).decode(), "proof": proof, "view": view}
         policy += ["worker-src blob:", f"script-src {_hashed(proof)} {_hashed(view)} blob:"]
-    loader = jinja2.PackageLoader("mechdesign.web", ".")
-    template = jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    ).get_template("page.html")
     policy.append(f"style-src {_hashed(style)}")
-    return template.render(
+    return _template().render(
         policy="; ".join(policy),
         kind=page.kind,
         facts=page.facts,
         raw=raw,
         title=None if title is None else visible(title),
     )
+
+
+@cache
+def _template() -> jinja2.Template:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("mechdesign.web", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    ).get_template("page.html")
 
 
 def _hashed(text: str) -> str:
