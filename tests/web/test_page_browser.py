@@ -13,7 +13,7 @@ import pytest
 from browsers import check_layout, needs_browser
 from capped import capped
 from pages import Texts, forged, honest, mechanism_of, page_of
-from placed import LAND, placed
+from placed import LAND, placed, spline_weights
 from regions import chances, region
 from rewritten import rewritten
 from rows import each_row, few
@@ -231,8 +231,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     )
     around = mechanism["around_row"].values
     table = mechanism["mass"].values.astype(float) / 2.0**62
-    t = np.array(point) / 2**16  # of a cell from its centre: the weights of the quadratic spline there
-    across, upward = np.stack([(0.5 - t) ** 2 / 2, 0.75 - t**2, (0.5 + t) ** 2 / 2], axis=-1)
+    across, upward = spline_weights(point)
     row = np.outer(across, upward).ravel() @ table[around[cell]]
     assert found[0] == pytest.approx(row, rel=1e-12)  # sums of a few products
     third = np.array([1, 4, 1]) / 6
