@@ -310,7 +310,8 @@ def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
     """The optimum of the rows, as steep between two cells as they may be."""
     mechanism = placed("square")
     domain, rows = domain_of("square"), mechanism.attrs["scale"] * metric_of("square")
-    mass = md.solve(md.DesignProblem(domain, rows, md.priors.uniform(domain), md.losses.Distance()), gap=0.01)["mass"]
+    loss = md.losses.LOSSES[mechanism.attrs["loss"]]
+    mass = md.solve(md.DesignProblem(domain, rows, mechanism["prior"].values, loss), gap=0.01)["mass"]
     found = md.verify(rewritten(mechanism, mass=mechanism["mass"].copy(data=mass.values)))
     assert (found.certified, found.violations) == (False, 0)
     assert found.position_breaches > 0
