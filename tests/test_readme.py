@@ -35,7 +35,7 @@ def _curve_block() -> str:
 def rounded_up(value: float, digits: int) -> str:
     """A figure as tables print it, to the safe side."""
     exact = Decimal(f"{value:.12g}")  # without the rounding of sums
-    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_CEILING).normalize():f}"
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), ROUND_CEILING).normalize():,f}"
 
 
 def snippets(page: Path) -> list[str]:
