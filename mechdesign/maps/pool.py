@@ -52,9 +52,8 @@ _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
-_SLOW = 0.9  # share of the gap before that a round may leave; of more, row sums are levelled, and without another
-# column it is the last
-_REPEATS, _LEVEL = 6, 0.05  # of the master, each levels the row sums further; share of the gap asked for that one gains
+_SLOW = 0.9  # share of the gap before that a round may leave; of more, and without another column, it is the last
+_REPEATS, _LEVEL = 12, 0.02  # of the master, each levels row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LAST = 0.3  # share of the time limit that is kept for the certificates, at most
@@ -233,10 +232,10 @@ class Search:
             self.number += 1
             near = (first - self.worth) / first
             slow = near > _SLOW * before
-            levelled = slow or near <= _NEAR * self.targets.gap
+            levelled = near <= _NEAR * self.targets.gap or (slow and not grown)
             if levelled:
                 self._level(blocks)
-            gap = (self.loss - self.worth) / self.loss
+            gap = self._gap()
             size = {"variables": self.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
@@ -342,7 +341,7 @@ class Search:
                 break
             weight, dual, settled_loss = self._mastered(blocks, weight, dual, self._latest(0))
             gained, loss = loss - settled_loss, min(loss, settled_loss)
-            if gained < _LEVEL * self.targets.gap * loss:
+            if gained < _LEVEL * self.targets.gap * loss or self._gap() <= _ENOUGH * self.targets.gap:
                 break
 
     def _mastered(self, blocks: Blocks, weight: Vector, dual: Vector, deadline: float) -> tuple[Vector, Vector, float]:
@@ -354,6 +353,10 @@ class Search:
         if loss < self.loss:
             self.loss, self.least = loss, weight
         return weight, np.maximum(dual, 0.0), loss
+
+    def _gap(self) -> float:
+        """The gap of the best weights, as estimated."""
+        return (self.loss - self.worth) / self.loss
 
     def _precision(self) -> float:
         return max(_SHARE * self.targets.gap, _FINEST)
