@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -87,8 +88,15 @@ def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimal, "attempts_for", lambda problem, route: ["boxes"])
 
 
-@pytest.mark.parametrize("master", ["boxes", "vertices", "boxes, then vertices"])
-@pytest.mark.parametrize("name", few(CASES, "fewer reports", "lattice", "multiple of a metric", "long edges"))
+@pytest.mark.parametrize(
+    ("name", "master"),
+    few(
+        itertools.product(CASES, ("boxes", "vertices", "boxes, then vertices")),
+        ("fewer reports", "boxes"),
+        ("lattice", "vertices"),
+        ("long edges", "boxes, then vertices"),
+    ),
+)
 def test_the_interval_contains_the_optimum_of_the_whole_program(
     name: str, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

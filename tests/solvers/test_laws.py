@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designs import ALL, FEW, designed, optimum, problem_of
+from designs import ALL, designed, optimum, problem_of
 from oracles import are_rows, reference_violations
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
@@ -38,7 +38,7 @@ def test_the_whole_program_and_aggregation_agree(case: str) -> None:
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
 
 
-@FEW
+@ALL
 def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
     whole = designed(problem_of(case), gap=SOLVED, method="highs")
     blocks = designed(problem_of(case), gap=BLOCKS, method="blocks")
