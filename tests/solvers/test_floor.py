@@ -63,7 +63,8 @@ def plane(side: int) -> md.DesignProblem:
 
 
 @pytest.mark.parametrize(
-    "case", few(CASES, "line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "reports apart from secrets")
+    "case",
+    few(CASES, "line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "reports apart from secrets"),
 )
 def test_the_best_closed_form_is_as_good_as_the_public_ones_and_certified(case: str) -> None:
     problem = problem_of(case)
@@ -258,7 +259,7 @@ def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
 
 
 def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
-    problem = plane(4)
+    problem = plane(3)
     curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
     for scale, loss in zip(curve["scale"].values, curve["loss"].values, strict=True):
         assert loss <= best.best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss

@@ -151,7 +151,9 @@ def random_problem(seed: int) -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-@pytest.mark.parametrize("seeds", few([range(2), *(range(at, at + 9) for at in range(2, 200, 9))], range(2)))
+@pytest.mark.parametrize(
+    "seeds", few([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1))
+)
 def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
@@ -173,7 +175,10 @@ def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
     assert seen[-1].gap == (seen[-1].loss - seen[-1].lower_bound) / seen[-1].loss <= 1e-6
 
 
-@pytest.mark.parametrize(("method", "when"), [("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)])
+@pytest.mark.parametrize(
+    ("method", "when"),
+    few([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
+)
 def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, when: int) -> None:
     told = 0
 
