@@ -151,9 +151,7 @@ def random_problem(seed: int) -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-@pytest.mark.parametrize(
-    "seeds", few([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1))
-)
+@pytest.mark.parametrize("seeds", few([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1)))
 def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
