@@ -129,6 +129,7 @@ def test_an_interrupt_leaves_what_was_found_certified(stage: str, monkeypatch: p
     assert md.verify(mechanism).certified
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = factored(monkeypatch, time_limit=1e-3)
     assert mechanism.attrs["stopped"] == "time"
