@@ -104,10 +104,10 @@ def test_the_optimum_is_that_of_the_statement_with_all_rows(
 
 
 def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
-    """Against discs about 2,500 places and the cells, by distances alone."""
+    """Against discs about 600 places and the cells, by distances alone."""
     program, mechanism = designed()
     domain, people = program.problem.domain, town(5)
-    centres = np.concatenate([np.random.default_rng(0).uniform(-CELL, 6 * CELL, (2500, 2)), domain.points])
+    centres = np.concatenate([np.random.default_rng(0).uniform(-CELL, 6 * CELL, (600, 2)), domain.points])
     inside = np.linalg.norm(domain.points[None] - centres[:, None], axis=2) <= RADIUS
     listed = disc_sets(domain, RADIUS).toarray() > 0
     assert all((listed >= one).all(axis=1).any() for one in inside)
