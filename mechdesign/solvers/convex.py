@@ -56,10 +56,9 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
         if statement.status not in ("optimal", "optimal_inaccurate"):
             message = f"no table keeps all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
             raise InfeasibleError(message, field="constraints", value=f"{solver} says {statement.status}")
-        mass, excess = task.certify(np.asarray(program.table.value, float), task.cost)
+        mass, excess, value = task.certify(np.asarray(program.table.value, float), task.cost)
         program.table.value = mass / float(ROW_SUM)
         if not excess.any() and max(float(np.max(own.expr.value)) for own in program.own) <= -margin / 2:
-            value = task.value(mass)
             reached = relative_gap(value, relaxed.lower_bound, task.unit)
             return replace(
                 relaxed,

@@ -33,17 +33,16 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
-from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
-from mechdesign.mechanism.repair import repair
 from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
@@ -53,18 +52,17 @@ from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, best_bound, project_dual
-from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.rays import RayGeneration
+from mechdesign.solvers.search import FIRST_MARGIN, Route, Search, Task
 
 _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
 _DESIGNS = 0.8  # the same for designs of changing priors
-_BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
 _SOON = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 _LONG = 1.0  # nats to the nearest place, in the median, from which rays are faster than the whole program
 SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
 _SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
 _LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
-FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of HiGHS
 _TRIALS = 8
 # Designs of changing priors.
 _CENTRED = 0.5  # share of the best multipliers in the next ones
@@ -80,18 +78,8 @@ _SHORTEST = 1.0  # seconds that they get
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task:
-    """minimise <cost, P> + t over the private tables of `problem` with `rows`.
-
-    constant, the objective of the best constant report; unit, the scale of objectives in the linear program.
-    """
-
-    problem: DesignProblem
-    cost: NDArray[np.float64]
-    rows: SideRows
-    pricer: ConePricer
-    constant: float
-    unit: float
+class CoupledTask(Task):
+    """A task with what coupled programs do with it."""
 
     @property
     def rays_first(self) -> bool:
@@ -102,11 +90,6 @@ class Task:
     def designs_first(self) -> bool:
         """Whether the side rows share one maximum, and the whole program is large: multipliers are a prior then."""
         return count_rows(self.problem, self.rows.size) > SMALL and designs_fit(self.problem, self.rows)
-
-    @property
-    def first_margin(self) -> NDArray[np.float64]:
-        """What limits (k,) are lowered by at first; 0 on rows with a share."""
-        return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
     @property
     def routes(self) -> list[tuple[Method, float]]:
@@ -158,37 +141,13 @@ class Task:
         pair = self.designed(bound.folded, gap, time_limit)
         return bound if pair is None else self.bound(pair[1], bound.multipliers)
 
-    def certify(
-        self, table: NDArray[np.float64], charge: NDArray[np.float64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-        """A certified table near `table`, and by how much it may exceed the limits (k,).
-
-        Repaired with the kernels and without, slack put where `charge` (n, m) is least; what breaks no limit is
-        preferred, then the smaller objective.
-        """
-        square = self.problem.reports.size == self.problem.domain.size
-        repaired = []
-        for kernel in [np.exp(-self.pricer.distance).T, None] if square else [None]:
-            mass = repair(np.maximum(table, 0.0), self.problem.edges, charge, kernel)
-            excess, value = self.assessed(mass)
-            repaired.append((float(excess.max(initial=0.0)), value, mass, excess))
-        return min(repaired, key=lambda entry: entry[:2])[2:]
-
-    def assessed(self, mass: NDArray[np.uint64]) -> tuple[NDArray[np.float64], float]:
-        """By how much a certified table may exceed the limits (k,), and its objective."""
-        return self.rows.excess_up(mass / float(ROW_SUM)), self.value(mass)
-
-    def value(self, mass: NDArray[np.uint64]) -> float:
-        """The objective of a certified table."""
-        return objective(self.cost, self.rows, mass / float(ROW_SUM))
-
 
 def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
     """Whether the side rows share one maximum, so that multipliers are a prior, and the master is not too large."""
     return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
 
 
-def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
+def task_of(program: Coupled, rows: SideRows | None = None) -> CoupledTask:
     """The task of a program, or of other side rows. Raises: SizeError before allocating what does not fit."""
     problem = program.problem
     few, what = nearest(problem) >= _LONG and problem.domain.size <= VERTICES, f"the {program.name} program"
@@ -202,11 +161,11 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
     exponential /= exponential.sum(axis=1, keepdims=True)
     constant = constant_objective(cost, rows) or 1.0
     unit = max(min(constant, objective(cost, rows, exponential)), RESOLUTION * constant)
-    return Task(problem=problem, cost=cost, rows=rows, pricer=pricer, constant=constant, unit=unit)
+    return CoupledTask(problem=problem, cost=cost, rows=rows, pricer=pricer, constant=constant, unit=unit)
 
 
 def generate_designs(
-    task: Task, rays: RayGeneration, *, gap: float, deadline: float, take: Callable[[CoupledBound, bool], float]
+    task: CoupledTask, rays: RayGeneration, *, gap: float, deadline: float, take: Callable[[CoupledBound, bool], float]
 ) -> str:
     """Rounds of a design and the master until the certified gap is met; returns "gap", "time" or "precision".
 
@@ -259,120 +218,56 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
     search = _Search(
         task=task_of(program, rows),
         gap=targets.gap,
-        time_limit=targets.time_limit,
+        deadline=time.monotonic() + targets.time_limit,
         report=reporter(targets.on_progress),
     )
-    search.interrupted = interrupts.search(search.run, True)
-    if search.interrupted and search.mass is None:
+    stopped = interrupts.search(search.run, "interrupt")
+    if stopped == "interrupt" and search.mass is None:
         raise KeyboardInterrupt
-    return search.design(program)
+    return search.design(program, stopped, targets.time_limit)
 
 
 @dataclass(kw_only=True, eq=False)
-class _Search:
-    """The best certified table and bound so far, and the means to better them."""
+class _Search(Search):
+    """The search with the routes that side rows need."""
 
-    task: Task
-    gap: float
-    time_limit: float
-    report: Callable[..., None]
-    proof: CoupledBound | None = None
-    mass: NDArray[np.uint64] | None = None
-    value: float = math.inf
-    number: int = 0
-    interrupted: bool = False
-    closed_form: str | None = None  # of the best table, where that is one
+    task: CoupledTask
 
-    def __post_init__(self) -> None:
-        self.started = time.monotonic()
-
-    @property
-    def left(self) -> float:
-        """Seconds left."""
-        return self.time_limit - (time.monotonic() - self.started)
-
-    @property
-    def reached(self) -> float:
-        """The relative gap, infinite before the first table and bound."""
-        if self.mass is None or self.proof is None:
-            return math.inf
-        return relative_gap(self.value, self.proof.value, self.task.constant)
-
-    def run(self) -> bool:
-        """Try one route after another until the gap is met or time ends; whether a Ctrl-C ended it."""
+    def run(self) -> str:
+        """Closed forms, then one route after another; why the search stopped."""
+        task = self.task
         self.by_closed_forms()
-        if self.task.designs_first:
-            self.by_rays(_DESIGNS, designs=True)
-        elif self.task.rays_first:
-            self.by_rays(_SHARE)
-        for method, cap in self.task.routes:
-            if self.reached <= self.gap or self.left <= 0:
-                break
-            self.by_whole(method, cap)
-            self.task = replace(self.task, unit=max(min(self.value, self.task.unit), RESOLUTION * self.task.constant))
-        unmet = self.reached > self.gap and self.left > 0
-        if unmet and not self.task.rays_first and self.task.problem.domain.size <= VERTICES:
-            self.by_rays(_SHARE)
-        return False
+        routes: list[Route] = [partial(self.by_whole, method, cap) for method, cap in task.routes]
+        share = (_DESIGNS if task.designs_first else _SHARE) if routes else 1.0
+        ends = time.monotonic() + share * self.left
+        if task.designs_first:
+            routes.insert(0, partial(self.by_rays, "designs", ends, partial(generate_designs, task)))
+        elif task.rays_first:
+            routes.insert(0, partial(self.by_rays, "rays", ends))
+        if not task.rays_first and task.problem.domain.size <= VERTICES:
+            routes.append(partial(self.by_rays, "rays", self.deadline))
+        return self.follow(routes)
 
     def by_closed_forms(self) -> None:
         """The closed form of the least objective that meets the limits."""
+        ends = max(self.deadline, time.monotonic() + _SOON)
         for form in certified_closed_forms(self.task.problem):
             excess, value = self.task.assessed(form.mass)
-            if not excess.any() and value < self.value:
-                self.mass, self.value, self.closed_form = form.mass, value, form.name
-            if self.left <= min(0.0, self.time_limit - _SOON):
+            if not excess.any():
+                self.start_from(form, value)
+            if time.monotonic() >= ends:
                 break
 
-    def by_rays(self, share: float, *, designs: bool = False) -> None:
-        """Ray generation in this share of the time, with columns of whole designs or priced ones; limits that the
-        certified table breaks are lowered for the mixture.
-        """
-        task = self.task
-        margin = task.first_margin
-        constant = task.problem.best_constant
-        rays = RayGeneration(pricer=task.pricer, cost=task.cost, rows=task.rows, constant=constant, scale=task.constant)
-        rays.tighten(margin)
-
-        def take(bound: CoupledBound, close: bool) -> float:
-            nonlocal margin
-            self.prove(bound)
-            if close or rays.objective < _BETTER * self.value:
-                excess = self.offer(rays.table(), bound.folded)
-                if excess.any():
-                    margin = np.where(excess > 0, 2 * (margin + excess), margin)
-                    rays.tighten(margin)
-            self.tell("designs" if designs else "rays", rays.variables, rays.constraints)
-            return self.reached
-
-        deadline = self.started + (share if task.routes else 1.0) * self.time_limit
-        try:
-            if designs:
-                generate_designs(task, rays, gap=self.gap, deadline=deadline, take=take)
-            else:
-                generate(rays, gap=self.gap, deadline=deadline, take=take)
-        except (SolverError, OutOfTime):  # what was certified is kept
-            pass
-        finally:
-            if len(rays.x) and self.proof is not None and rays.objective < self.value:
-                self.offer(rays.table(), self.proof.folded)
-
-    def by_whole(self, method: Method, cap: float) -> None:
+    def by_whole(self, method: Method, cap: float) -> str:
         """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""
-        task = self.task
-        margin = task.first_margin
+        task, margin = replace(self.task, unit=self.unit), self.task.first_margin
         for _ in range(_TRIALS):
             if self.left <= 0:
-                return
-            try:
-                whole, solution = task.solve(
-                    task.rows.tightened(margin), method, cap, min(1e-4, self.gap) / 20, self.left
-                )
-            except SolverError:
-                return
+                return "time"
+            whole, solution = task.solve(task.rows.tightened(margin), method, cap, min(1e-4, self.gap) / 20, self.left)
             table = whole.table(solution.x)
             if solution.status == "Infeasible" or not table.max() > 0:
-                return
+                break
             bound = task.bound(*whole.multipliers(solution.dual))
             self.prove(bound)
             excess = self.offer(table, bound.folded)
@@ -380,47 +275,20 @@ class _Search:
                 self.prove(task.polished(bound, self.gap / 4, self.left))
             self.tell("whole", len(whole.program.cost), whole.program.matrix.shape[0])
             if not excess.any():
-                return
+                break
             margin = np.where(excess > 0, 2 * (margin + excess), margin)
+        return "precision"
 
-    def prove(self, bound: CoupledBound) -> None:
-        """Keep a bound if it is the best."""
-        if self.proof is None or bound.value > self.proof.value:
-            self.proof = bound
-
-    def offer(self, table: NDArray[np.float64], charge: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Certify a table and keep it if it meets the limits and is the best; by how much it exceeds them (k,)."""
-        mass, excess = self.task.certify(table, charge)
-        value = self.task.value(mass)
-        if not excess.any() and value < self.value:
-            self.mass, self.value, self.closed_form = mass, value, None
-        return excess
-
-    def tell(self, method: str, variables: int, constraints: int) -> None:
-        """Report progress after a round."""
-        self.report(
-            method,
-            round=self.number,
-            loss=self.value,
-            lower_bound=0.0 if self.proof is None else self.proof.value,
-            gap=self.reached,
-            variables=variables,
-            constraints=constraints,
-        )
-        self.number += 1
-
-    def design(self, program: Coupled) -> Design:
+    def design(self, program: Coupled, stopped: str, time_limit: float) -> Design:
         """The result. Raises: InfeasibleError, DesignError, SolverError where there is no certified table."""
-        timed_out = self.left <= 0
-        if self.mass is not None and self.proof is None:
-            self.prove(self.task.first_bound())
-        if self.mass is None or self.proof is None:
-            if not timed_out and (self.task.rows.share == 0).any():
+        if self.mass is None:
+            if stopped == "precision" and (self.task.rows.share == 0).any():
                 raise no_table(self.task, program, max(self.left, _LEAST_TIME))
-            ended = "time" if timed_out else "precision"
-            message = f"stopped ({ended}) before any table was certified: allow more time, or use fewer cells"
-            raise SolverError(message, field="time_limit", value=self.time_limit)
-        ended = "interrupt" if self.interrupted else "time" if timed_out else "precision"
+            message = f"stopped ({stopped}) before any table was certified: allow more time, or use fewer cells"
+            raise SolverError(message, field="time_limit", value=time_limit)
+        if self.proof is None:
+            self.prove(self.task.first_bound())
+        assert self.proof is not None
         return Design(
             mass=self.mass,
             objective=self.value,
@@ -428,13 +296,13 @@ class _Search:
             lower_bound_of="the program",
             dual=self.proof.dual,
             multipliers=self.proof.multipliers,
-            lower_bound=self.proof.value,
-            stopped="gap" if self.reached <= self.gap else ended,
+            lower_bound=self.bound,
+            stopped="gap" if self.reached <= self.gap else stopped,
             parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
         )
 
 
-def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
+def no_table(task: CoupledTask, program: Coupled, time_limit: float = math.inf) -> DesignError:
     """Why there is no table: a proof that the limits contradict each other, or the want of one.
 
     The proof is a positive lower bound of the least t with G P <= h + t |h|.

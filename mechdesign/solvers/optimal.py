@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -30,15 +28,13 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import ClosedForm
 from mechdesign.errors import InputError, SolverError
-from mechdesign.mechanism.dataset import RESOLUTION, relative_gap, total_cost
-from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.solvers.blocks import solve_blocks
-from mechdesign.solvers.choose import MANY, VERTICES, Route, few_rays, routes
+from mechdesign.solvers.choose import MANY, VERTICES, few_rays, routes
 from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
-from mechdesign.solvers.design import Design, Targets, reporter, with_floor
+from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.forest import Forest, Proof
 from mechdesign.solvers.highs import Method, solve_linear_program
 from mechdesign.solvers.pricing import (
@@ -48,7 +44,7 @@ from mechdesign.solvers.pricing import (
     anchor_multipliers,
     homogeneous_bound,
 )
-from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.search import Route, Search, Task
 from mechdesign.solvers.symmetry import symmetries
 
 SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
@@ -59,9 +55,7 @@ _PRICING, _LATE = 0.05, 2.0  # share of the time limit, and seconds, that pricin
 _LAST, _LAST_SHARE = 2e-7, 0.25  # seconds a constraint, and share of the time limit, kept for the last certificate
 _MADE = 8e-8  # seconds an entry that the mechanism of a table takes
 _SYSTEM = 3e-11  # seconds that a system of n equations takes, for each n^3
-_SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 _ROUNDS = 40
-_BETTER = 0.9  # a mixture of this share of the best loss is certified before the end
 _ROUGH = 5e-4  # gap to which the first blocks are solved: their cuts are incomplete, and a first bound is soon there
 _CHEAP, _ACCURATE = 3_000, 1e-6  # variables up to which blocks are solved to this gap, if they can be
 _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
@@ -73,7 +67,7 @@ _SMALLEST = 1e-300
 _FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
 
-def attempts_for(problem: DesignProblem, route: Route | None) -> list[str]:
+def attempts_for(problem: DesignProblem, route: str | None) -> list[str]:
     """What to try in turn for a route, for None for all of choose.py. Columns are tried with the master that suits the
     problem first, with the other where that ends above the gap; after HiGHS where a route by HiGHS follows.
     """
@@ -104,22 +98,33 @@ def solve_optimal(
     if problem.constant_loss == 0:
         message = "leaves nothing to design: weigh secrets that reports tell apart"
         raise InputError(message, field="prior", value="a constant report costs nothing")
-    route: Any = None if targets.method == "auto" else targets.method
+    route = None if targets.method == "auto" else targets.method
     attempts, size, limit = attempts_for(problem, route), problem.domain.size, targets.time_limit
     if attempts[0] == "blocks":
         require_memory(size, size, tables=2, what="the equations of the block method")
     last = min(_LAST_SHARE * limit, _LAST * 2 * len(problem.edges.tail) * problem.reports.size)
-    deadline = time.monotonic() + limit - max(last, _MADE * size * problem.reports.size)
-    ends, report = time.monotonic() + (1 + _PRICING) * limit + _LATE, reporter(targets.on_progress)
-    search = _Search(problem=problem, gap=targets.gap, deadline=deadline, ends=ends, report=report, floor=floor)
+    now = time.monotonic()
+    deadline = now + limit - max(last, _MADE * size * problem.reports.size)
+    search = _Search(
+        task=_task(problem), gap=targets.gap, deadline=deadline, report=reporter(targets.on_progress), start=start
+    )
+    search.pricer.deadline = deadline + _LATE + _PRICING * max(deadline - now, 0.0)
+    if floor is not None:
+        search.start_from(floor, floor.loss)
+    stopped = interrupts.search(lambda: search.run(attempts, first_bound=floor is not None), "interrupt")
+    return search.design(stopped, ends=now + (1 + _PRICING) * limit + _LATE)
 
-    def run() -> str:
-        try:
-            return search.run(attempts, start)
-        except OutOfTime:
-            return "time"
 
-    return search.design(interrupts.search(run, "interrupt"))
+def _task(problem: DesignProblem) -> Task:
+    """The optimal program: no side rows, and the objective is the expected loss."""
+    return Task(
+        problem=problem,
+        cost=problem.weighted_loss,
+        rows=stack_rows([], problem.weighted_loss.size),
+        pricer=ConePricer.of(problem),
+        constant=problem.constant_loss,
+        unit=problem.constant_loss,
+    )
 
 
 def bound_beside(
@@ -147,64 +152,34 @@ def bound_beside(
 
 
 @dataclass(kw_only=True, eq=False)
-class _Search:
-    """The best table and bound so far, and the means to better them."""
+class _Search(Search):
+    """The search with the routes that the optimal program has alone."""
 
-    problem: DesignProblem
-    gap: float
-    deadline: float
-    ends: float  # when the last bound is given up too
-    report: Callable[..., None]
-    floor: ClosedForm | None = None
-    mass: NDArray[np.uint64] | None = None
-    loss: float = np.inf
-    bound: float = 0.0
-    dual: NDArray[np.float64] = field(init=False)
+    start: Design | None = None
     latest: NDArray[np.float64] = field(init=False)  # multipliers from which the interior point starts
     cut: NDArray[np.bool_] = field(init=False)
     scale: float = 1.0  # of the objective in restricted programs: secrets over the best loss known
 
     def __post_init__(self) -> None:
-        self.started = time.monotonic()
-        self.pricer = ConePricer.of(self.problem)
-        self.pricer.deadline = self.deadline + _LATE + _PRICING * max(self.deadline - self.started, 0.0)
-        self.dual = self.latest = np.zeros(self.problem.domain.size)
+        self.problem, self.pricer = self.task.problem, self.task.pricer
+        self.latest = np.zeros(self.problem.domain.size)
         self.cut = np.zeros(self.pricer.distance.shape, np.bool_)
 
-    @property
-    def reached(self) -> float:
-        """The relative gap."""
-        return relative_gap(self.least, self.bound, self.problem.constant_loss)
+    def run(self, attempts: list[str], *, first_bound: bool) -> str:
+        """Try one attempt after another, from a bound that needs no pricing; why the search stopped."""
+        if first_bound:
+            self._prove(*anchor_multipliers(self.pricer, self.task.cost))
+        ways: dict[str, Route] = {
+            "vertices": lambda: self.by_rays("vertices", self.deadline),
+            "boxes": self._boxes,
+            "highs": partial(self._rounds, "highs"),
+            "blocks": partial(self._rounds, "blocks"),
+        }
+        return self.follow([ways[attempt] for attempt in attempts])
 
-    @property
-    def least(self) -> float:
-        """The loss of the best certified table, the closed form among them."""
-        return self.loss if self.floor is None else min(self.loss, self.floor.loss)
-
-    def run(self, attempts: list[str], start: Design | None) -> str:
-        """Try one attempt after another; returns why the search stopped."""
-        stopped = "precision"
-        if self.floor is not None:
-            self.bound, self.dual = anchor_multipliers(self.pricer, self.problem.weighted_loss)
-            if self.reached <= self.gap:
-                return "gap"
-        for number, attempt in enumerate(attempts):
-            # Objectives near 1 a secret, whatever the unit of the loss; a loss of almost nothing must not blow it up.
-            known = max(min(self.loss, self.problem.constant_loss), RESOLUTION * self.problem.constant_loss)
-            self.scale = self.problem.domain.size / known
-            if attempt == "highs":
-                self.cut = self.pricer.distance <= _FAR
-            elif attempt == "blocks":
-                self.cut = self._eikonal_cuts()
-            if number == 0 and start is not None and start.cut is not None:
-                self.cut |= start.cut
-            try:
-                stopped = {"vertices": self._vertices, "boxes": self._boxes}.get(attempt, self._rounds)(attempt)
-            except (SolverError, InputError):  # nothing to work on; what other attempts found is kept
-                stopped = "time" if time.monotonic() >= self.deadline else "precision"
-            if stopped != "precision":
-                break
-        return stopped
+    def _prove(self, value: float, dual: NDArray[np.float64]) -> bool:
+        cost = self.task.cost
+        return self.prove(CoupledBound(value=value, dual=dual, multipliers=np.zeros(0), folded=cost))
 
     def _eikonal_cuts(self) -> NDArray[np.bool_]:
         """Cuts that the multipliers of the eikonal weight system call for; none where it is singular, or takes longer
@@ -230,14 +205,18 @@ class _Search:
         return turns
 
     def _rounds(self, attempt: str) -> str:
-        finest = self.gap / 2
+        self.scale = self.problem.domain.size / self.unit  # objectives near 1 a secret, whatever the unit of the loss
+        self.cut = self.pricer.distance <= _FAR if attempt == "highs" else self._eikonal_cuts()
+        if self.start is not None and self.start.cut is not None:
+            self.cut |= self.start.cut
+        self.start, finest = None, self.gap / 2
         tolerance = max(finest, _ROUGH) if attempt == "blocks" else min(1e-4, self.gap)
-        for number in range(_ROUNDS):
-            if time.monotonic() >= self.deadline:
+        for _ in range(_ROUNDS):
+            if self.left <= 0:
                 return "time"
             near = self.pricer.distance, self.pricer.parent, self.cut
             restricted = restrict(self.problem, self.scale, *near)
-            tell = partial(self._tell, attempt, number, restricted)
+            tell = partial(self.tell, attempt, restricted.variables, restricted.constraints)
             if attempt == "highs":
                 point, dual, ended = self._solve_highs(restricted, tolerance)
             else:
@@ -246,9 +225,10 @@ class _Search:
             table = restricted.table(point)
             if not table.max() > 0:
                 raise SolverError("HiGHS gave no table", field="method", value=attempt)
-            gained = self._offer(table)
+            best = self.value
+            self.offer(table, self.task.cost)
             fresh, better = self._price(self.latest)  # `fresh`: where a ray leaves its profile, cut from now on
-            gained |= better
+            gained = better or self.value < best
             tell(None)
             if self.reached <= self.gap:
                 return "gap"
@@ -264,37 +244,9 @@ class _Search:
             self.cut |= fresh
         return "precision"
 
-    def _vertices(self, attempt: str) -> str:
-        """Ray generation, its master at vertices, until the mixture is within the gap; its tables are certified where
-        they are much better.
-        """
-        problem = self.problem
-        rays = RayGeneration(
-            pricer=self.pricer,
-            cost=problem.weighted_loss,
-            rows=stack_rows([], problem.weighted_loss.size),
-            constant=problem.best_constant,
-            scale=problem.constant_loss,
-        )
-        number = count()
-
-        def take(bound: CoupledBound, close: bool) -> float:
-            if bound.value > self.bound:
-                self.bound, self.dual = bound.value, bound.dual
-            if close or rays.objective < _BETTER * self.loss:
-                self._offer(rays.table())
-            self._tell(attempt, next(number), rays, None)
-            return self.reached
-
-        try:
-            return generate(rays, gap=self.gap, deadline=self.deadline, take=take)
-        finally:
-            if len(rays.x) and rays.objective < self.loss:
-                self._offer(rays.table())
-
-    def _boxes(self, attempt: str) -> str:
+    def _boxes(self) -> str:
         """Column generation, its multipliers in a box; what it calls worth a certificate gets one."""
-        problem, number = self.problem, count()
+        problem = self.problem
         require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
         cores = USUAL if problem.prior_array.all() else ZEROS
         own = problem.reports is problem.domain
@@ -302,11 +254,11 @@ class _Search:
         columns = Columns(Forest(self.pricer, problem.weighted_loss, ways), cores, problem.constant_loss)
 
         def take(proof: Proof | None, table: NDArray[np.float64] | None) -> float:
-            if proof is not None and proof.bound > self.bound:
-                self.bound, self.dual = proof.bound, proof.dual
+            if proof is not None:
+                self._prove(proof.bound, proof.dual)
             if table is not None:
-                self._offer(table, private=True)
-            self._tell(attempt, next(number), columns, None)
+                self.offer(table, self.task.cost, private=True)
+            self.tell("boxes", columns.variables, columns.constraints)
             return self.reached
 
         return generate_columns(columns, gap=self.gap, deadline=self.deadline, take=take)
@@ -334,73 +286,45 @@ class _Search:
         solution = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
         return solution.x * scale, solution.dual, "precision" if method == "simplex" else "gap"
 
-    def _offer(self, table: NDArray[np.float64], *, private: bool = False) -> bool:
-        """Certify a table and keep it if it is the best; whether it is. private, as it stands but for rounding."""
-        problem = self.problem
-        large = private or table.size > _SPREAD_LIMIT
-        kernel = None if large or table.shape[0] != table.shape[1] else np.exp(-self.pricer.distance).T
-        mass = repair(
-            table if large else np.maximum(table, 0.0), problem.edges, problem.weighted_loss, kernel, overwrite=large
-        )
-        value = total_cost(mass, problem.weighted_loss)
-        if value >= self.loss:
-            return False
-        self.mass, self.loss = mass, value
-        return True
-
     def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
         """Price every report: where cuts would pay (m, n), and whether the bound improved."""
-        loss = self.loss if np.isfinite(self.loss) else self.problem.constant_loss
+        loss = min(self.value, self.task.constant)
         bound = homogeneous_bound(
             self.pricer,
-            self.problem.weighted_loss,
+            self.task.cost,
             multipliers,
             loss=loss,
             start=_SHRINK if self.gap > _FINE else 0.0,
             known=self.bound,
             enough=loss * (1 - self.gap),
         )
-        better = bound.value > self.bound
-        if better:
-            self.bound, self.dual = bound.value, bound.dual
-        return bound.first.turns, better
+        return bound.first.turns, self._prove(bound.value, bound.dual)
 
-    def _tell(
-        self, attempt: str, number: int, program: RestrictedProgram | RayGeneration | Columns, iteration: int | None
-    ) -> None:
-        self.report(
-            attempt,
-            round=number,
-            iteration=iteration,
-            loss=self.least,
-            lower_bound=self.bound,
-            gap=self.reached if np.isfinite(self.least) else np.inf,
-            variables=program.variables,
-            constraints=program.constraints,
-        )
-
-    def design(self, stopped: str) -> Design:
-        """The result: the best table found or the closed form; without either the exponential mechanism."""
-        if self.mass is None and self.floor is None:
+    def design(self, stopped: str, *, ends: float) -> Design:
+        """The result: the best table found; without any the exponential mechanism. ends, when the last bound is given
+        up too.
+        """
+        if self.mass is None:
             half = np.exp(-self.pricer.distance.T / 2)
-            self._offer(half / half.sum(axis=1, keepdims=True))
+            self.offer(half / half.sum(axis=1, keepdims=True), self.task.cost)
         if self.bound == 0:
-            self._bound_late()
-        design = Design(
-            mass=np.zeros((0, 0), np.uint64) if self.mass is None else self.mass,
-            loss=self.loss,
-            dual=self.dual,
+            self._bound_late(ends)
+        assert self.mass is not None and self.proof is not None
+        return Design(
+            mass=self.mass,
+            loss=self.value,
+            dual=self.proof.dual,
             lower_bound=self.bound,
             stopped=stopped,
+            parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
             cut=self.cut,
         )
-        return with_floor(design, self.floor)
 
-    def _bound_late(self) -> None:
+    def _bound_late(self, ends: float) -> None:
         """A bound above 0 that no search is needed for: priced where there is time."""
-        self.pricer.deadline = self.ends
+        self.pricer.deadline = ends
         try:
-            bound = anchor_bound(self.pricer, self.problem.weighted_loss)
-            self.bound, self.dual = bound.value, bound.dual
+            bound = anchor_bound(self.pricer, self.task.cost)
+            self._prove(bound.value, bound.dual)
         except OutOfTime:
-            self.bound, self.dual = anchor_multipliers(self.pricer, self.problem.weighted_loss)
+            self._prove(*anchor_multipliers(self.pricer, self.task.cost))

@@ -211,7 +211,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
     assert found.objective <= min(
-        float(coupled_task.task_of(md.programs.Minimax(problem=problem)).value(form.mass))
+        coupled_task.task_of(md.programs.Minimax(problem=problem)).assessed(form.mass)[1]
         for form in certified_closed_forms(problem)
     )
     tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
@@ -250,7 +250,7 @@ def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
 
 
 def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupled_task, "FIRST_MARGIN", -1e-6)
+    monkeypatch.setattr("mechdesign.solvers.search.FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
     seen: list[Any] = []
     design = design_of(program, gap=1e-5, on_progress=seen.append)
