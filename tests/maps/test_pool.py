@@ -44,7 +44,7 @@ def masked() -> DesignProblem:
 
 
 PROBLEMS = {
-    "squared": lambda: on_grid(7, SquaredDistance()),
+    "squared": lambda: on_grid(6, SquaredDistance()),
     "distance, masked": masked,
     "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
     "streets": SMALL["streets"],
