@@ -101,7 +101,7 @@ def test_the_certificate_holds_and_closes(name, kind):
 
 
 @each_row("kind", KINDS)
-@each_row("name", PLACES)
+@each_row("name", PLACES, by_default=["grid", "masked", "points on a line", "nodes", "two", "table"])
 def test_against_pot_on_the_whole_program(name, kind):
     p, q = pair(name, kind, 1)
     found = kantorovich(p, q, PLACES[name])

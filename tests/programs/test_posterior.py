@@ -85,7 +85,7 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
     [
         (np.full(16, 1000), PosteriorCap(radius=RADIUS, share="5/8"), ORACLE),
         pytest.param(np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE, marks=pytest.mark.slow),
-        (town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS),
+        pytest.param(town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS, marks=pytest.mark.slow),
         (town(4), PosteriorLift(radius=RADIUS, factor="5/4", people=town(4), centres="places"), BLOCKS),
         (town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4), centres="area"), BLOCKS),
     ],

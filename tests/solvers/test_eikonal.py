@@ -49,11 +49,11 @@ def weights(problem: DesignProblem) -> np.ndarray:
 @cache
 def sharp_hill() -> DesignProblem:
     """A level that rises from 0.4 to 1.6 over one cell: at the foot of the hill Laplacian(log eps) exceeds eps^2."""
-    axis = np.arange(15) + 0.5
+    axis = np.arange(13) + 0.5
     x, y = np.meshgrid(axis, axis, indexing="ij")
-    values = 0.4 + 1.2 / (1.0 + np.exp(2.0 * (np.hypot(x - 7.5, y - 7.5) - 4.0)))
+    values = 0.4 + 1.2 / (1.0 + np.exp(2.0 * (np.hypot(x - 6.5, y - 6.5) - 2.5)))
     level = PrivacyLevel(raster=Raster(x=axis, y=axis, values=values, unit="cell"), extend=True)
-    return flat((15, 15), 1.0, Eikonal(level=level, stencil=16))
+    return flat((13, 13), 1.0, Eikonal(level=level, stencil=16))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
