@@ -156,7 +156,7 @@ def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
 
 def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
     path = tmp_path / "columns.nc"
-    given = ["solve", "philadelphia", "--cells", 4, "--extent", 2, "--program", "positions", "--method", "columns"]
+    given = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
     code, said, _ = run(*given, "-o", path)
     assert code == 0
     assert "Made of weights of certified columns: how much better the best is was not found." in " ".join(said.split())

@@ -234,7 +234,7 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
-    problem = load_problem("philadelphia", cells=4, extent=8.0)
+    problem = load_problem("philadelphia", cells=3, extent=6.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
     start = designed(whole, gap=1e-3, method="blocks")
     cold, warm = (designed(half, gap=1e-3, method="blocks", start=given) for given in (None, start))
