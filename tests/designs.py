@@ -17,9 +17,9 @@ from mechdesign import DesignProblem, priors
 from mechdesign.extend import SOLVERS, Design, Program, Targets
 from mechdesign.solvers.optimal import solve_optimal
 
-ALL = pytest.mark.parametrize("case", CASES)
-FEW = pytest.mark.parametrize(  # where a row is solved by several methods
-    "case", few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "reports apart from secrets")
+ALL = pytest.mark.parametrize(
+    "case",
+    few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"),
 )
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
 SLACK = 1.05  # times the minimax value: bounds that bind, with room

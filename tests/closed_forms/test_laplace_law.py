@@ -90,7 +90,7 @@ def test_the_ends_of_the_law():
     assert radial_laplace.radius_cdf([0, math.inf], 0.5).tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("dimension", "draws"), [(2, 1_000_000), (3, 200_000)])
+@pytest.mark.parametrize(("dimension", "draws"), [(2, 100_000), (3, 100_000)])
 def test_many_draws_have_the_law(dimension, draws):
     epsilon, place = 0.02, np.array([300.0, -1000.0, 70.0])[:dimension]
     drawn = radial_laplace.sample(place, epsilon, np.random.default_rng(4), draws)
@@ -174,19 +174,19 @@ def test_where_no_level_is_small_enough():
     assert f"{threshold:.6g} radians" in caught.value.remedy
 
 
-def test_the_grid_of_central_paris_is_private_and_true_to_the_plane_away_from_the_border():
-    problem = on_grid((30, 30), epsilon=EPSILON, cell=CELL)
+def test_a_grid_of_the_cells_of_paris_is_private_and_true_to_the_plane_away_from_the_border():
+    problem = on_grid((20, 20), epsilon=EPSILON, cell=CELL)
     mechanism = baselines.planar_laplace(problem)
     assert max(mechanism.attrs["ratio"], mechanism.attrs["scale"]) <= 1
     assert verify(mechanism).certified
     table = probabilities(mechanism).values
     logs, away = np.log(table), problem.domain.euclidean_to(problem.domain)
-    for u in range(0, 900, 31):  # all pairs of these, by definition
+    for u in range(0, 400, 31):  # all pairs of these, by definition
         apart = np.where(away[u] > 0, EPSILON * away[u], np.inf)
         assert (abs(logs - logs[u]).max(axis=1) / apart).max() <= 1
     mean = (table * away).sum(axis=1) / (2 / EPSILON) - 1
-    margin = np.minimum(problem.domain.index, 29 - problem.domain.index).min(axis=1)  # cells between it and the border
-    assert abs(mean[margin >= 7]).max() < 0.01
+    margin = np.minimum(problem.domain.index, 19 - problem.domain.index).min(axis=1)  # cells between it and the border
+    assert abs(mean[margin >= 8]).max() < 0.01
     assert mean[margin <= 3].max() < -0.05  # nearer the border the domain cuts the noise off
 
 
@@ -196,7 +196,7 @@ def test_the_diameter_of_many_places():
     assert planar_laplace.diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
 
 
-@pytest.mark.parametrize("mask", [None, HOLES])
+@pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.slow)])
 def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
     epsilon, angles = 0.8, 400
     problem = on_grid((4, 4), epsilon=epsilon, mask=mask)
@@ -211,7 +211,7 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
     assert mechanism.attrs["scale"] <= running / epsilon * (1 + RATIO)
     assert reference_violations(mechanism["mass"].values, problem.edges) == 0
 
-    points, mass = polar_points(running, angles, 0.9 * far * CIRCLE / angles, 40.0)
+    points, mass = polar_points(running, angles, 0.9 * far * CIRCLE / angles, 30.0)
     nearest = cKDTree(problem.domain.points)
     machine = np.zeros((problem.domain.size,) * 2)
     for u, place in enumerate(problem.domain.points):

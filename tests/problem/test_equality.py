@@ -11,8 +11,8 @@ from rows import each_row
 
 import mechdesign as md
 
-CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cells": 29}}
-SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}}
+CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cells": 9}}
+SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}, "paris": {"cells": 8}}
 
 
 @each_row("name", sorted(path.stem for path in (ROOT / "problems").glob("*.py")))
