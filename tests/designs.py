@@ -14,14 +14,12 @@ from tolerances import SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, priors
-from mechdesign.extend import Design, Program
-from mechdesign.solvers.design import Targets
+from mechdesign.extend import SOLVERS, Design, Program, Targets
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.solve import solve_entry
 
-ALL = pytest.mark.parametrize("case", CASES)
-FEW = pytest.mark.parametrize(  # where a row is solved by several methods
-    "case", few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "reports apart from secrets")
+ALL = pytest.mark.parametrize(
+    "case",
+    few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"),
 )
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
 SLACK = 1.05  # times the minimax value: bounds that bind, with room
@@ -34,7 +32,7 @@ def designed(problem: DesignProblem, *, start: Design | None = None, **targets: 
 
 def design_of(program: Program, **targets: Any) -> Design:
     """What the solver of a program makes of it, before it is a mechanism."""
-    return solve_entry(program, Targets(**{"gap": 1e-3} | targets))
+    return SOLVERS[program.name].solve(program, Targets(**{"gap": 1e-3} | targets))
 
 
 @cache

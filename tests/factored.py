@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES, grid
+from rows import few
 
 import mechdesign as md
 from mechdesign.maps import FactoredMechanism
 
 SUITABLE = [name for name, make in CASES.items() if (p := make()).metric.kind == "eikonal" and p.reports is p.domain]
-EVERY = pytest.mark.parametrize("case", SUITABLE)
+EVERY = pytest.mark.parametrize(
+    "case", few(SUITABLE, "line, squared, skewed prior", "eikonal, 16 neighbours", "eikonal, masked")
+)
 
 
 def ring_road() -> md.DesignProblem:

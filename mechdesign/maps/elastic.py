@@ -80,8 +80,8 @@ def elastic_level(
     >>> bool(0.5 <= level.smallest <= level.largest <= 2.0)
     True
     """
-    radii = elastic_radii(density, people=people, least=least, most=most)
-    values = check_epsilon(nats, "nats") * ROUND_DOWN / radii
+    nats = check_epsilon(nats, "nats")
+    values = nats * ROUND_DOWN / elastic_radii(density, people=people, least=least, most=most)
     return PrivacyLevel(raster=level_raster([density.x, density.y, density.z], values, density.unit))
 
 

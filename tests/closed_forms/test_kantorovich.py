@@ -101,7 +101,7 @@ def test_the_certificate_holds_and_closes(name, kind):
 
 
 @each_row("kind", KINDS)
-@each_row("name", PLACES)
+@each_row("name", PLACES, by_default=["grid", "masked", "points on a line", "nodes", "two", "table"])
 def test_against_pot_on_the_whole_program(name, kind):
     p, q = pair(name, kind, 1)
     found = kantorovich(p, q, PLACES[name])
@@ -119,7 +119,7 @@ def test_on_a_line_against_scipy(name, kind):
     assert kantorovich(p, q, table_of(PLACES[name])).value == pytest.approx(expected, rel=CERTIFIED)
 
 
-@each_row("kind", KINDS)
+@each_row("kind", KINDS, by_default=["sparse"])
 @each_row("name", ["masked", "table", "points", "two"])
 def test_the_statement_and_its_dual_have_one_value(name, kind):
     p, q = pair(name, kind, 3)
@@ -219,7 +219,7 @@ def bumps(side, random):
     return weights / weights.sum()
 
 
-@each_row("seed", range(4))
+@each_row("seed", range(4), by_default=[0])
 def test_smooth_masses_from_coarse_to_fine(seed):
     random = np.random.default_rng(seed)
     domain = Domain.grid((30, 30), cell=150.0, unit="m")

@@ -14,6 +14,7 @@ from drafts import plain
 from factored import constant
 from reference import untruths
 from rewritten import rewritten
+from rows import few
 from scipy.stats import chisquare
 
 import mechdesign as md
@@ -42,7 +43,7 @@ RAGGED = {
 }
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", few([11, 1], 11))
 @pytest.mark.parametrize("name", RAGGED)
 def test_every_integer_of_the_columns_that_is_altered_is_named(name: str, every: int) -> None:
     """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
@@ -72,22 +73,22 @@ def columns_of_a_line() -> xr.Dataset:
     return sealed(problem, *drawn(problem, 2))
 
 
-def test_columns_made_consistent_again_are_private_whatever_their_numbers() -> None:
+@pytest.mark.parametrize("seed", few([0, 1], 0))
+def test_columns_made_consistent_again_are_private_whatever_their_numbers(seed: int) -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)
-    for seed in range(2):
-        factors, target = drawn(problem, seed)
-        generators = len(factors.columns.place)
-        random = np.random.default_rng(seed)
-        wild = replace(
-            factors.columns,
-            place=random.integers(0, 6, generators),
-            offset=random.integers(0, factors.metric.cap + 1, generators).astype(np.uint16),
-        )
-        mechanism = sealed(problem, replace(factors, columns=wild), target)
-        found = md.verify(mechanism)
-        assert found.certified
-        assert untruths(plain(mechanism), found.as_dict()) == []
+    factors, target = drawn(problem, seed)
+    generators = len(factors.columns.place)
+    random = np.random.default_rng(seed)
+    wild = replace(
+        factors.columns,
+        place=random.integers(0, 6, generators),
+        offset=random.integers(0, factors.metric.cap + 1, generators).astype(np.uint16),
+    )
+    mechanism = sealed(problem, replace(factors, columns=wild), target)
+    found = md.verify(mechanism)
+    assert found.certified
+    assert untruths(plain(mechanism), found.as_dict()) == []
     assert repaired(problem, factors, target)[0].factors.step < factors.step
 
 

@@ -47,9 +47,9 @@ def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
 
 
 BAD = [
-    (("export", "slope.nc", "-o", "slope.compact", "--rows", "0:2"), "rows", 2),
-    (("export", "slope.nc", "-o", "slope.compact", "--degrees"), "degrees", 2),
-    (("export", "slope.nc", "-o", "slope.compact", "--with-verifier"), "with-verifier", 2),
+    (("export", "slope.nc", "-o", "new.compact", "--rows", "0:2"), "rows", 2),
+    (("export", "slope.nc", "-o", "new.compact", "--degrees"), "degrees", 2),
+    (("export", "slope.nc", "-o", "new.compact", "--with-verifier"), "with-verifier", 2),
     (("export", "line.nc", "-o", "line.compact"), "schema", 2),
     (("export", "slope.nc", "-o", "kept.compact"), "output", 2),
     (("verify", "damaged.compact"), "sha256", 1),
@@ -63,19 +63,26 @@ BAD = [
 ]
 
 
+@pytest.fixture(scope="module")
+def folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that BAD names; no command of it writes one."""
+    made = tmp_path_factory.mktemp("bad")
+    content = file.read_bytes()
+    (made / "slope.compact").write_bytes(content)
+    (made / "kept.compact").write_bytes(content)
+    (made / "damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
+    md.save(design(), made / "slope.nc")
+    md.save(md.baselines.exponential(md.load_problem("line", cells=4)), made / "line.nc")
+    return made
+
+
 @needs("web")
 @pytest.mark.parametrize(
     ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
 )
-def test_bad_input_is_named(words, field, code, file, tmp_path, run_json, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    content = file.read_bytes()
-    Path("slope.compact" if words[0] != "export" else "kept.compact").write_bytes(content)
-    Path("damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
-    md.save(design(), "slope.nc")
-    if "line.nc" in words:
-        md.save(md.baselines.exponential(md.load_problem("line", cells=4)), "line.nc")
-    before = sorted(tmp_path.iterdir())
+def test_bad_input_is_named(words, field, code, folder, run_json, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
     ended, told = run_json(*words)
     assert (ended, told["error"]["field"]) == (code, field)
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(folder.iterdir()) == before

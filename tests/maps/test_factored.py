@@ -365,6 +365,7 @@ def test_factors_of_large_grids_are_near_their_tables() -> None:
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 
+@pytest.mark.slow
 def test_more_rounds_pay_where_edges_are_short() -> None:
     problem = md.load_problem("philadelphia", cells=14, extent=7.0, stencil=16)
     few, many = (

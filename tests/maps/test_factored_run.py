@@ -12,6 +12,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from rows import few
 
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
@@ -62,6 +63,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undisturbed, tmp_path):
     where, random_state = tmp_path / "work", random.Random(0)
     aborted = 0
@@ -147,11 +149,18 @@ def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_pa
     check_identical(solved(program, work=work), undisturbed)
 
 
-@pytest.mark.parametrize("other", [{"rounds": 7}, {"block": 256}, {"cells": 19}, {"slope": 2e-4}, {"name": "renamed"}])
-def test_the_folder_of_another_run_is_refused(program, other, tmp_path):
-    work = tmp_path / "work"
+@pytest.fixture(scope="module")
+def begun_folder(program, tmp_path_factory):
+    """The folder of a run that was interrupted, to be read only."""
+    work = tmp_path_factory.mktemp("begun") / "work"
     with pytest.raises(KeyboardInterrupt):
         solved(program, work=work, on_progress=Interrupt(2, 3))
+    return work
+
+
+@pytest.mark.parametrize("other", [{"rounds": 7}, {"block": 256}, {"cells": 19}, {"slope": 2e-4}, {"name": "renamed"}])
+def test_the_folder_of_another_run_is_refused(other, begun_folder):
+    work = begun_folder
     before = {path: path.read_bytes() for path in work.iterdir()}
     parameters = {"cells": CELLS} | {name: other[name] for name in ("cells", "slope") if name in other}
     problem = load_problem("philadelphia", **parameters)
@@ -328,7 +337,7 @@ def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program,
         solved(program)
 
 
-@pytest.mark.parametrize(("extent", "first"), [(20.0, ROUNDS - SETTLING), (5.0, 0)])
+@pytest.mark.parametrize(("extent", "first"), few([(20.0, ROUNDS - SETTLING), (5.0, 0)], (20.0, ROUNDS - SETTLING)))
 def test_rounds_are_exact_where_they_settle_and_where_edges_are_short(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
     seen, shared = [], factored.Shared

@@ -19,6 +19,7 @@ from factored import constant
 from oracles import reference_violations
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS
+from rows import few
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign import DesignProblem
@@ -36,7 +37,16 @@ from mechdesign.maps.work_folder import Arrays, together
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 OVERSHOT = 4e-3  # of a factor: as much as is taken off at most beyond what a step breaks the claim by
-GRAPHS = [name for name in CASES if name.startswith(("eikonal", "line", "graph"))]
+EVERY = pytest.mark.parametrize(
+    "case",
+    few(
+        (name for name in CASES if name.startswith(("eikonal", "line", "graph"))),
+        "line, zero-one",
+        "eikonal, 8 neighbours",
+        "eikonal, two floors",
+        "graph, table loss",
+    ),
+)
 
 
 def factors_of(case: str, *, share: float = 0.5, cap: int = 25_000, seed: int = 0) -> tuple[Factors, Edges]:
@@ -80,7 +90,7 @@ def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
     assert (np.array(kernel) <= ideal * (1 + 1e-9) + min(lifted, metric.cap) + 1).all()
 
 
-@pytest.mark.parametrize("case", GRAPHS)
+@EVERY
 def test_row_sums_are_those_of_plain_integers(case: str) -> None:
     factors, _ = factors_of(case)
     expected = [sum(row) for row in numerators(factors)]
@@ -104,7 +114,7 @@ def test_row_sums_do_not_overflow() -> None:
     assert every_sum(factors) == [exact, exact]
 
 
-@pytest.mark.parametrize("case", GRAPHS)
+@EVERY
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
 def test_no_breach_means_no_violated_triple(case: str, share: float) -> None:
     """Second route: every (edge, direction, report) triple of the fractions over a common denominator, as integers."""
@@ -205,7 +215,7 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize("case", GRAPHS)
+@EVERY
 def test_all_sums_come_once_and_are_told_of(case: str) -> None:
     factors, _ = factors_of(case)
     said: list[int] = []

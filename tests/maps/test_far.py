@@ -22,12 +22,11 @@ PLACES = {
     "scattered": (RANDOM.random((120, 2)), BETWEEN),
     "scattered on three axes": (RANDOM.random((60, 3)), 100 * BETWEEN),
 }
+SLOW = ("scattered", "scattered on three axes")
 
 
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.code is not None])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "scattered on three axes")) for name in PLACES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in PLACES])
 def test_far_losses_are_the_sums_over_all_columns(name: str, loss: str) -> None:
     points, near = PLACES[name]
     domain = Domain.points_at(points, unit="1")

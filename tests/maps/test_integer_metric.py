@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -52,15 +54,20 @@ METRICS = {
 EVERY = pytest.mark.parametrize("name", METRICS)
 
 
+@cache
+def metric_of(name: str) -> IntegerMetric:
+    return METRICS[name]()
+
+
 @EVERY
 def test_distances_are_the_shortest_paths_of_the_whole_lengths(name: str) -> None:
-    metric = METRICS[name]()
+    metric = metric_of(name)
     assert np.array_equal(metric.from_sources(np.arange(metric.size)), reference(metric))
 
 
 @EVERY
 def test_distances_are_a_metric_and_exactly_lipschitz(name: str) -> None:
-    metric = METRICS[name]()
+    metric = metric_of(name)
     found = metric.from_sources(np.arange(metric.size)).astype(int)
     assert np.array_equal(found, found.T)
     assert (np.diagonal(found) == 0).all()
@@ -71,7 +78,7 @@ def test_distances_are_a_metric_and_exactly_lipschitz(name: str) -> None:
 
 @EVERY
 def test_blocks_do_not_matter(name: str) -> None:
-    metric = METRICS[name]()
+    metric = metric_of(name)
     sources = np.arange(metric.size)[::-1]
     apart = np.column_stack([metric.from_sources(sources[k : k + 1]) for k in range(metric.size)])
     assert np.array_equal(metric.from_sources(sources), apart)
@@ -79,7 +86,7 @@ def test_blocks_do_not_matter(name: str) -> None:
 
 def test_a_river_is_walked_around() -> None:
     straight = integer(grid((9, 11)).points, Eikonal(level=varying_level()).edges(grid((9, 11))))
-    river = METRICS["around a river"]()
+    river = metric_of("around a river")
     domain = grid((9, 11), mask=RIVER)
     one, other = domain.lookup[3, 0], domain.lookup[5, 0]
     across = straight.from_sources(np.array([3 * 11]))[5 * 11, 0]

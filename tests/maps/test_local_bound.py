@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -255,20 +256,27 @@ PROBLEMS: dict[str, Callable[[], DesignProblem]] = {
 }
 
 
-def settled(problem: DesignProblem, passes: int = 12) -> np.ndarray:
+@cache
+def problem_of(name: str) -> DesignProblem:
+    return PROBLEMS[name]()
+
+
+@cache
+def settled(name: str) -> np.ndarray:
     """Multipliers after some passes from a flat guess."""
+    problem = problem_of(name)
     cost = problem.weighted_loss * np.exp(-problem.distances)
     state = State(dual=cost.mean(axis=1), weight=np.full(len(cost), 0.2), ratio=np.ones(len(cost)))
     with threads(1) as executor:
-        for _ in range(passes):
+        for _ in range(12):
             state, _ = advance(executor, Places.of(problem), state, Radii())
     return state.dual
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
-    problem = PROBLEMS[name]()
-    dual, n = settled(problem), problem.domain.size
+    problem = problem_of(name)
+    dual, n = settled(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
     values = pricer.price(problem.weighted_loss, dual).value
     task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
@@ -295,8 +303,8 @@ def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (4.0, 3.0)])
 def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, core: float) -> None:
-    problem = PROBLEMS[name]()
-    dual, n = settled(problem), problem.domain.size
+    problem = problem_of(name)
+    dual, n = settled(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
     places = Places.of(problem)
     for share in (1.0, 0.7, 0.3):
@@ -307,7 +315,7 @@ def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, co
 
 def test_places_left_out_of_a_ball_are_looked_at() -> None:
     """A multiplier above a cost outside the ball makes the value worth nothing, and is named with that cost."""
-    problem = PROBLEMS["squared"]()
+    problem = problem_of("squared")
     n = problem.domain.size
     dual = 1e-6 * problem.prior_array
     dual[0] = problem.prior_array[0] * 10.5

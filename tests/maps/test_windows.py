@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.factored import KERNEL_BITS, STEP_BITS
+from rows import few
 from scipy.sparse.csgraph import dijkstra
 
 import mechdesign as md
@@ -84,8 +86,15 @@ GRAPHS = {
 EVERY = pytest.mark.parametrize("name", GRAPHS)
 
 
-def distances(metric: IntegerMetric) -> np.ndarray:
+@cache
+def metric_of(name: str) -> IntegerMetric:
+    return GRAPHS[name]().metric()
+
+
+@cache
+def distances(name: str) -> np.ndarray:
     """Dijkstra on the same integers, one apart from 0: an edge of length 0 is stored as 2^-20."""
+    metric = metric_of(name)
     size = metric.size
     table = np.full((size, size), np.inf)
     np.minimum.at(table, (metric.tail, metric.head), np.maximum(metric.units, 2.0**-20))
@@ -102,8 +111,8 @@ def weighted(metric: IntegerMetric, step: int = STEP) -> Factors:
 
 @EVERY
 def test_windows_hold_all_places_below_the_cap_with_their_distances(name: str) -> None:
-    metric = GRAPHS[name]().metric()
-    expected, order, room = distances(metric), tiled(metric.points), metric.windows()
+    metric = metric_of(name)
+    expected, order, room = distances(name), tiled(metric.points), metric.windows()
     sizes = []
     for start in range(0, metric.size, BLOCK):
         sources = order[start : start + BLOCK]
@@ -118,17 +127,18 @@ def test_windows_hold_all_places_below_the_cap_with_their_distances(name: str) -
 
 @EVERY
 def test_sources_may_come_in_any_order_and_twice(name: str) -> None:
-    metric = GRAPHS[name]().metric()
+    metric = metric_of(name)
     sources = np.random.default_rng(1).integers(0, metric.size, 40)
-    assert np.array_equal(metric.from_sources(sources), distances(metric)[:, sources])
+    assert np.array_equal(metric.from_sources(sources), distances(name)[:, sources])
 
 
 @EVERY
 def test_sums_over_windows_are_those_over_all_places(name: str) -> None:
     """In integers: E at the cap times the sum of all weights stands for everything outside."""
-    factors = weighted(GRAPHS[name]().metric(), step=min(STEP, int(30 * 2**STEP_BITS / GRAPHS[name]().cap)))
+    metric = metric_of(name)
+    factors = weighted(metric, step=min(STEP, int(30 * 2**STEP_BITS / metric.cap)))
     kernel, weight = factors.kernel.astype(object), factors.weight.astype(object)
-    expected = (kernel[distances(factors.metric)[factors.inner]] * weight).sum(axis=1).tolist()
+    expected = (kernel[distances(name)[factors.inner]] * weight).sum(axis=1).tolist()
     found = [sum_block(factors, start, start + 2 * BLOCK) for start in range(0, len(factors.inner), 2 * BLOCK)]
     secrets = np.concatenate([block["secret"] for block in found])
     assert np.array_equal(np.sort(secrets), np.arange(len(factors.inner)))
@@ -157,7 +167,7 @@ def test_the_largest_numbers_do_not_wrap() -> None:
 
 def test_room_is_left_as_it_was() -> None:
     """A window found after others is the same as the first one of its room."""
-    metric = GRAPHS["streets"]().metric()
+    metric = metric_of("streets")
     room = Windows(metric.neighbours, metric.cap)
     for sources in (np.array([3]), np.arange(200), np.array([499, 0])):
         again, fresh = room.around(sources), metric.windows().around(sources)
@@ -190,12 +200,7 @@ def test_tiles_are_close_together(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("cells", "stencil", "rows"),
-    [
-        (20, 8, 400),
-        (60, 16, 128),
-        pytest.param(100, 16, 1500, marks=pytest.mark.slow),
-        pytest.param(200, 8, 300, marks=pytest.mark.slow),
-    ],
+    few([(20, 8, 400), (30, 16, 64), (60, 16, 128), (100, 16, 1500), (200, 8, 300)], (20, 8, 400), (30, 16, 64)),
 )
 def test_row_sums_of_a_map_are_those_over_all_its_places(cells: int, stencil: int, rows: int) -> None:
     """At the cap of a certificate, rows drawn at random, against Dijkstra over the whole map."""

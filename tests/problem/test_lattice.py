@@ -121,7 +121,7 @@ PLACED = {
 }
 
 
-@each_row("seed", range(4))
+@each_row("seed", range(4), by_default=[0, 2])
 @each_row("case", PLACED)
 def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
     shape, cell, origin = PLACED[case]
@@ -225,8 +225,8 @@ def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(s
     assert sum(domain.size // 2 in pair for pair in pair_set(lattice.stencil_pairs(domain, stencil))) == stencil
 
 
-@each_row("seed", range(6), by_default=(1, 4))
-@each_row(("shape", "stencil"), [((8, 9), s) for s in PLANE] + [((4, 3, 4), s) for s in SPACE])
+@each_row("seed", range(6), by_default=[4])
+@each_row(("shape", "stencil"), [((6, 7), s) for s in PLANE] + [((4, 3, 3), s) for s in SPACE])
 def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
     wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
@@ -235,39 +235,41 @@ def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, st
 
 
 def turned(block):
-    """The block in all orientations."""
-    for order in itertools.permutations(range(block.ndim)):
-        for axes in itertools.product((False, True), repeat=block.ndim):
-            yield np.flip(block.transpose(order), [k for k, flip in enumerate(axes) if flip])
+    """The block in all orientations, each once."""
+    ways = itertools.product(
+        itertools.permutations(range(block.ndim)), itertools.product((False, True), repeat=block.ndim)
+    )
+    every = (np.flip(block.transpose(order), [k for k, flip in enumerate(axes) if flip]) for order, axes in ways)
+    return {(one.shape, one.tobytes()): one for one in every}.values()
 
 
-@each_row(
-    ("end", "present", "joined"),
-    [
-        ((1, 1), [], False),
-        ((1, 1), [(1, 0)], True),
-        ((1, 1), [(0, 1)], True),
-        ((2, 1), [(1, 0)], False),
-        ((2, 1), [(1, 1)], False),
-        ((2, 1), [(0, 1), (2, 0)], False),
-        ((2, 1), [(0, 1), (2, 0), (1, 0)], False),
-        ((2, 1), [(1, 0), (1, 1)], True),
-        ((3, 1), [(1, 0), (2, 1)], False),
-        ((3, 1), [(1, 0), (2, 1), (1, 1)], True),
-        ((3, 1), [(1, 0), (2, 1), (2, 0)], True),
-        ((3, 1), [(1, 0), (1, 1), (2, 0)], False),
-        ((3, 2), [(1, 0), (1, 1), (2, 1), (2, 2)], True),
-        ((3, 2), [(1, 0), (1, 1), (2, 1)], False),
-        ((3, 2), [(0, 1), (1, 1), (2, 1), (2, 2)], False),
-        ((1, 1, 0), [(1, 0, 0)], True),
-        ((1, 1, 0), [], False),
-        ((1, 1, 1), [(1, 0, 0), (1, 1, 0)], True),
-        ((1, 1, 1), [(0, 0, 1), (1, 0, 1)], True),
-        ((1, 1, 1), [(1, 0, 0), (0, 1, 1)], False),
-        ((1, 1, 1), [(1, 0, 0), (0, 1, 0), (0, 0, 1)], False),
-        ((1, 1, 1), [(1, 1, 0), (0, 1, 1), (1, 0, 1)], False),
-    ],
-)
+BY_HAND = [  # the last cell of a step, the cells that are there, and whether they join it
+    ((1, 1), [], False),
+    ((1, 1), [(1, 0)], True),
+    ((1, 1), [(0, 1)], True),
+    ((2, 1), [(1, 0)], False),
+    ((2, 1), [(1, 1)], False),
+    ((2, 1), [(0, 1), (2, 0)], False),
+    ((2, 1), [(0, 1), (2, 0), (1, 0)], False),
+    ((2, 1), [(1, 0), (1, 1)], True),
+    ((3, 1), [(1, 0), (2, 1)], False),
+    ((3, 1), [(1, 0), (2, 1), (1, 1)], True),
+    ((3, 1), [(1, 0), (2, 1), (2, 0)], True),
+    ((3, 1), [(1, 0), (1, 1), (2, 0)], False),
+    ((3, 2), [(1, 0), (1, 1), (2, 1), (2, 2)], True),
+    ((3, 2), [(1, 0), (1, 1), (2, 1)], False),
+    ((3, 2), [(0, 1), (1, 1), (2, 1), (2, 2)], False),
+    ((1, 1, 0), [(1, 0, 0)], True),
+    ((1, 1, 0), [], False),
+    ((1, 1, 1), [(1, 0, 0), (1, 1, 0)], True),
+    ((1, 1, 1), [(0, 0, 1), (1, 0, 1)], True),
+    ((1, 1, 1), [(1, 0, 0), (0, 1, 1)], False),
+    ((1, 1, 1), [(1, 0, 0), (0, 1, 0), (0, 0, 1)], False),
+    ((1, 1, 1), [(1, 1, 0), (0, 1, 1), (1, 0, 1)], False),
+]
+
+
+@each_row(("end", "present", "joined"), BY_HAND, by_default=BY_HAND[::2])
 def test_steps_through_masked_cells_by_hand(end, present, joined):
     kind = np.zeros([k + 1 for k in end], int)
     for cell in present:

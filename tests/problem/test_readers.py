@@ -112,7 +112,7 @@ def test_files_that_are_not_rasters(tmp_path, name, message):
 
 
 @each_row("engine", ENGINES)
-@each_row("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+@each_row("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)], by_default=[(1, 1), (-1, 1)])
 def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, flips):
     along, across = flips
     axes = {"x": ("x", X[::across], METRES), "y": ("y", Y[::along], METRES)}

@@ -26,7 +26,7 @@ PROBLEMS = {
     "edges": lambda: load_problem("philadelphia", cells=6, extent=3.0),
     "fewer reports": lambda: scattered(44, level=0.006, reports=12),
 }
-EACH = pytest.mark.parametrize("name", PROBLEMS)
+EACH = pytest.mark.parametrize("name", few(PROBLEMS, "zeros", "edges", "fewer reports"))
 
 
 def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:

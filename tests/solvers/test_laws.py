@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designs import ALL, FEW, designed, optimum, problem_of
+from cases import CASES
+from designs import ALL, designed, optimum, problem_of
 from oracles import are_rows, reference_violations
+from rows import few
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
 from mechdesign import DesignProblem, Optimal, baselines, probabilities, solve, verify
@@ -38,7 +40,7 @@ def test_the_whole_program_and_aggregation_agree(case: str) -> None:
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
 
 
-@FEW
+@pytest.mark.parametrize("case", few(CASES, "line, zero-one", "reports apart from secrets"))
 def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
     whole = designed(problem_of(case), gap=SOLVED, method="highs")
     blocks = designed(problem_of(case), gap=BLOCKS, method="blocks")

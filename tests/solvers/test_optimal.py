@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from functools import cache
@@ -42,7 +43,7 @@ WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
 
 @pytest.mark.parametrize(
     ("loss", "cells"),
-    [("squared", 5), ("distance", 5), ("distance", 8), pytest.param("squared", 8, marks=pytest.mark.slow)],
+    few(itertools.product(("squared", "distance"), (5, 8)), ("squared", 5), ("distance", 5)),
 )
 def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None:
     published = shipped("euclidean").published()[f"{loss} {cells}"]
@@ -83,8 +84,7 @@ def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
         assert other["lower_bound"] >= eight["lower_bound"] * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("rest", few([0.0, 1e-12, 1e-6], 1e-12))
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize(("epsilon", "rest"), few(itertools.product([0.1, 1.0, 5.0], [0.0, 1e-12, 1e-6]), (5.0, 1e-12)))
 def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -> None:
     domain = grid(40)
     prior = priors.proportional(np.r_[np.ones(20), np.full(20, rest)])
@@ -151,7 +151,7 @@ def random_problem(seed: int) -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-@pytest.mark.parametrize("seeds", few([range(2), *(range(at, at + 9) for at in range(2, 200, 9))], range(2)))
+@pytest.mark.parametrize("seeds", few([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1)))
 def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
@@ -173,7 +173,10 @@ def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
     assert seen[-1].gap == (seen[-1].loss - seen[-1].lower_bound) / seen[-1].loss <= 1e-6
 
 
-@pytest.mark.parametrize(("method", "when"), [("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)])
+@pytest.mark.parametrize(
+    ("method", "when"),
+    few([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
+)
 def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, when: int) -> None:
     told = 0
 
@@ -197,7 +200,7 @@ def optimum_of_eight() -> float:
 
 
 def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = load_problem("philadelphia", cells=20)
+    problem = load_problem("philadelphia", cells=12)
     clock = iter([0.0, 0.0, 1.0] + [100.0] * 100)
     monkeypatch.setattr(aggregation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     design = designed(problem, gap=1e-14, time_limit=50, on_progress=lambda _: None)
@@ -231,10 +234,10 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
-    problem = load_problem("philadelphia", cells=4, extent=8.0)
+    problem = load_problem("philadelphia", cells=3, extent=6.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
-    start = designed(whole, gap=1e-4, method="blocks")
-    cold, warm = (designed(half, gap=1e-4, method="blocks", start=given) for given in (None, start))
+    start = designed(whole, gap=1e-3, method="blocks")
+    cold, warm = (designed(half, gap=1e-3, method="blocks", start=given) for given in (None, start))
     assert cold.stopped == warm.stopped == "gap"
     assert max(cold.lower_bound, warm.lower_bound) <= min(cold.loss, warm.loss)
 

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from oracles import distances
+from rows import few
 from scipy.optimize import linprog
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel
@@ -79,7 +80,9 @@ def minimum(r: np.ndarray, anchor: int, edges: Edges) -> tuple[float, np.ndarray
     return found.fun, found.x
 
 
-@ALL
+@pytest.mark.parametrize(
+    "name", few(GRAPHS, "two places", "short edges", "spread lengths", "grid with ties", "discrete")
+)
 def test_the_value_is_the_minimum_over_the_cone_and_never_above(name: str) -> None:
     edges, n = graph(name)
     cost, dual = objectives(name)

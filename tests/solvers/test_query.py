@@ -131,8 +131,10 @@ def test_a_wall_is_walked_around() -> None:
     assert walked[0, 2] == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize(("left", "right"), [(4, 4), (4, 5)])
+@pytest.mark.parametrize(
+    ("left", "right", "epsilon"),
+    few([(4, right, epsilon) for right in (4, 5) for epsilon in (0.2, 1.0, 3.0)], (4, 5, 0.2), (4, 4, 3.0)),
+)
 def test_a_threshold_on_a_line(left: int, right: int, epsilon: float) -> None:
     """P(wrong|u) = e^{d - f(u)} / (1 + e^d): row by row, and as the optimal loss."""
     problem = on_a_line([0] * left + [1] * right, epsilon)
@@ -190,7 +192,6 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
     few(
         [(10, "RECEDING", 1.05), (10, "SHARES", 1.01), (20, "RECEDING", 1.1), (20, "SHARES", 1.01)],
         (10, "RECEDING", 1.05),
-        (10, "SHARES", 1.01),
     ),
 )
 def test_every_family_of_sets_earns_its_place(
@@ -238,11 +239,7 @@ def test_answers_that_privacy_forbids_are_constant() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "extent", "share"),
-    [
-        (10, 10.0, 0.95),
-        (10, 2.5, 0.8),
-        *(pytest.param(20, *row, marks=pytest.mark.slow) for row in ((20.0, 0.85), (5.0, 0.6))),
-    ],
+    few([(10, 10.0, 0.95), (10, 2.5, 0.8), (20, 20.0, 0.85), (20, 5.0, 0.6)], (10, 2.5, 0.8)),
 )
 def test_the_bound_comes_near(cells: int, extent: float, share: float) -> None:
     """On long edges by the program's own multipliers, on short ones by those of the border."""
@@ -313,7 +310,7 @@ def test_a_time_limit_leaves_a_private_table() -> None:
 
 
 def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
-    problem = md.load_problem("neighbourhoods", cells=6, labels=3, loss="distance")
+    problem = md.load_problem("neighbourhoods", cells=4, labels=3, loss="distance")
     rows = {row["mechanism"]: row for row in md.compare(problem).to_dict("records")}
     assert {"optimal", "query", "exponential", "constant"} <= set(rows)
     found = md.solve(md.programs.QueryWeights(problem=problem))
@@ -322,14 +319,14 @@ def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
     assert found.attrs["expected_loss"] >= md.utility.bayes_remap(found).attrs["expected_loss"] * (1 - DESIGN_MARGIN)
     md.save(found, tmp_path / "answers.nc")
     assert md.verify(tmp_path / "answers.nc").certified
-    assert md.export(found, tmp_path / "answers.csv").read_text().count("\n") > 36 * 3
+    assert md.export(found, tmp_path / "answers.csv").read_text().count("\n") > 16 * 3
     kept = json.loads(found.attrs["parameters"])
     assert kept["labels"] == problem.query.values.tolist() == [0, 1, 2]
 
 
 def test_the_command_line(tmp_path: Path, run_json: Callable[..., tuple[int, Any]]) -> None:
     for words, code in (
-        (["neighbourhoods", "--cells", "8", "--labels", "3", "-o", str(tmp_path / "answers.nc")], 0),
+        (["neighbourhoods", "--cells", "5", "--labels", "3", "-o", str(tmp_path / "answers.nc")], 0),
         (["line"], 2),
     ):
         ended, printed = run_json("solve", *words, "--program", "query")

@@ -33,7 +33,7 @@ def enclosed(seed: int, largest: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("start", few(range(0, 60, 10), 0, 10))
+@pytest.mark.parametrize("start", few(range(0, 60, 10), 10))
 def test_intervals_hold_the_optimum(start: int) -> None:
     compared = [enclosed(seed, SMALL) for seed in range(start, start + 10)]
     assert np.mean(compared) >= 0.8  # what methods of HiGHS differ on is no evidence; it must stay the exception
