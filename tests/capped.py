@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 from functools import cache
-=======
 from typing import Any
->>>>>>> hub/main
 
 import numpy as np
 import xarray as xr
@@ -27,17 +24,13 @@ def capped(centres: Any = "anywhere") -> md.programs.Constrained:
     return md.programs.Constrained(problem, constraints=[limit])
 
 
-<<<<<<< HEAD
 @cache
-def solved(centres: Centres = "anywhere") -> xr.Dataset:
+def solved(centres: Any = "anywhere") -> xr.Dataset:
     """Its optimum, made once; not to be changed in place."""
     return md.solve(capped(centres))
 
 
-def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) -> xr.Dataset:
-=======
 def claimed(mass: np.ndarray, centres: Any = "anywhere", **given: object) -> xr.Dataset:
->>>>>>> hub/main
     """The file of these integers, with the limit and a claim of some room."""
     program = capped(centres)
     problem = md.DesignProblem(
@@ -58,17 +51,12 @@ def claimed(mass: np.ndarray, centres: Any = "anywhere", **given: object) -> xr.
     )
 
 
-<<<<<<< HEAD
 @cache
-def at_the_limit(centres: Centres = "anywhere") -> tuple[np.ndarray, int, int, int]:
+def at_the_limit(centres: Any = "anywhere") -> tuple[np.ndarray, int, int, int]:
     """A table that keeps the limit, and the place and two reports between which one unit more breaks it.
 
     Made once; not to be changed in place.
     """
-=======
-def at_the_limit(centres: Any = "anywhere") -> tuple[np.ndarray, int, int, int]:
-    """A table that keeps the limit, and the place and two reports between which one unit more breaks it."""
->>>>>>> hub/main
     program = capped(centres)
     caps, mass = program.caps[0], solved(centres)["mass"].values.copy()
     report = int(np.argmax(posterior_shares(mass, caps)))

@@ -144,13 +144,8 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
 
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
-<<<<<<< HEAD
-def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: Centres) -> None:
-    mechanism = solved(centres)
-=======
 def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: str) -> None:
-    mechanism = md.solve(capped(centres))
->>>>>>> hub/main
+    mechanism = solved(centres)
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
     points, believed = np.array(genuine["secret_points"]), 0
     for number in range(many):
@@ -179,13 +174,8 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
 
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
-<<<<<<< HEAD
-def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres) -> None:
-    mechanism, believed = solved(centres), 0
-=======
 def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) -> None:
-    mechanism, believed = md.solve(capped(centres)), 0
->>>>>>> hub/main
+    mechanism, believed = solved(centres), 0
     for number in range(many):
         random, mutant = Random(number), mechanism.copy(deep=True)
         parameters = json.loads(mutant.attrs["parameters"])
