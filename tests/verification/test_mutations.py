@@ -30,7 +30,7 @@ from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.maps.certificate import Factors
 
-FEW, MANY = 16, 20_000  # mutants of a kind
+FEW, MANY = 20, 20_000  # mutants of a kind
 LEADING = (  # kinds that the others vary
     *("eikonal", "factored, framed", "factored, columns", "query", "release", "streets", "area", "tuples"),
     *("statistical", "remapped", "constrained", "graph, doubled, minimax"),
