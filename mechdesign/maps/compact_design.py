@@ -42,10 +42,10 @@ from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.solvers.design import Progress, Report, counter, reporter
+from mechdesign.solvers.lengths import settle
 
 ROUNDS = 10  # of the fixed point, at most
 GOOD = 1.001  # kappa at which it ends early
-_KEPT = 0.3
 _NEAREST = 16  # nats that sums of the rounds tell apart
 _LEAST_FACTOR = 0.9
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
@@ -70,9 +70,9 @@ def _settled(
 ) -> tuple[CompactMap, float]:
     """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
     centre = (logarithm.min() + logarithm.max()) / 2
-    potential, best = logarithm - centre, (math.inf, compact.potential)
     cap = max(_NEAREST * _ONE, compact.longest) // compact.grain
-    for number in range(ROUNDS):
+
+    def measure(number: int, potential: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         near = replace(compact, cap=cap, potential=_rounded(compact, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
         sums = join_words(row_sums(near.factors, on_done=counter(report, stage, compact.secrets)))
@@ -80,11 +80,10 @@ def _settled(
         above = np.array([float(s - floor) for s in sums])
         kappa = float(near.factors.strain(claim, above, SLACK).max())
         report(stage, done=compact.secrets, total=compact.secrets, kappa=kappa)
-        best = min(best, (kappa, near.potential), key=lambda each: each[0])
-        if kappa <= GOOD:
-            break
-        potential = _KEPT * potential + (1 - _KEPT) * (np.log(above) - centre)
-    return replace(compact, potential=best[1]), best[0]
+        return np.log(above) - centre, kappa
+
+    potential, _, kappa = settle(logarithm - centre, measure, rounds=ROUNDS, good=GOOD)
+    return replace(compact, potential=_rounded(compact, potential)), kappa
 
 
 def _certified(compact: CompactMap, claim: Edges, kappa: float, report: Report) -> CompactMap:

@@ -53,7 +53,6 @@ from mechdesign.maps.rounds import (
     Units,
     advance,
     claim_of,
-    left,
     pass_block,
     settles,
     whole_weights,
@@ -67,6 +66,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal import EikonalWeights, border_step, rings
 from mechdesign.solvers.design import Progress, Report, counter, reporter
+from mechdesign.solvers.lengths import left
 from mechdesign.solvers.weights import FRAME_CELLS, Framed, frame_width, framed
 
 ROUNDS = 24  # at most
@@ -342,7 +342,7 @@ class _Search:
     def _lengths(self, state: State) -> NDArray[np.float64]:
         """Lengths (e,) of the framed graph in nats, those of the claim as they are `left`."""
         length = self.frame.edges.length.copy()
-        length[self.own] = left(self.claim, state.potential)
+        length[self.own] = left(self.claim, state.potential, SLACK)
         return length
 
     def _factors(self, state: State) -> Factors:

@@ -5,16 +5,16 @@
    (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). What the priced
    multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
    tell how far apart the bounds will be.
-3. Edge budgets, integers, exact row sums: a certified mechanism.
+3. Lengths of edges that pay for the row sums (solvers/lengths.py), integers: a certified mechanism.
 4. A bound, proved (local_bound.py).
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
 
-Edge budgets. Every edge gives up what the row sums spend of it: with lengths x_e and row sums s, the mechanism is
-private where x_e + |ln s(u) - ln s(v)| <= d_e (certificate.py). Shorter lengths change the row sums a little, so a few
-rounds settle both. Then lengths only fall. A length is a few hundred units, and one unit less here moves row sums there
-by as much: where an edge stays over its claim, its surroundings fall with it, less the farther they are, until none is
-over it by more than a unit brings. What is left over is taken off the step, so that the integers certify.
+Whole lengths. Lengths leave what the row sums spend (solvers/lengths.py), but a length is a few hundred units here, and
+one unit less moves row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So a few
+rounds settle both, and then lengths only fall: where an edge stays over its claim, its surroundings fall with it, less
+the farther they are, until none is over it by more than a unit brings. What is left over is taken off the step, so that
+the integers certify.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mechdesign.maps.fields import Generators, Spread, field_block, generators_o
 from mechdesign.maps.local_bound import certify, settled
 from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
 from mechdesign.maps.pool_master import Blocks, Matrix, Vector, improve
-from mechdesign.maps.rounds import SLACK, Units, left, spent, whole_weights
+from mechdesign.maps.rounds import SLACK, Units, whole_weights
 from mechdesign.maps.row_sums import LossData, RowBlock, merged_rows, rounded_words, row_block, sum_block
 from mechdesign.maps.work_folder import Arrays, Work, Workers, all_blocks, threads, whole_pass
 from mechdesign.mechanism.dataset import total_cost
@@ -48,6 +48,7 @@ from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
+from mechdesign.solvers.lengths import left, spent
 from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
@@ -60,9 +61,8 @@ _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
 _ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
-_SLOW = 0.9  # share of the gap before that a round may leave; of more, row sums are levelled, and without another
-# column it is the last
-_REPEATS, _LEVEL = 6, 0.05  # of the master, each levels the row sums further; share of the gap asked for that one gains
+_SLOW = 0.9  # share of the gap before that a round may leave; of more, and without another column, it is the last
+_REPEATS, _LEVEL = 12, 0.02  # of the master, each levels row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LAST = 0.3  # share of the time limit that is kept for the certificates, at most
@@ -122,7 +122,7 @@ class Settling:
                 least, best = kappa, (units, sums)
             if kappa <= GOOD:
                 break
-            wanted = self.units.whole(left(edges, np.log(sums)))
+            wanted = self.units.whole(left(edges, np.log(sums), SLACK))
             if number < _FALLING:
                 units = (units + wanted) // 2
                 continue
@@ -268,10 +268,10 @@ class Search:
             self.number += 1
             near = (first - self.worth) / first
             slow = near > _SLOW * before
-            levelled = slow or near <= _NEAR * self.targets.gap
+            levelled = near <= _NEAR * self.targets.gap or (slow and not grown)
             if levelled:
                 self._level(blocks)
-            gap = (self.loss - self.worth) / self.loss
+            gap = self._gap()
             size = {"variables": self.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.loss, "lower_bound": self.worth, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
@@ -377,7 +377,7 @@ class Search:
                 break
             weight, dual, settled_loss = self._mastered(blocks, weight, dual, self._latest(0))
             gained, loss = loss - settled_loss, min(loss, settled_loss)
-            if gained < _LEVEL * self.targets.gap * loss:
+            if gained < _LEVEL * self.targets.gap * loss or self._gap() <= _ENOUGH * self.targets.gap:
                 break
 
     def _mastered(self, blocks: Blocks, weight: Vector, dual: Vector, deadline: float) -> tuple[Vector, Vector, float]:
@@ -389,6 +389,10 @@ class Search:
         if loss < self.loss:
             self.loss, self.least = loss, weight
         return weight, np.maximum(dual, 0.0), loss
+
+    def _gap(self) -> float:
+        """The gap of the best weights, as estimated."""
+        return (self.loss - self.worth) / self.loss
 
     def _precision(self) -> float:
         return max(_SHARE * self.targets.gap, _FINEST)

@@ -1,14 +1,14 @@
 """One round of the factored eikonal design: a pass over all rows, then the update of weights and edge lengths.
 
-Every edge of the claim has a length x_e <= d_e in the kernel K(u, y) = e^{-D(u, y)}, the rows are divided by their sums
-s = K w, and the mechanism is private where x_e + |ln s(u) - ln s(v)| <= d_e (certificate.py). A row needs the distances
-from its own secret only, because D is symmetric, so a pass gives at once
+Every edge of the claim has a length x_e <= d_e (solvers/lengths.py) in the kernel K(u, y) = e^{-D(u, y)}, and the rows
+are divided by their sums s = K w. A row needs the distances from its own secret only, because D is symmetric, so a pass
+gives at once
 
     s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
 
-and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed. The lengths are those of a potential,
-x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), with ln s for the next potential: every round moves weights and
-lengths together. The last rounds leave the weights alone and move the potential by part of the way, which settles it.
+and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed, with ln s for the next potential: every
+round moves weights and lengths together. The last rounds leave the weights alone and move the potential by part of the
+way, which settles it.
 
 Rounds tell apart fewer nats than the certificate, at the same step. Those that settle stop at 20: beyond 16 lies up to
 1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep outwards once, so that a
@@ -29,6 +29,7 @@ from mechdesign.maps.certificate import STEP_BITS, WEIGHT_BITS
 from mechdesign.maps.integer_metric import BLOCK, LARGEST, IntegerMetric
 from mechdesign.maps.work_folder import Arrays
 from mechdesign.problem.lattice import Edges
+from mechdesign.solvers.lengths import moved
 from mechdesign.solvers.weights import Framed
 
 RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
@@ -38,8 +39,6 @@ SHORT = 0.15  # nats of the shortest edge, below which all rounds are as exact a
 SETTLING = 4  # last rounds, with fixed weights
 SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
 _RELAXED = 1.5  # power of the update of the weights
-_KEPT = 0.3  # share of the previous potential in the next one while settling
-_LEAST = 0.3  # share of d_e that an edge keeps
 _CHUNK = 64  # places whose masses are summed in single precision
 
 
@@ -103,16 +102,6 @@ def claim_of(frame: Framed) -> tuple[Edges, NDArray[np.int64]]:
     return Edges(tail=tail[own], head=head[own], length=frame.edges.length[own]), own
 
 
-def spent(claim: Edges, potential: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|potential(u) - potential(v)| (c,) of every edge, in nats; the potential is ln s where row sums spend it."""
-    return np.abs(potential[claim.tail] - potential[claim.head])
-
-
-def left(claim: Edges, potential: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lengths (c,) in nats, less what the potential (n,) spends of them."""
-    return np.maximum(claim.length - spent(claim, potential) - SLACK, _LEAST * claim.length)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shared:
     """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
@@ -154,8 +143,10 @@ def settles(state: State, rounds: int) -> bool:
 
 def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
-    share, weight = (_KEPT, state.weight) if settles(state, rounds) else (0.0, state.weight * update**_RELAXED)
-    potential = share * state.potential + (1 - share) * logarithm
+    if settles(state, rounds):
+        weight, potential = state.weight, moved(state.potential, logarithm)
+    else:
+        weight, potential = state.weight * update**_RELAXED, logarithm
     return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 

@@ -8,10 +8,8 @@
    feasible: better at the boundary, no help against curvature.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 
-Edge budgets. Give every edge a length x_e <= d_e, take K = e^{-D} with D the distances of x, weights w >= 0 and rows
-divided by their sums s = K w. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon
-as x_e + |ln s(u) - ln s(v)| <= d_e everywhere. The lengths pay for what normalising the rows costs, edge by edge, where
-a global scaling would pay for the worst edge everywhere. Weights follow the expectation-maximisation update
+Edge budgets. Lengths of edges pay for what dividing the rows by their sums costs (lengths.py), with w >= 0 and
+K = e^{-D} for the distances D of these lengths. Weights follow the expectation-maximisation update
 w <- w K'(1 / K w) / K'1, which keeps them positive and levels s. A last common factor in [1/2, 1] settles what is left:
 at 1/2 the condition holds for any weights.
 """
@@ -32,6 +30,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_memory
+from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
@@ -42,6 +41,7 @@ from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.design import Design, Report, Targets, reporter, silent
 from mechdesign.solvers.highs import TIMED_OUT, solve_linear_program
+from mechdesign.solvers.lengths import left, settle, spent
 from mechdesign.solvers.optimal import bound_beside
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
@@ -52,7 +52,6 @@ _LEAST_TIME = 1.0  # seconds that HiGHS gets
 ROUNDS = 12
 UPDATES = 40  # of the weights per round
 BISECTIONS = 12
-_KEPT = 0.3  # share of the previous length in the next, and least share of d_e an edge keeps
 _SLACK = 1e-12  # nats
 _LAST = 3.0  # rounds' time that is kept for the last factor
 
@@ -137,23 +136,30 @@ def edge_budget(
     inner[frame.inner] = np.arange(len(frame.inner))
     tail, head = inner[frame.edges.tail], inner[frame.edges.head]
     own = (tail >= 0) & (head >= 0)
-    tail, head, full = tail[own], head[own], frame.edges.length[own]
-    length = frame.edges.length.copy()
-    weights = np.ones(frame.size)
-    slowest, began, late, total = 0.0, time.monotonic(), False, ROUNDS + BISECTIONS
-    for number in range(ROUNDS):
+    claim = Edges(tail=tail[own], head=head[own], length=frame.edges.length[own])
+    weights, slowest, began, late, total = np.ones(frame.size), 0.0, time.monotonic(), False, ROUNDS + BISECTIONS
+
+    def lengths(potential: NDArray[np.float64]) -> NDArray[np.float64]:
+        length = frame.edges.length.copy()
+        length[own] = left(claim, potential, _SLACK)
+        return length
+
+    def over(factor: float, length: NDArray[np.float64], log_rows: NDArray[np.float64]) -> float:
+        return float(((factor * length[own] + spent(claim, log_rows)) / (claim.length + _SLACK)).max(initial=0.0))
+
+    def measure(number: int, potential: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        nonlocal weights, slowest, began, late
         late = time.monotonic() + _LAST * slowest > deadline
         if late:
-            break
-        kernel = np.exp(-frame.distances(length))
-        weights, log_rows = _level_rows(kernel, weights)
-        spent = np.abs(log_rows[tail] - log_rows[head])
-        if (length[own] + spent <= full + _SLACK).all():
-            break
-        wanted = _KEPT * length[own] + (1 - _KEPT) * np.maximum(full - spent, _KEPT * full)
-        length[own] = wanted if number < ROUNDS // 3 else np.minimum(length[own], wanted)
+            raise OutOfTime
+        length = lengths(potential)
+        weights, log_rows = _level_rows(np.exp(-frame.distances(length)), weights)
         slowest, began = max(slowest, time.monotonic() - began), time.monotonic()
         report("edge budgets", done=number + 1, total=total, unit="steps")
+        return log_rows, over(1.0, length, log_rows)
+
+    potential, _, _ = settle(np.zeros(len(frame.inner)), measure, rounds=ROUNDS, good=1.0)
+    length = lengths(potential)
     distance = frame.distances(length)
     low, high = 0.5, 1.0
     best = _normalised(distance, low, weights)[0]
@@ -163,7 +169,7 @@ def edge_budget(
             break
         factor = high if high == 1.0 and low == 0.5 else (low + high) / 2
         table, log_rows = _normalised(distance, factor, weights)
-        if (factor * length[own] + np.abs(log_rows[tail] - log_rows[head]) <= full + _SLACK).all():
+        if over(factor, length, log_rows) <= 1.0:
             low, best = factor, table
             if factor == 1.0:
                 break
