@@ -1,9 +1,11 @@
 """Extend: the tables and base classes that a metric, loss, closed form, program or export format from outside needs.
 
-* metric: a `Metric` with `unscaled_edges`, which returns `Edges`, and `claim`; `METRICS[kind] = MyMetric`
+* metric: a `Metric` with `unscaled_edges`, which returns `Edges`, and `claim`; `METRICS[kind] = MyMetric`. Numbers that
+  a file keeps of it are read by `finite`: `described = (("epsilon", finite),)`
 * loss: a `Loss` with `matrix` and `unit`; `LOSSES[name] = MyLoss()`
 * closed form: a function from a problem to `closed_form_mechanism(...)`; `BASELINES[name] = function`
-* program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`, and solve returns a `Design`
+* program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`; solve takes the
+  program and `Targets`, tells where it stands by a `Progress`, and returns a `Design`
 * export format: `FORMATS[suffix] = Format(write=...)`
 
 An entry is known to solve, verify, files, comparisons, pictures, exports and the command line from then on; a file that
@@ -16,6 +18,7 @@ metrics of this package alone.
 True
 """
 
+from mechdesign.base.descriptions import finite
 from mechdesign.closed_forms.baselines import BASELINES
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.mechanism.repair import repair
@@ -24,7 +27,7 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss
 from mechdesign.problem.metric import METRICS, Metric
 from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
-from mechdesign.solvers.design import Design
+from mechdesign.solvers.design import Design, Progress, Targets
 from mechdesign.solvers.solve import SOLVERS, Entry
 
 __all__ = [
@@ -40,8 +43,11 @@ __all__ = [
     "Loss",
     "Metric",
     "Program",
+    "Progress",
+    "Targets",
     "closed_form_mechanism",
     "expected_loss",
+    "finite",
     "lipschitz",
     "repair",
     "simplex",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.problem.discs import Centres
 from mechdesign.programs.posterior_rows import posterior_shares
 
 WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
 
 
-def capped(centres: Centres = "anywhere") -> md.programs.Constrained:
+def capped(centres: Any = "anywhere") -> md.programs.Constrained:
     """A limit on discs of 1.2 cells, whose number of persons at a place is that of the place; four cells by area."""
     problem = md.load_problem("flat", cells=4)
     limit = md.programs.PosteriorCap(
@@ -22,7 +23,7 @@ def capped(centres: Centres = "anywhere") -> md.programs.Constrained:
     return md.programs.Constrained(problem, constraints=[limit])
 
 
-def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) -> xr.Dataset:
+def claimed(mass: np.ndarray, centres: Any = "anywhere", **given: object) -> xr.Dataset:
     """The file of these integers, with the limit and a claim of some room."""
     program = capped(centres)
     problem = md.DesignProblem(
@@ -43,7 +44,7 @@ def claimed(mass: np.ndarray, centres: Centres = "anywhere", **given: object) ->
     )
 
 
-def at_the_limit(centres: Centres = "anywhere") -> tuple[np.ndarray, int, int, int]:
+def at_the_limit(centres: Any = "anywhere") -> tuple[np.ndarray, int, int, int]:
     """A table that keeps the limit, and the place and two reports between which one unit more breaks it."""
     program = capped(centres)
     caps, mass = program.caps[0], md.solve(program)["mass"].values.copy()

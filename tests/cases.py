@@ -6,23 +6,24 @@ the export (test_whole_path.py), whose two to nine secrets a reader in plain Pyt
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
+from types import SimpleNamespace
 
 import numpy as np
+from conftest import ROOT
 
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel, Raster, priors
 from mechdesign.extend import Metric
 from mechdesign.geo import Plane, Streets, area_problem
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne, query_problem
-from mechdesign.problem.problem import read_problem_file
 from mechdesign.release import release_problem
 
 
-def shipped(name: str) -> ModuleType:
-    """The file of a shipped problem, with the figures that it knows."""
-    return read_problem_file(name).module
+def shipped(name: str) -> SimpleNamespace:
+    """What the file of a shipped problem defines: its functions, and the figures that it knows."""
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "problems" / f"{name}.py")))
 
 
 def varying_level(low: float = 0.5, high: float = 1.5, seed: int = 0) -> PrivacyLevel:

@@ -19,13 +19,12 @@ from columns import mechanism_of
 from drafts import Draft
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
-from mechdesign.extend import Edges, Metric, repair
+from mechdesign.extend import METRICS, Edges, Metric, repair
 from mechdesign.losses import LOSSES, TableLoss
 from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.dataset import FACTORED, make_mechanism
 from mechdesign.problem.domain import AXES
-from mechdesign.problem.metric import metric_from_description
 
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
 _BOUNDS = ("lower_bound", "lower_bound_of", "objective", "objective_of", "dual", "multiplier")
@@ -62,7 +61,8 @@ def _problem(mechanism: xr.Dataset, factored: bool) -> DesignProblem:
     domain = Domain.from_description(described, points)
     names = {part: f"{'claim' if factored else 'edge'}_{part}" for part in ("tail", "head", "length")}
     lists = {part: mechanism[name].values for part, name in names.items() if name in mechanism}
-    metric = metric_from_description(json.loads(attrs["metric"]), Edges(**lists) if len(lists) == 3 else None)
+    told, listed = json.loads(attrs["metric"]), Edges(**lists) if len(lists) == 3 else None
+    metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], listed=listed)
     reports, loss = domain, attrs["loss"]
     if not factored and not np.array_equal(found := _points(mechanism, "report"), points):
         reports = Domain(kind="points", points=found, unit=mechanism["report_x"].attrs["units"])

@@ -14,10 +14,8 @@ from tolerances import SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, priors
-from mechdesign.extend import Design, Program
-from mechdesign.solvers.design import Targets
+from mechdesign.extend import SOLVERS, Design, Program, Targets
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.solve import solve_entry
 
 ALL = pytest.mark.parametrize(
     "case",
@@ -34,7 +32,7 @@ def designed(problem: DesignProblem, *, start: Design | None = None, **targets: 
 
 def design_of(program: Program, **targets: Any) -> Design:
     """What the solver of a program makes of it, before it is a mechanism."""
-    return solve_entry(program, Targets(**{"gap": 1e-3} | targets))
+    return SOLVERS[program.name].solve(program, Targets(**{"gap": 1e-3} | targets))
 
 
 @cache

@@ -90,6 +90,12 @@ def _on_land(problem: md.DesignProblem) -> xr.Dataset:
     return kernel(problem, rows)
 
 
+def spline_weights(points: np.ndarray) -> np.ndarray:
+    """The weights (..., 3) of the steps -1, 0, +1 at points (...), in 2^-16 of a cell from its centre."""
+    t = np.asarray(points) / 2**16
+    return np.stack([(0.5 - t) ** 2 / 2, 0.75 - t**2, (0.5 + t) ** 2 / 2], axis=-1)
+
+
 def masses_at(mass: list[list[int]], found: Patches, cell: int, steps: list[int], grain: int) -> list[int]:
     """2^68 grain^4 P(y|x), integers, for every report y, at steps / grain sides from the centre of a cell."""
     first, second = (((grain - 2 * s) ** 2, 6 * grain**2 - 8 * s * s, (grain + 2 * s) ** 2) for s in steps)

@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 from rows import each_row, few
-
-from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
+from scipy.stats import gamma
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
@@ -112,10 +111,11 @@ def test_the_tables_of_which_epsilon_are_computed():
     assert [len(table) for table in tables] == [6, 5]
     for factor, *row in tables[0]:
         eps = math.log(factor) / 200
-        assert row == pytest.approx([math.log(factor), eps, mean_radius(eps), radius_ppf(0.95, eps)], rel=PRINTED)
+        radius = gamma(2, scale=1 / eps)  # of planar Laplace noise
+        assert row == pytest.approx([math.log(factor), eps, radius.mean(), radius.ppf(0.95)], rel=PRINTED)
     for count, *row in tables[1]:
         eps = math.log(2) / 200 / count
-        assert row == pytest.approx([2**count, eps, mean_radius(eps)], rel=2 * PRINTED)
+        assert row == pytest.approx([2**count, eps, 2 / eps], rel=2 * PRINTED)
 
 
 def test_marks_say_why():

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base.descriptions import finite
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.extend import (
     BASELINES,
@@ -31,6 +30,7 @@ from mechdesign.extend import (
     Program,
     closed_form_mechanism,
     expected_loss,
+    finite,
     lipschitz,
     repair,
     simplex,

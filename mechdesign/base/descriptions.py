@@ -83,7 +83,30 @@ def whole(value: object, field: str, least: int, most: int) -> int:
 
 
 def finite(value: object, field: str) -> float:
-    """A finite number, as it is: a whole one is one that a double holds."""
+    """A finite number of a description, as it is: what `Metric.described` reads a number of a file by.
+
+    Parameters
+    ----------
+    value : object
+        Of anybody.
+    field : str
+        Its name, for the error.
+
+    Returns
+    -------
+    float
+        The value. A whole one is an int that a double holds.
+
+    Raises
+    ------
+    InputError
+        For anything else: text, a truth value, nan, an infinity.
+
+    Examples
+    --------
+    >>> md.extend.finite(0.25, "epsilon")
+    0.25
+    """
     good = abs(value) <= _EXACT if type(value) is int else isinstance(value, float) and math.isfinite(value)
     if not good:
         raise _refused("must be a finite number", field, value)

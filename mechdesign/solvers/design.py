@@ -26,12 +26,35 @@ def _resident() -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """Where a search, or a pass over rows, stands.
+    """Where a search, or a pass over rows, stands: what `on_progress` is called with.
 
-    method, or the stage of a pass; round, from 0, and iteration within it, None when the round is over; done of total,
-    in `unit`, where that is known; loss, the least value so far (inf before the first), lower_bound, and their relative
-    gap; variables and constraints of the program being solved; kappa, the largest log-ratio over claimed length, at the
-    end of a pass that finds it; seconds so far; resident memory of the process in MB.
+    Attributes
+    ----------
+    method : str
+        The method, or the stage of a pass.
+    seconds : float
+        So far.
+    round, iteration : int
+        From 0, and within it; None when the round is over.
+    done, total : int
+        How many of how many, in `unit`; total is None where that is not known.
+    unit : str
+        What is counted.
+    loss, lower_bound : float
+        In loss units: the least value so far, inf before the first, and the bound, minus infinity before the first.
+    gap : float
+        (loss - lower_bound) / loss.
+    variables, constraints : int
+        Of the program being solved.
+    kappa : float
+        The largest log-ratio over claimed length, at the end of a pass that finds it.
+    memory_mb : float
+        Resident memory of the process.
+
+    Examples
+    --------
+    >>> str(md.extend.Progress(method="mine", seconds=2.0, loss=1.0, lower_bound=0.75, gap=0.25, memory_mb=80))
+    'gap 25 %, mine, [0.75, 1], 80 MB'
     """
 
     method: str
@@ -93,10 +116,25 @@ def counter(report: Report, method: str, total: int) -> Callable[[int], None]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """The targets of a solver.
+    """What `solve` asks of the solver of a program.
 
-    gap, target of (objective - lower_bound) / objective; time_limit in seconds; method, one of those of the program;
-    on_progress, called with where the solve stands; options of a method, by name.
+    Attributes
+    ----------
+    gap : float
+        Target of (objective - lower_bound) / objective.
+    time_limit : float
+        Seconds.
+    method : str
+        One of those of the program's `Entry`.
+    on_progress : callable
+        To be called with a `Progress`; None where nobody asked.
+    options : mapping
+        Of a method, by name.
+
+    Examples
+    --------
+    >>> md.extend.Targets(gap=1e-3, time_limit=60).method
+    'auto'
     """
 
     gap: float

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import runpy
 import shlex
 
 import pytest
+from conftest import ROOT
 from taken import needs
 
 from mechdesign.cli.app import PANELS, command
-from mechdesign.problem.problem import read_problem_file, shipped_paths
 
 MOST_OPTIONS = 115 + 13  # the others are of limits on discs: --disc, --share, --people, and the picture of their shares
 SEVERAL = {"--output", "--people"}  # files by their suffix; of area a count too, as its help says
@@ -51,7 +53,8 @@ def test_one_option_has_one_kind_of_value_everywhere():
 @needs("geo", "sessions", "surveys")
 def test_no_parameter_of_a_shipped_problem_is_an_option():
     """Commands that take a problem pass on what they do not know: a name of both could not be told apart."""
-    parameters = {name: set(read_problem_file(name).parameters) for name in shipped_paths()}
+    files = {path.stem: runpy.run_path(str(path)) for path in (ROOT / "problems").glob("*.py")}
+    parameters = {name: set(inspect.signature(file["problem"]).parameters) for name, file in files.items()}
     for names, one in leaves(command()):
         if names in {("solve",), ("compare",), ("audit",), ("plan",)}:
             taken = {option.opts[-1].lstrip("-").replace("-", "_") for option in options(one)}

@@ -11,12 +11,10 @@ from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
-from mechdesign import DesignProblem, Domain, Euclidean, baselines, probabilities, verify
-from mechdesign.closed_forms import planar_laplace as laplace
-from mechdesign.closed_forms import radial_laplace
+from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, verify
+from mechdesign.closed_forms import planar_laplace, radial_laplace
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
-from mechdesign.problem import losses as priors
 
 PRINTED = 5e-7  # absolute; the figures have six decimals
 INTEGRAL = 1e-9  # what adaptive quadrature is asked for
@@ -70,7 +68,7 @@ def test_the_moments_are_integrals_of_the_tail():
         mean, _ = quad(tail, 0, np.inf, epsrel=INTEGRAL)
         square, _ = quad(lambda r, tail=tail: 2 * r * tail(r), 0, np.inf, epsrel=INTEGRAL)
         assert radial_laplace.mean_radius(epsilon, dimension) == pytest.approx(mean, rel=1e-7)
-        assert laplace.mean_squared_error(epsilon, dimension) == pytest.approx(square, rel=1e-7)
+        assert planar_laplace.mean_squared_error(epsilon, dimension) == pytest.approx(square, rel=1e-7)
     assert radial_laplace.mean_radius(0.4) == pytest.approx(5)
 
 
@@ -110,7 +108,9 @@ def test_many_draws_have_the_law(dimension, draws):
     for far in (radius > np.median(radius), radius > 2 * np.median(radius)):  # the direction does not know the radius
         assert kstest(turn[far], "uniform").statistic * math.sqrt(far.sum()) < KOLMOGOROV
     assert radius.mean() == pytest.approx(radial_laplace.mean_radius(epsilon, dimension), rel=4 / math.sqrt(draws))
-    assert (radius**2).mean() == pytest.approx(laplace.mean_squared_error(epsilon, dimension), rel=8 / math.sqrt(draws))
+    assert (radius**2).mean() == pytest.approx(
+        planar_laplace.mean_squared_error(epsilon, dimension), rel=8 / math.sqrt(draws)
+    )
 
 
 def polar_points(epsilon, angles, radius_precision, far):
@@ -143,21 +143,21 @@ def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angl
     observed = observed_rate(epsilon, step, angles, r_max)
     bound = bound_of(epsilon, step, CIRCLE / angles, r_max)
     assert epsilon < observed <= bound  # the loss is real, so that a smaller level is needed
-    running = laplace.finite_precision_epsilon(epsilon, step, CIRCLE / angles, r_max)
+    running = planar_laplace.finite_precision_epsilon(epsilon, step, CIRCLE / angles, r_max)
     assert observed_rate(running, step, angles, r_max) <= epsilon
 
 
 @each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, step, angles, r_max):
     angle = CIRCLE / angles
-    running = laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
+    running = planar_laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
     assert bound_of(running * (1 - FUNCTION), step, angle, r_max) <= epsilon
     assert bound_of(running * (1 + FUNCTION), step, angle, r_max) > epsilon
 
 
 def test_at_double_precision_nearly_nothing_is_lost():
     epsilon, step, angle, r_max = math.log(2) / 200, 100.0, 2.0**-50, 1e5
-    running = laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
+    running = planar_laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
     first_order = 4 * r_max * angle * math.exp(epsilon * step) / step**2
     assert epsilon - running == pytest.approx(first_order, rel=1e-4)  # 1e-11 of the level, in steps of 1e-16 of it
     assert running < epsilon
@@ -166,10 +166,10 @@ def test_at_double_precision_nearly_nothing_is_lost():
 def test_where_no_level_is_small_enough():
     epsilon, step, r_max = 0.5, 2.0, 30.0
     threshold = step / (r_max * 2 / math.tanh(epsilon * step / 2))  # q = 2 / tanh(eps u / 2)
-    found = laplace.finite_precision_epsilon(epsilon, step, threshold * 0.999, r_max)
+    found = planar_laplace.finite_precision_epsilon(epsilon, step, threshold * 0.999, r_max)
     assert 0 < found < 0.01 * epsilon
     with pytest.raises(InputError, match="too coarse") as caught:
-        laplace.finite_precision_epsilon(epsilon, step, threshold * 1.001, r_max)
+        planar_laplace.finite_precision_epsilon(epsilon, step, threshold * 1.001, r_max)
     assert caught.value.field == "angle_precision"
     assert f"{threshold:.6g} radians" in caught.value.remedy
 
@@ -193,17 +193,17 @@ def test_a_grid_of_the_cells_of_paris_is_private_and_true_to_the_plane_away_from
 def test_the_diameter_of_many_places():
     rng = np.random.default_rng(0)
     domain = Domain.points_at(rng.normal(size=(700, 2)), unit="m")
-    assert laplace.diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
+    assert planar_laplace.diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
 
 
 @pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.slow)])
 def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
     epsilon, angles = 0.8, 400
     problem = on_grid((4, 4), epsilon=epsilon, mask=mask)
-    mechanism = laplace.truncated(problem, angle_precision=CIRCLE / angles)
+    mechanism = planar_laplace.truncated(problem, angle_precision=CIRCLE / angles)
     kept = json.loads(mechanism.attrs["parameters"])
     far = max(math.dist(a, b) for a in problem.domain.points for b in problem.domain.points)
-    running = laplace.finite_precision_epsilon(epsilon, 1.0, CIRCLE / angles, far)
+    running = planar_laplace.finite_precision_epsilon(epsilon, 1.0, CIRCLE / angles, far)
     assert (kept["r_max"], kept["running_epsilon"]) == (pytest.approx(far, rel=FUNCTION), pytest.approx(running))
     assert kept["angle_precision"] == CIRCLE / angles
     assert mechanism.attrs["claimed_epsilon"] == epsilon
@@ -239,12 +239,12 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
         (lambda: radial_laplace.sample([[0.0, 0.0]], 1.0, np.random.default_rng(0), 1), "location"),
         (lambda: radial_laplace.sample([0.0, math.inf], 1.0, np.random.default_rng(0), 1), "location"),
         (lambda: radial_laplace.sample([0.0, 0.0], 1.0, np.random.default_rng(0), -1), "size"),
-        (lambda: laplace.finite_precision_epsilon(1.0, 1.0, 0.1, 5.0), "angle_precision"),
-        (lambda: laplace.finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
-        (lambda: laplace.finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),
-        (lambda: laplace.finite_precision_epsilon(-1.0, 1.0, 0.1, 5.0), "epsilon"),
-        (lambda: laplace.truncated(on_grid((4, 4), epsilon=0.8), angle_precision=0.5), "angle_precision"),
-        (lambda: laplace.truncated(on_grid((4,), epsilon=0.8), angle_precision=1e-6), "domain"),
+        (lambda: planar_laplace.finite_precision_epsilon(1.0, 1.0, 0.1, 5.0), "angle_precision"),
+        (lambda: planar_laplace.finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
+        (lambda: planar_laplace.finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),
+        (lambda: planar_laplace.finite_precision_epsilon(-1.0, 1.0, 0.1, 5.0), "epsilon"),
+        (lambda: planar_laplace.truncated(on_grid((4, 4), epsilon=0.8), angle_precision=0.5), "angle_precision"),
+        (lambda: planar_laplace.truncated(on_grid((4,), epsilon=0.8), angle_precision=1e-6), "domain"),
     ],
 )
 def test_refusals_name_the_field(make, field):

@@ -24,8 +24,6 @@ from mechdesign import Sampler, compare
 from mechdesign.errors import FileFormatError, InputError, UnitError, VerificationError
 from mechdesign.geo import Roads, Streets, read_roads
 from mechdesign.plot import mechanism as plot_mechanism
-from mechdesign.problem.locate import place_at, place_on_earth
-from mechdesign.problem.metric import metric_from_description
 from mechdesign.utility import nearest_node
 
 synthetic_roads = shipped("streets").synthetic_roads
@@ -195,8 +193,8 @@ def test_missing_and_empty_files_are_refused(tmp_path):
 def test_the_metric_is_rebuilt_from_its_description():
     roads = synthetic_roads(12, 2)
     metric = 0.7 * roads.metric(0.01)
-    again = metric_from_description(metric.describe())
-    assert isinstance(again, Streets)
+    told = metric.describe()
+    again = Streets.from_description(told, scale=told["multiplier"], listed=None)
     assert again.describe() == metric.describe()
     assert np.array_equal(again.edges(roads.domain).length, metric.edges(roads.domain).length)
     with pytest.raises(UnitError):
@@ -352,7 +350,7 @@ def test_a_position_in_degrees_is_reported_in_degrees(tmp_path, run_json):
     for longitude, latitude in zip(random.uniform(2.34, 2.3437, 5), random.uniform(48.85, 48.8514, 5), strict=True):
         ground = [Geod(ellps="WGS84").inv(longitude, latitude, *node)[2] for node in roads.degrees]
         _, document = run_json("sample", path, "--lon", longitude, "--lat", latitude, "-n", 5, "--seed", 3)
-        assert place_at(domain, place_on_earth(domain, longitude, latitude)) == int(np.argmin(ground))
+        assert document["reports"] == md.sample(mechanism, int(np.argmin(ground)), 5, rng=3).values.ravel().tolist()
         given = zip(document["reports"], document["report_longitude"], document["report_latitude"], strict=True)
         for report, east, north in given:
             assert Geod(ellps="WGS84").inv(east, north, *roads.degrees[report])[2] <= domain.spacing / 10

@@ -17,11 +17,11 @@ import pytest
 import xarray as xr
 from capped import at_the_limit, capped, claimed, one_more
 from exported import resealed
+from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
-from mechdesign.mechanism.dataset import seal
-from mechdesign.problem.discs import Centres
+from mechdesign.extend import SOLVERS
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
@@ -31,7 +31,7 @@ _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, m
 
 
 @pytest.mark.parametrize(("centres", "counted"), [("anywhere", "(report, disc) pairs"), ("area", "reports")])
-def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: Centres, counted: str) -> None:
+def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: str, counted: str) -> None:
     mass, place, report, other = at_the_limit(centres)
     broken = one_more(mass, place, report, other)
     kept = claimed(mass, centres)
@@ -143,7 +143,7 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
-def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: Centres) -> None:
+def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: str) -> None:
     mechanism = md.solve(capped(centres))
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
     points, believed = np.array(genuine["secret_points"]), 0
@@ -173,7 +173,7 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
 
 @pytest.mark.parametrize("many", [40, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
-def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres) -> None:
+def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) -> None:
     mechanism, believed = md.solve(capped(centres)), 0
     for number in range(many):
         random, mutant = Random(number), mechanism.copy(deep=True)
@@ -189,7 +189,7 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres
         if random.random() < 0.1:
             del mutant.attrs["objective"]
         try:
-            checked = md.verify(seal(mutant))
+            checked = md.verify(rewritten(mutant))
         except MechdesignError:
             continue
         if checked.certified:
@@ -206,10 +206,10 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: Centres
 
 def rebuilt(mechanism: xr.Dataset) -> Constrained:
     """The program of a file."""
-    from mechdesign.mechanism.stored import read
-    from mechdesign.solvers.solve import rebuilt_program
-
-    stored = read(mechanism)
-    program = rebuilt_program("constrained", stored.problem, stored.parameters)
+    admission, attrs = md.Sampler(mechanism).admission, mechanism.attrs
+    problem = md.DesignProblem(
+        admission.domain, admission.metric, mechanism["prior"].values, md.losses.LOSSES[attrs["loss"]]
+    )
+    program = SOLVERS["constrained"].rebuild(problem, json.loads(attrs["parameters"]))
     assert isinstance(program, Constrained)
     return program

@@ -15,11 +15,8 @@ from taken import needs
 import mechdesign as md
 from mechdesign import compare, sweep
 from mechdesign.baselines import BASELINES
-from mechdesign.output.compare import each_mechanism, rows
-from mechdesign.output.files import save_curve, write_rows
-from mechdesign.output.printing import plain, show
+from mechdesign.output.printing import show
 from mechdesign.output.summary import comparison_words
-from mechdesign.output.sweep import baselines_of, sweep_rows
 from mechdesign.plot import sweep as plot_sweep
 
 EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43
@@ -135,18 +132,16 @@ def test_a_baseline_from_outside_the_package(problem, monkeypatch, tmp_path):
     monkeypatch.setitem(md.baselines.BASELINES, "mine", mine)
     assert compare(problem)["mechanism"].tolist()[-1] == "mine"
     curve = sweep(problem, [0.5, 1.0])
-    assert list(baselines_of(sweep_rows(curve)[0]))[-1] == "mine"
     assert "mine" in [line.get_label() for line in plot_sweep(curve).axes[0].lines]
-    again = md.plot.load(save_curve(curve, tmp_path / "curve.nc"))
+    again = md.plot.load(md.save(curve, tmp_path / "curve.nc"))
     monkeypatch.delitem(md.baselines.BASELINES, "mine")
-    assert "mine" in baselines_of(sweep_rows(again)[0])
+    assert "mine" in [line.get_label() for line in plot_sweep(again).axes[0].lines]
 
 
 def test_a_table_of_ones_own_has_one_level_all_along_a_sweep(problem):
     curve = sweep(problem, [0.5, 1.0, 4.0], mechanisms={"mine": lazy(4)})
     assert curve["mine_loss"].values.tolist() == [curve["mine_loss"].values[0]] * 3
     assert curve["mine_effective_scale"].values == pytest.approx([lazy_epsilon(4) / 0.9] * 3, rel=EXACT)
-    assert [baselines_of(row)["mine"] for row in sweep_rows(curve)] == [True, True, False]
     frame = curve.to_dataframe()
     assert frame.index.name == "scale"
     assert frame["mine_loss"].tolist() == curve["mine_loss"].values.tolist()
@@ -157,37 +152,41 @@ def test_scales_that_nobody_names():
     assert curve["scale"].values == pytest.approx([2 ** (k / 2) for k in range(-4, 5)])
 
 
-def test_tables_as_files(problem, tmp_path):
-    table = rows(dict(each_mechanism(problem)), problem)
-    assert json.loads(write_rows(table, tmp_path / "t.json").read_text()) == plain(table)
-    with write_rows(table, tmp_path / "t.csv").open(newline="") as stream:
+LINE = ("compare", "line", "--cells", 4)
+
+
+def test_tables_as_files(tmp_path, run_json):
+    _, table = run_json(*LINE, "-o", tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == table
+    run_json(*LINE, "-o", tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as stream:
         assert [row["loss"] for row in csv.DictReader(stream)] == [repr(row["loss"]) for row in table]
-    text = write_rows(table, tmp_path / "t.tex").read_text()
-    lines = text.splitlines()
+    run_json(*LINE, "-o", tmp_path / "t.tex")
+    lines = (tmp_path / "t.tex").read_text().splitlines()
     assert lines[0] == r"\begin{tabular}{l" + "r" * 10 + "}"
     assert lines[-1] == r"\end{tabular}"
     assert any(line.startswith(r"geometric\_normalised & 0.") and line.endswith(r" \\") for line in lines)
-    with pytest.raises(md.errors.InputError, match=r"\.csv, \.json, \.tex"):
-        write_rows(table, tmp_path / "t.xlsx")
+    code, refused = run_json(*LINE, "-o", tmp_path / "t.xlsx")
+    assert (code, refused["error"]["field"]) == (2, "output")
+    assert all(suffix in str(refused["error"]) for suffix in (".csv", ".json", ".tex"))
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".json", ".tex"]
 
 
-def test_curves_as_files(problem, tmp_path):
-    curve = sweep(problem, [0.5, 1.0])
-    with save_curve(curve, tmp_path / "c.csv").open(newline="") as stream:
+def test_curves_as_files(tmp_path, run_json):
+    _, curve = run_json(*LINE, "--scales", "0.5,1", "-o", tmp_path / "c.csv")
+    with (tmp_path / "c.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
     assert [float(row["scale"]) for row in written] == [0.5, 1.0]
-    assert [float(row["eikonal_loss"]) for row in written] == curve["eikonal_loss"].values.tolist()
-    assert "geometric normalised" in save_curve(curve, tmp_path / "c.tex").read_text().splitlines()[2]
-    with pytest.raises(md.errors.InputError) as caught:
-        save_curve(curve, tmp_path / "c.xlsx")
-    assert caught.value.field == "output"
-    assert len(list(tmp_path.iterdir())) == 2
+    assert [float(row["eikonal_loss"]) for row in written] == [row["eikonal_loss"] for row in curve]
+    run_json(*LINE, "--scales", "0.5,1", "-o", tmp_path / "c.tex")
+    assert "geometric normalised" in (tmp_path / "c.tex").read_text().splitlines()[2]
 
 
-def test_latex_escapes_what_it_must(problem, tmp_path):
-    table = rows(dict(each_mechanism(problem, only=["x & 50 %_"], mechanisms={"x & 50 %_": lazy(4)})), problem)
-    assert r"x \& 50 \%\_ & " in write_rows(table, tmp_path / "t.tex").read_text()
+def test_latex_escapes_what_it_must(tmp_path, run_json):
+    np.save(tmp_path / "x&50%_.npy", lazy(4))
+    words = ("--with", tmp_path / "x&50%_.npy", "--only", "x&50%_", "-o", tmp_path / "t.tex")
+    assert run_json(*LINE, *words)[0] == 0
+    assert r"x\&50\%\_ & " in (tmp_path / "t.tex").read_text()
 
 
 @needs("positions")

@@ -18,8 +18,8 @@ from mechdesign import (
     EikonalWeights,
     Euclidean,
     Optimal,
+    Sampler,
     baselines,
-    compare,
     export,
     load,
     load_problem,
@@ -31,8 +31,6 @@ from mechdesign.errors import FileFormatError, InputError
 from mechdesign.extend import FORMATS, Format
 from mechdesign.losses import Distance
 from mechdesign.maps import FactoredMechanism
-from mechdesign.mechanism.accuracy import accuracy
-from mechdesign.output.files import write_rows
 from mechdesign.utility import bayes_remap
 
 
@@ -98,7 +96,9 @@ def test_what_is_said_beside_a_table_is_the_claim_and_its_figures(tmp_path):
     assert (told.pop("format"), told.pop("unit"), told.pop("table")) == ("mechdesign/table/1", "km", "t.csv")
     assert told.pop("table_sha256") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
     assert len(told.pop("content_sha256")) == 64
-    assert told.pop("accuracy") == pytest.approx(accuracy(mechanism), rel=0.01)
+    sampler = Sampler(mechanism)
+    radii = [float(sampler.released(report).coords["accuracy"]) for report in range(5)]
+    assert told.pop("accuracy") == pytest.approx(radii, rel=0.01)
     assert told.pop("edge") == listed(mechanism, range(5))
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
@@ -145,17 +145,16 @@ def test_overwriting_replaces_the_whole_table(tmp_path):
     assert "older" not in target.read_text()
 
 
-def test_rows_of_a_comparison(tmp_path):
-    problem = load_problem("discrete", secrets=3)
-    table = compare(problem).replace(np.nan, None).to_dict("records")
-    path = write_rows(table, tmp_path / "rows.csv")
-    with path.open(newline="") as stream:
+def test_rows_of_a_comparison(tmp_path, run_json):
+    words = ("compare", "discrete", "--secrets", 3, "-o", tmp_path / "rows.csv")
+    _, table = run_json(*words)
+    with (tmp_path / "rows.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
     assert [row["mechanism"] for row in written] == [row["mechanism"] for row in table]
     assert [float(row["loss"]) for row in written] == [row["loss"] for row in table]
     assert {row["expected_distance"] for row in written} == {""}
-    with pytest.raises(InputError, match="exists already"):
-        write_rows(table, path)
+    code, refused = run_json(*words)
+    assert (code, "exists already" in refused["error"]["message"]) == (2, True)
 
 
 def factored():

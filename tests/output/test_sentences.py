@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -10,16 +11,14 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from cases import CASES
+from pages import texts_of
 from placed import placed
+from rewritten import rewritten
 from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
-from mechdesign.closed_forms.loss import position_loss
-from mechdesign.mechanism.stored import read
-from mechdesign.output.sentences import bound_sentence, error_sentence, stopped_sentence
-from mechdesign.web.contents import headline
 
 FIGURES = [  # value, up, down
     (495.754, "495.8", "495.7"),
@@ -59,32 +58,39 @@ def test_lengths_shares_and_cells_of_tables():
     assert (amount(2.0, "m^2"), amount(2.0, "1"), amount(7.5, "USD")) == ("2 m²", "2", "7.5 USD")
 
 
+def page_contents(mechanism):
+    """What the page of a mechanism carries, its sentences among it."""
+    return json.loads(texts_of(mechanism).contents)
+
+
+def sentences(mechanism):
+    return page_contents(mechanism)["facts"]["sentence"]
+
+
 @pytest.mark.parametrize("loss", [md.losses.SquaredDistance(), md.losses.Distance()], ids=lambda loss: loss.name)
 def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
     """Squared distances add the variance of a cell to both; distances are told between centres, with their bound."""
     problem = replace(CASES["euclidean lattice"](), loss=loss)
     mechanism = md.solve(md.Optimal(problem=problem))
-    stored, placed_loss = read(mechanism), position_loss(mechanism)
-    error, bound = error_sentence(stored), bound_sentence(stored)
-    attrs = mechanism.attrs
+    contents, attrs = page_contents(mechanism), mechanism.attrs
+    placed_loss, said = contents["position_loss"], contents["facts"]["sentence"]
     if loss.name == "squared":
         least = math.sqrt(attrs["lower_bound"] + placed_loss - attrs["expected_loss"])
-        assert f"are {length(math.sqrt(placed_loss), 'cell', up=True)} off the true position" in error
-        assert f"does better than {length(least, 'cell', up=False)} (gap " in bound
+        assert f"are {length(math.sqrt(placed_loss), 'cell', up=True)} off the true position" in said
+        assert f"does better than {length(least, 'cell', up=False)} (gap " in said
         assert placed_loss - attrs["expected_loss"] == pytest.approx(1 / 6)
     else:
-        assert f"are {length(placed_loss, 'cell', up=True)} off the true position" in error
+        assert f"are {length(placed_loss, 'cell', up=True)} off the true position" in said
         centres = length(attrs["expected_loss"], "cell", up=True)
-        assert bound.startswith(f"Between centres of cells that is {centres}, and no mechanism with this claim does ")
-        assert f"does better than {length(attrs['lower_bound'], 'cell', up=False)} (gap " in bound
+        assert f"Between centres of cells that is {centres}, and no mechanism with this claim does " in said
+        assert f"does better than {length(attrs['lower_bound'], 'cell', up=False)} (gap " in said
 
 
 def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
-    mechanism = placed("square")
-    assert bound_sentence(read(mechanism)) is None  # a kernel has none
+    assert "o mechanism" not in sentences(placed("square"))  # a kernel has no bound
     problem = replace(CASES["euclidean lattice"](), name="positions")
     solved = md.solve(md.positions.Positions(problem=problem), gap=0.02)
-    said = headline(read(solved), md.verify(solved))
+    said = sentences(solved)
     assert said.startswith("Protects any two positions: within ")
     assert "No mechanism of this form does better than " in said
     assert f"better than {length(math.sqrt(solved.attrs['lower_bound']), 'cell', up=False)} (" in said
@@ -92,28 +98,27 @@ def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
     assert not re.search(r"spline|cone|multiplier|e[-+]\d", said)
 
 
-def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so():
+def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so(tmp_path, run):
     problem = replace(CASES["euclidean lattice"](), name="limits")
     bounded = md.solve(md.programs.Bounded(problem=problem, worst_loss=1.2 * md.solve(problem).attrs["expected_loss"]))
-    assert bound_sentence(read(bounded)).startswith("No mechanism with this claim and its limits has less than ")
+    _, said, _ = run("verify", md.save(bounded, tmp_path / "b.nc"))
+    assert " No mechanism with this claim and its limits has less than " in " ".join(said.split())
 
 
 def test_what_was_stopped_says_so_and_what_goes_on():
-    assert stopped_sentence("gap", 0.1) is None
-    assert stopped_sentence(None, None) is None
-    early = stopped_sentence("time", 0.1199, limit=150)
-    assert early == ("Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 600 goes on.")
-    unknown = stopped_sentence("time", None, limit=math.inf)
-    assert (
-        unknown
-        == "Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on."
+    form, solved = baselines.constant(CASES["line, zero-one"]()), md.solve(CASES["line, zero-one"]())
+    half = {"lower_bound": 0.5 * solved.attrs["expected_loss"]}
+    assert "Stopped" not in sentences(form) + sentences(rewritten(solved, stopped="gap", **half))
+    assert sentences(rewritten(form, stopped="time")).endswith(
+        " Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on."
     )
-    assert stopped_sentence("interrupt", 0.5).startswith("Stopped by hand: up to 50 % of the loss may be ")
+    by_hand = sentences(rewritten(solved, stopped="interrupt", **half))
+    assert " Stopped by hand: up to 50 % of the loss may be " in by_hand
 
 
 def test_a_share_of_right_reports_is_rounded_down():
-    stored = read(baselines.exponential(CASES["line, zero-one"]()))
-    said = error_sentence(stored)
+    mechanism = baselines.exponential(CASES["line, zero-one"]())
+    said = sentences(mechanism)
     shown = float(said.split("probability ")[1].split(" %")[0])
-    right = 100 * (1 - stored.mechanism.attrs["expected_loss"])
+    right = 100 * (1 - mechanism.attrs["expected_loss"])
     assert right * (1 - 1e-3) <= shown <= right

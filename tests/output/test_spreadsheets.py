@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cases import SMALL
 from exported import made, proved
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 from rewritten import rewritten
 
 import mechdesign as md
-from mechdesign import compare
 from mechdesign.base.spreadsheets import cell_of, text_of
 from mechdesign.geo import Areas, read_areas
-from mechdesign.output.files import write_rows
 from mechdesign.surveys import estimate_shares
 from mechdesign.surveys.export import save_shares
 
@@ -80,11 +78,11 @@ def test_areas_are_read_back_by_their_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_comparison_names_its_mechanisms_and_runs_none(tmp_path: Path) -> None:
-    problem = SMALL["discrete"]()
-    table = np.full((problem.domain.size, problem.reports.size), 1 / problem.reports.size)
-    rows = compare(problem, mechanisms={"=HYPERLINK(1)": table, "-1": table}).to_dict("records")
-    path = write_rows(rows, tmp_path / "c.csv")
+def test_a_comparison_names_its_mechanisms_and_runs_none(tmp_path: Path, run_json: Any) -> None:
+    files, path = [tmp_path / f"{name}.npy" for name in ("=HYPERLINK(1)", "-1")], tmp_path / "c.csv"
+    for file in files:
+        np.save(file, np.full((3, 3), 1 / 3))
+    run_json("compare", "discrete", "--secrets", 3, "--with", files[0], "--with", files[1], "-o", path)
     assert starts_formulas(path) == []
     with path.open(encoding="utf-8", newline="") as stream:
         assert {"=HYPERLINK(1)", "-1"} <= {text_of(row["mechanism"]) for row in csv.DictReader(stream)}

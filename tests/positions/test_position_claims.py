@@ -20,7 +20,6 @@ from scipy.stats import chi2
 import mechdesign as md
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError, MechdesignError, UnsuitableError, VerificationError
-from mechdesign.mechanism.stored import read
 from mechdesign.positions.cones import breaches, repair, rounded_rows
 from mechdesign.positions.patches import (
     AROUND,
@@ -78,7 +77,7 @@ def longest(metric, domain, cell, share, move):
 def worst_share(name, pairs, rows=None):
     """The largest log-ratio over the claim, and how many pairs exceed it; of the spline, or of `rows` of cells."""
     mechanism, domain, metric = placed(name), domain_of(name), metric_of(name)
-    mass, found = mechanism["mass"].values.tolist(), read(mechanism).positions
+    mass, found = mechanism["mass"].values.tolist(), md.Sampler(mechanism).admission.positions
     worst, over = 0.0, 0
     for (cell, share), (other, there), move in pairs:
         d = longest(metric, domain, cell, share, move)
@@ -310,7 +309,9 @@ def test_positions_are_rounded_inside_their_own_cell():
 def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
     """The optimum of the rows, as steep between two cells as they may be."""
     mechanism = placed("square")
-    mass = md.solve(md.Optimal(problem=read(mechanism).problem), gap=0.01)["mass"]
+    domain, rows = domain_of("square"), mechanism.attrs["scale"] * metric_of("square")
+    loss = md.losses.LOSSES[mechanism.attrs["loss"]]
+    mass = md.solve(md.DesignProblem(domain, rows, mechanism["prior"].values, loss), gap=0.01)["mass"]
     found = md.verify(rewritten(mechanism, mass=mechanism["mass"].copy(data=mass.values)))
     assert (found.certified, found.violations) == (False, 0)
     assert found.position_breaches > 0
@@ -326,7 +327,7 @@ def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
 
 def test_reports_of_positions_have_the_probabilities_of_the_spline():
     mechanism, size = placed("holes"), 8_000
-    found, mass = read(mechanism).positions, mechanism["mass"].values
+    found, mass = md.Sampler(mechanism).admission.positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
     drawn = md.sample(mechanism, at=at, size=size, rng=5)
     assert drawn.secret_x.values.tolist() == at[:, 0].tolist()
@@ -377,4 +378,3 @@ def test_a_moved_fix_is_another_secret_for_a_budget_and_the_same_fix_is_remember
     with pytest.raises(MechdesignError):
         budget.report(sampler, at=[-2.0, 2.0])
     assert HOLES.sum() == domain_of("holes").size
-    assert isinstance(read(placed("holes")).positions, Patches)

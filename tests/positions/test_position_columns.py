@@ -23,7 +23,6 @@ from mechdesign.losses import LOSSES, SquaredDistance
 from mechdesign.positions import Positions, cone_blocks
 from mechdesign.positions import columns as by_columns
 from mechdesign.positions import spline as spline_laplace
-from mechdesign.positions.cones import breaches
 from mechdesign.positions.patches import Patches, patches
 
 GAP = 1e-5
@@ -77,10 +76,10 @@ def test_every_column_is_within_the_cones_in_whole_numbers(case: str) -> None:
     program, _ = made(case)
     held = by_columns._columns(by_columns._centres(program), program)
     whole = (held / held.max(axis=0) * 2.0**61).astype(np.uint64)
-    assert breaches(whole, program.patches) == 0
+    assert program.patches.breaches(whole) == 0
     place = int(whole[:, 0].argmin())
     whole[place, 0] //= 4
-    assert breaches(whole, program.patches) > 0
+    assert program.patches.breaches(whole) > 0
 
 
 @EACH
@@ -88,7 +87,7 @@ def test_a_design_lies_between_the_optimum_and_the_clamped_kernel(case: str) -> 
     program, mass = made(case)
     optimum = design_of(program, gap=1e-4, method="cones")
     found = mean_cost(mass, program.cost)
-    assert breaches(mass, program.patches) == 0
+    assert program.patches.breaches(mass) == 0
     assert (mass.sum(axis=1) == ROW_SUM).all()
     assert found >= optimum.lower_bound
     assert found <= optimum.objective * (1 + CASES[case][1])
@@ -108,12 +107,12 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
     assert not are_rows(heavier)
     heavier[rows, beside.argmax(axis=1)] -= more
     assert are_rows(heavier)
-    assert breaches(heavier, program.patches) > 0
+    assert program.patches.breaches(heavier) > 0
     other, row = mass.copy(), int(mass[:, chosen].argmin())
     moved = other[row, chosen] // np.uint64(2)
     other[row, chosen] -= moved
     other[row, int(beside[row].argmax())] += moved
-    assert breaches(other, program.patches) > 0
+    assert program.patches.breaches(other) > 0
 
 
 @each_row(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
@@ -121,7 +120,7 @@ def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon
     program = Positions(problem(shape, epsilon))
     mass, stopped = by_columns.column_table(program, gap=1e-3)
     assert stopped == "columns"
-    assert breaches(mass, program.patches) == 0
+    assert program.patches.breaches(mass) == 0
     assert mean_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
 
 
@@ -181,7 +180,7 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
         program, gap=GAP, deadline=-np.inf if ends == "time" else np.inf, on_progress=stop
     )
     assert stopped == ends
-    assert breaches(mass, program.patches) == 0
+    assert program.patches.breaches(mass) == 0
     assert (mass.sum(axis=1) == ROW_SUM).all()
 
 
@@ -205,9 +204,9 @@ def test_ten_thousand_places_are_certified() -> None:
     )
     mass, stopped = by_columns.column_table(program, gap=1e-3)
     assert stopped == "columns"
-    assert breaches(mass, program.patches) == 0
+    assert program.patches.breaches(mass) == 0
     assert 0.8 * 6 / 0.25**2 < mean_cost(mass, program.cost) < 6 / 0.25**2
     changed = Patches(
         around=program.patches.around, corner_level=0.99 * program.patches.corner_level, side=program.patches.side
     )
-    assert breaches(mass, changed) > 0
+    assert changed.breaches(mass) > 0

@@ -22,7 +22,6 @@ from mechdesign.extend import Design
 from mechdesign.losses import LOSSES
 from mechdesign.positions import Positions
 from mechdesign.positions import spline as spline_laplace
-from mechdesign.positions.cones import breaches
 from mechdesign.positions.solve import cell_lower_bound
 from mechdesign.positions.symmetry import Orbits, position_orbits
 
@@ -81,7 +80,7 @@ def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
     assert found.stopped == "gap"
     assert found.lower_bound <= stated.value * (1 + ORACLE)
     assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
-    assert breaches(found.mass, program.patches) == 0
+    assert program.patches.breaches(found.mass) == 0
     assert (found.mass.sum(axis=1) == ROW_SUM).all()
 
 
@@ -130,7 +129,7 @@ def test_the_bound_holds_when_the_search_is_cut_short() -> None:
     whole, early = designed("varying level"), design_of(program, gap=GAP, time_limit=1e-9)
     assert early.stopped == "time"
     assert early.lower_bound <= whole.objective
-    assert breaches(early.mass, program.patches) == 0
+    assert program.patches.breaches(early.mass) == 0
 
 
 def test_what_has_no_positions_is_refused() -> None:
@@ -185,7 +184,7 @@ def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seco
     known = mean_cost(clamped, program.cost), float(program.cost.sum(axis=0).min())
     assert found.stopped == "time"
     assert found.objective <= min(known) * (1 + RESIDUAL)
-    assert breaches(found.mass, program.patches) == 0
+    assert program.patches.breaches(found.mass) == 0
     assert (found.lower_bound > 0) == (len(found.dual) > 0)
 
 
@@ -203,4 +202,4 @@ def test_reports_may_be_some_of_the_cells() -> None:
     assert found.lower_bound <= stated.value * (1 + ORACLE)
     assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
     assert found.lower_bound <= beside.objective <= 1.2 * found.objective
-    assert breaches(found.mass, program.patches) == breaches(beside.mass, program.patches) == 0
+    assert program.patches.breaches(found.mass) == program.patches.breaches(beside.mass) == 0

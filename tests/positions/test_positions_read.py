@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import kinds
 import numpy as np
 import pytest
 from placed import placed
@@ -10,11 +9,10 @@ from reference.checking import ROW_SUM
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
-from mechdesign.closed_forms.loss import drawn_rows
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.geo import Areas
 from mechdesign.sessions import Clock
 from mechdesign.surveys import Study
-from mechdesign.surveys.channel import table_of
 from mechdesign.surveys.study import _Simulation
 from mechdesign.utility import remapped_loss, table_retrieval_radius
 
@@ -29,12 +27,9 @@ def centred(mechanism) -> np.ndarray:
 
 
 def test_rows_that_are_drawn_are_those_of_the_sampler():
-    """For both kinds, and 20,000 reports within six standard deviations."""
-    mechanism, cells = placed("holes"), kinds.made("eikonal, masked")
-    drawn = drawn_rows(mechanism)
-    assert drawn == pytest.approx(centred(mechanism), rel=LINEAR_ALGEBRA)
-    assert drawn_rows(mechanism, [3, 1]).tolist() == drawn[[3, 1]].tolist()
-    assert drawn_rows(cells) == pytest.approx(md.probabilities(cells).values, rel=LINEAR_ALGEBRA)
+    """20,000 reports within six standard deviations."""
+    mechanism = placed("holes")
+    drawn = centred(mechanism)
     counts = np.bincount(md.sample(mechanism, 7, 20_000, rng=1).values.ravel(), minlength=drawn.shape[1])
     off = 6 * np.sqrt(20_000 * drawn[7]) + 1
     assert (np.abs(counts - 20_000 * drawn[7]) <= off).all()
@@ -73,7 +68,7 @@ def test_a_remapped_mechanism_keeps_its_claim_about_positions():
 def test_what_needs_one_row_for_a_cell_refuses_positions():
     mechanism = placed("square")
     with pytest.raises(UnsuitableError, match="where in the cell people were"):
-        table_of(mechanism)
+        md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))
     with pytest.raises(UnsuitableError, match="rows of several cells"):
         table_retrieval_radius(mechanism, 0.0, 0.9)
     with pytest.raises(InputError, match="no row of it alone keeps its claim"):

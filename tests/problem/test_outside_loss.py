@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +10,7 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.base.figures import amount
 from mechdesign.errors import UnsuitableError, VerificationError
-from mechdesign.maps.row_sums import LossData
 from mechdesign.output.canvas import loss_words
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.problem import named_problem
@@ -63,10 +62,9 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     assert checked.expected_loss == pytest.approx(expected, rel=1e-12)  # sums of 144 doubles
     md.export(mechanism, tmp_path / "huber.csv")
     assert '"loss": "huber"' in (tmp_path / "huber.csv-metadata.json").read_text()
-    assert (
-        f"Reports have a loss of {amount(checked.expected_loss, 'km^2', up=True)} on average"
-        in plot_mechanism(mechanism).get_suptitle()
-    )
+    caption = " ".join(plot_mechanism(mechanism).get_suptitle().split())
+    said = re.search(r"Reports have a loss of ([\d.]+) km² on average", caption)[1]
+    assert 0 <= float(said) / expected - 1 <= 1e-3  # four digits, rounded up
 
 
 @each_row(
@@ -106,10 +104,6 @@ def test_the_factored_form_refuses_it_and_guesses_no_estimate():
     with pytest.raises(md.errors.InputError, match="unknown loss") as caught:
         md.utility.adversary_error(md.solve(md.Optimal(problem=problem())), "huber")
     assert caught.value.remedy == "use squared or distance"
-    with pytest.raises(UnsuitableError) as caught:
-        LossData(factors=None, secrets=np.ones((2, 1)), reports=np.ones((2, 1)), prior=np.ones(2), loss=Huber())
-    assert caught.value.value == "huber"
-    assert caught.value.remedy.startswith("use squared, distance, zero-one, or a grid")
 
 
 def test_without_a_row_of_the_table_its_files_are_refused(monkeypatch):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from rewritten import rewritten
 from rows import few
 
 import mechdesign as md
-from mechdesign.base.descriptions import finite
 from mechdesign.errors import VerificationError
-from mechdesign.extend import METRICS, Edges, Metric
+from mechdesign.extend import METRICS, Edges, Metric, finite
 from mechdesign.output.canvas import metric_sentence
 from mechdesign.plot import mechanism as plot_mechanism
 
@@ -108,8 +109,8 @@ def test_without_a_row_of_the_table_its_files_are_refused(monkeypatch):
     ("told", "field"), [({"epsilon": "1"}, "epsilon"), ({}, "metric"), ({"epsilon": 1, "b": 2}, "metric")]
 )
 def test_its_description_is_data_from_anybody(told, field):
-    from mechdesign.problem.metric import metric_from_description
-
-    with pytest.raises(md.errors.InputError) as caught:
-        metric_from_description({"kind": "hex", "multiplier": 1.0, **told})
+    mechanism = md.solve(problem())
+    forged = rewritten(mechanism, metric=json.dumps({"kind": "hex", "multiplier": 1.0, **told}))
+    with pytest.raises(VerificationError) as caught:
+        md.Sampler(forged)
     assert caught.value.field == field

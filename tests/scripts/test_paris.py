@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import paris
@@ -16,21 +18,14 @@ from rows import each_row
 from taken import needs
 
 from mechdesign import Eikonal, PrivacyLevel, compare, load_problem, probabilities, sweep
-from mechdesign.base.figures import cell
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.output.compare import each_mechanism, rows
-from mechdesign.output.files import write_rows
-from mechdesign.output.matched import effective_epsilon, matched_family
-from mechdesign.output.printing import show
-from mechdesign.output.summary import comparison_words
 from mechdesign.problem.problem import read_problem_file
-from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.utility import match_distance
 
 MATCHED = 1e-6  # asked of the expected distance
 ORACLE = 1e-5  # cvxpy hands the program to another solver at its default tolerance
 PRINTED = 1e-5  # of levels with six digits
-NAMES = [*FAMILIES, "optimal"]
 # 450 m: true eps in nats per m over all pairs, effective eps
 LEVELS = {
     "geometric_normalised": (0.00612368, 1.525),
@@ -38,6 +33,7 @@ LEVELS = {
     "laplacian_normalised": (0.00522360, 1.276),
     "laplacian_clamped": (0.00413590, 1.000),
 }
+NAMES = ["randomized_response", *LEVELS, "optimal"]
 
 
 def test_check_ins_lie_where_the_file_says() -> None:
@@ -52,26 +48,23 @@ def test_check_ins_lie_where_the_file_says() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEVELS)
-def test_the_levels_of_the_paper_at_450_m(name: str) -> None:
-    problem = load_problem("paris")
-    [(_, made)] = each_mechanism(problem, only=[name])
-    [row] = rows({name: made}, problem)
+def test_the_levels_of_the_paper_at_450_m(run_json: Any, name: str) -> None:
+    _, [row] = run_json("compare", "paris", "--only", name)
     true, effective = LEVELS[name]
     assert row["expected_distance"] == pytest.approx(450, rel=MATCHED)
     assert row["effective_epsilon"] == pytest.approx(true, rel=PRINTED)
     assert round(row["ratio"], 3) == effective
 
 
-def test_randomized_response_tells_the_truth_of_neighbours() -> None:
+def test_randomized_response_tells_the_truth_of_neighbours(run_json: Any) -> None:
     """Its largest log-ratio is eps between cells one step of 150 m apart."""
-    problem = load_problem("paris", cells=6, distance=200.0)
-    made = matched_family(problem, "randomized_response")
-    claimed = made.attrs["claimed_epsilon"]
-    assert made.attrs["ratio"] == pytest.approx(1, abs=1e-9)
-    assert effective_epsilon(made, problem) == pytest.approx(claimed / 150, rel=1e-9)
+    words = ("--cells", 6, "--distance", 200, "--only", "randomized_response")
+    _, [row] = run_json("compare", "paris", *words)
+    assert row["ratio"] == pytest.approx(1, abs=1e-9)
+    assert row["effective_epsilon"] == pytest.approx(row["claimed_epsilon"] / 150, rel=1e-9)
 
 
-def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_row_stands_at_one_distance() -> None:
     problem = load_problem("paris", cells=4, distance=150.0)
     made = dict(each_mechanism(problem))
     table = rows(made, problem)
@@ -87,21 +80,26 @@ def test_every_row_stands_at_one_distance(tmp_path: Path, capsys: pytest.Capture
         if row["mechanism"] != "randomized_response":
             assert row["effective_epsilon"] == pytest.approx(row["ratio"] * row["claimed_epsilon"], rel=1e-9)
     assert min(table, key=lambda row: row["effective_epsilon"])["mechanism"] == "optimal"
-    with write_rows(table, tmp_path / "rows.csv").open(newline="") as stream:
+
+
+def test_a_matched_comparison_is_printed_and_written(tmp_path: Path, run: Any) -> None:
+    words = ("--cells", 3, "--distance", 150, "-o", tmp_path / "rows.csv")
+    code, out, err = run("compare", "paris", *words)
+    with (tmp_path / "rows.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert [float(row["effective_epsilon"]) for row in written] == [row["effective_epsilon"] for row in table]
-    show([], comparison_words(table, problem), as_json=False)
-    shown = capsys.readouterr()
-    for row in table:
-        assert cell(row["effective_epsilon"], "up 6") in shown.out
-        assert row["mechanism"] in shown.out
-    assert f"{table[0]['epsilon_lower_bound']:.6g} nats per m" in shown.err
+    assert (code, [row["mechanism"] for row in written]) == (0, NAMES)
+    for row in written:
+        effective = float(row["effective_epsilon"])
+        shown = [float(word) for line in out.splitlines() for word in line.split() if re.fullmatch(r"0\.\d+", word)]
+        assert any(0 <= figure / effective - 1 <= 1e-5 for figure in shown)  # six digits, rounded up
+        assert row["mechanism"] in out
+    assert f"{float(written[0]['epsilon_lower_bound']):.6g} nats per m" in err
 
 
 def test_a_given_epsilon_is_the_metric_and_the_default_that_of_clamped_noise() -> None:
     assert load_problem("paris", cells=3, epsilon=0.01).metric.smallest_level == 0.01
     problem = load_problem("paris", cells=5, distance=200.0)
-    claimed = matched_family(problem, "geometric_clamped").attrs["claimed_epsilon"]
+    claimed = match_distance(problem, "geometric_clamped", 200.0).epsilon
     assert problem.metric.smallest_level == pytest.approx(claimed, rel=1e-10)
 
 

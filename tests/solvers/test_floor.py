@@ -13,7 +13,7 @@ from cases import CASES, grid
 from designs import COUPLED, designed, optimum, problem_of, program_of
 from oracles import are_rows, reference_violations
 from rows import few
-from tolerances import CERTIFIED, ORACLE, SPARED
+from tolerances import CERTIFIED, ORACLE, SPARED, UP_TO_ROUNDING
 
 import mechdesign as md
 from mechdesign import priors
@@ -21,9 +21,7 @@ from mechdesign.baselines import BASELINES
 from mechdesign.closed_forms import best
 from mechdesign.errors import SolverError, UnsuitableError
 from mechdesign.maps import factored
-from mechdesign.output.compare import AT_CLAIM
-from mechdesign.solvers import blocks as block_interior_point
-from mechdesign.solvers import weights as budgets
+from mechdesign.solvers import blocks, weights
 from mechdesign.solvers.coupled import task_of
 from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
 from mechdesign.utility import remapped_loss
@@ -47,7 +45,7 @@ def private_losses(problem: md.DesignProblem) -> dict[str, float]:
             made = make(problem)
         except UnsuitableError:
             continue
-        if made.attrs["ratio"] <= AT_CLAIM:
+        if made.attrs["ratio"] <= UP_TO_ROUNDING:
             found[name] = remapped_loss(made)
     return found
 
@@ -185,15 +183,15 @@ ITERATIONS = [(4, math.inf, 8), (4, 6.0, 5), (4, 5.5, 4), (4, 0.0, 0), (5, math.
 def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, limit: float, iterations: int) -> None:
     """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
     clock, taken = Clock(), []
-    factor = block_interior_point.BlockAlgebra.factor
+    factor = blocks.BlockAlgebra.factor
 
     def slow(algebra, weights):
         clock.now += 1.0
         taken.append(clock.now)
         return factor(algebra, weights)
 
-    monkeypatch.setattr(block_interior_point.BlockAlgebra, "factor", slow)
-    monkeypatch.setattr(block_interior_point, "time", clock)
+    monkeypatch.setattr(blocks.BlockAlgebra, "factor", slow)
+    monkeypatch.setattr(blocks, "time", clock)
     problem = replace(plane(cells), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
     monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
     designed(problem, gap=1e-4, method="blocks", time_limit=limit)
@@ -203,17 +201,17 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, 
 
 def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
     clock, rounds = Clock(), []
-    monkeypatch.setattr(budgets, "time", clock)
-    levelled = budgets._level_rows
+    monkeypatch.setattr(weights, "time", clock)
+    levelled = weights._level_rows
 
     def slow(kernel, weights):
         clock.now += 1.0
         rounds.append(clock.now)
         return levelled(kernel, weights)
 
-    monkeypatch.setattr(budgets, "_level_rows", slow)
+    monkeypatch.setattr(weights, "_level_rows", slow)
     problem = md.load_problem("philadelphia", cells=6, extent=3.0)
-    table, late = budgets.edge_budget(problem, budgets.framed(problem), deadline=6.0)
+    table, late = weights.edge_budget(problem, weights.framed(problem), deadline=6.0)
     assert late
     assert len(rounds) <= 6 + 1
     tail, head, length = problem.edges.both_ways()

@@ -29,9 +29,9 @@ from rows import each_row
 
 from mechdesign import Domain, verify
 from mechdesign.errors import MechdesignError
+from mechdesign.extend import METRICS
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.metric import metric_from_description
 
 SIMPSON = 1e-12  # relative; the package's line integrals in doubles
 NUMBERS = [Fraction(0), Fraction(1, 3), Fraction(7, 10), Fraction(2), Fraction(10**9 + 7, 10**9), Fraction(1, 10**30)]
@@ -99,7 +99,8 @@ def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     found = geometry.eikonal(file, claim.stencil or 0, claim.times)
     metric, domain = (json.loads(honest.attrs[name]) for name in ("metric", "domain"))
     places = np.array(file.points("secret"), float)
-    edges = metric_from_description(metric).edges(Domain.from_description(domain, places))
+    rebuilt = METRICS[metric["kind"]].from_description(metric, scale=metric["multiplier"], listed=None)
+    edges = rebuilt.edges(Domain.from_description(domain, places))
     assert len(found) == len(edges.tail) == claim.edges
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
         assert float(found[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)

@@ -32,9 +32,9 @@ from mechdesign import (
     verify,
 )
 from mechdesign.errors import InputError, VerificationError
+from mechdesign.extend import METRICS
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.problem.metric import metric_from_description
 from mechdesign.solvers.pricing import ConePricer, lower_bound
 
 GRID = Domain.grid((4, 4), cell=0.5, unit="km")
@@ -146,7 +146,8 @@ def recomputed(mechanism: xr.Dataset) -> xr.Dataset:
     """Edges, level, claim and figures as the metric and the places of the file give them."""
     points = np.column_stack([mechanism["secret_x"], mechanism["secret_y"]])
     domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), points)
-    metric = metric_from_description(json.loads(mechanism.attrs["metric"]))
+    told = json.loads(mechanism.attrs["metric"])
+    metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], listed=None)
     problem = on(domain, metric, SquaredDistance(), mechanism["prior"].values)
     return make_mechanism(problem, mechanism["mass"].values, program="optimal")
 

@@ -10,17 +10,13 @@ import placed as made_once
 import pytest
 import xarray as xr
 from clients import NODE, Stream, put_together, run, taken_apart
+from pages import texts_of
 from placed import kernel
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign import Sampler
 from mechdesign.errors import InputError
-from mechdesign.mechanism.protection import protection
-from mechdesign.mechanism.stored import read
-from mechdesign.output.sentences import protects
-from mechdesign.positions.patches import HALF, Patches
-from mechdesign.problem.locate import place_at
 from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
@@ -63,16 +59,17 @@ def placed() -> xr.Dataset:
 
 def positions() -> list[list[float]]:
     """Positions anywhere in the area, on borders of cells and of the map, on centres, and just beside them."""
-    domain, around = read(placed()).domain, np.random.default_rng(4)
+    sampler, around = Sampler(placed()), np.random.default_rng(4)
+    domain = sampler.admission.domain
     anywhere = domain.points[around.integers(28, size=300)] + around.uniform(-1 / 6, 1 / 6, (300, 2))
     exact = np.array([[-1.0 + i / 6, 0.1 + j / 6] for i in range(13) for j in range(11)])
     found = np.concatenate([anywhere, exact, np.nextafter(exact, 9.0), np.nextafter(exact, -9.0)])
-    return [at for at in found.tolist() if _inside(domain, at)]
+    return [at for at in found.tolist() if _inside(sampler, at)]
 
 
-def _inside(domain: md.Domain, at: list[float]) -> bool:
+def _inside(sampler: Sampler, at: list[float]) -> bool:
     try:
-        return place_at(domain, at) >= 0
+        return sampler.place(at=at)[0] >= 0
     except InputError:
         return False
 
@@ -88,13 +85,12 @@ def told(tmp_path_factory):
 
 def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
     found, stream = told
-    domain = read(placed()).domain
-    cells, points = Patches.snapped(domain, np.array(positions()))
-    assert len(cells) > 600
-    assert found["cells"] == cells.tolist()
-    assert found["points"] == points.tolist()
-    assert {-HALF, 0, HALF} <= {a for point in found["points"] for a in point}
     sampler = Sampler(mechanism=placed())
+    cells, points = zip(*(sampler.place(at=at) for at in positions()), strict=True)
+    assert len(cells) > 600
+    assert found["cells"] == list(cells)
+    assert found["points"] == list(map(list, points))
+    assert {-(2**15), 0, 2**15} <= {a for point in found["points"] for a in point}  # borders and centres of cells
     for part in ("sampler", "rows"):
         monkeypatch.setattr(f"mechdesign.mechanism.{part}.source", stream)
     assert found["said"] == [int(sampler.report(at=at, scan="row")) for at in positions()]
@@ -104,7 +100,7 @@ def test_what_is_remembered_and_shown(told):
     found, _ = told
     assert found["remembered"] == [False, True, False]
     assert found["claim"] == placed().attrs["position_claim"]
-    rows = read(placed()).positions.around[0]
+    rows = Sampler(placed()).admission.positions.around[0]
     table = placed()["mass"].values / 2.0**62
     weights = np.outer([1, 6, 1], [1, 6, 1]).ravel() / 64
     assert found["sum"] == pytest.approx(1.0, rel=LINEAR_ALGEBRA)
@@ -114,7 +110,7 @@ def test_what_is_remembered_and_shown(told):
 def test_the_words_are_about_positions(tmp_path):
     folder = write_client(placed(), tmp_path / "web")
     words = (folder / "README.md").read_text(encoding="utf-8")
-    promised = protects(protection(read(placed())))
+    promised, _, _ = json.loads(texts_of(placed()).contents)["facts"]["sentence"].partition(" Reports are ")
     assert promised.startswith("Protects any two positions: within ")
     assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
     assert promised in words
@@ -134,7 +130,7 @@ def test_a_design_by_levels_of_quarters_is_drawn_from(tmp_path):
       console.log(JSON.stringify([report.number, client.claim, client.places.pointIn(5, [-1.3, 3.1])]));
     """
     number, claim, point = run(folder, script)
-    _, ((first, second),) = Patches.snapped(read(mechanism).domain, np.array([[-1.3, 3.1]]))
+    _, (first, second) = Sampler(mechanism).place(at=[-1.3, 3.1])
     assert 0 <= number < 16
     assert claim == mechanism.attrs["position_claim"]
     assert point == [first, second]

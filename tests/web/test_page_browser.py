@@ -13,18 +13,12 @@ import pytest
 from browsers import check_layout, needs_browser
 from capped import capped
 from pages import Texts, forged, honest, mechanism_of, page_of
-from placed import LAND, placed
+from placed import LAND, placed, spline_weights
 from regions import chances, region
 from rewritten import rewritten
 from rows import each_row, few
 
 import mechdesign as md
-from mechdesign.base.figures import percent
-from mechdesign.mechanism.sampler import rows_of
-from mechdesign.mechanism.stored import read
-from mechdesign.output.compare import rows
-from mechdesign.positions.patches import step_weights
-from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.web import save_page
 
 pytestmark = needs_browser()
@@ -53,8 +47,8 @@ def saved(tmp_path_factory):
         if not file.exists():
             mechanism = made[name]() if name in made else mechanism_of(name)
             if name == "compare":
-                normalised = md.baselines.geometric(problem, border="normalised")
-                compared = rows({"optimal": mechanism, "geometric_normalised": normalised}, problem)
+                table = md.compare(problem).query("mechanism in ['optimal', 'geometric_normalised']").astype(object)
+                compared = table.where(table.notna(), None).to_dict("records")
             save_page(mechanism, file, comparison=compared)
         return file
 
@@ -201,15 +195,10 @@ def test_clicks_keys_and_draws(saved, opened):
 
 @pytest.mark.slow
 def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
-    program = capped()
-    mechanism = md.solve(program)
-    save_page(mechanism, tmp_path / "capped.html")
+    save_page(md.solve(capped()), tmp_path / "capped.html")
     page = opened(tmp_path / "capped.html").page
     page.click("#tabs button >> text=After the worst report")
-    share = posterior_shares(mechanism["mass"].values, program.caps[0]).max()
-    assert page.inner_text("#legend .words").endswith(
-        f"{percent(share, up=True, digits=3)} in the disc that is outlined"
-    )
+    assert page.inner_text("#legend .words").endswith("60 % in the disc that is outlined")  # the limit, which binds
     drawn = page.evaluate("() => document.getElementById('map').toDataURL()")
     page.click("#tabs button >> text=Reports from here")
     assert page.evaluate("() => document.getElementById('map').toDataURL()") != drawn
@@ -242,7 +231,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     )
     around = mechanism["around_row"].values
     table = mechanism["mass"].values.astype(float) / 2.0**62
-    across, upward = step_weights(np.array(point)) / 2.0**33
+    across, upward = spline_weights(point)
     row = np.outer(across, upward).ravel() @ table[around[cell]]
     assert found[0] == pytest.approx(row, rel=1e-12)  # sums of a few products
     third = np.array([1, 4, 1]) / 6
@@ -298,9 +287,11 @@ def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
       const model = new Model(await opened(packed));
       return [model.row(1), model.posterior(2), model.nats(3)].map((values) => Array.from(values));
     }""")
-    whole = rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+    sampler = md.Sampler(mechanism)
+    whole = sampler.rows.probabilities(np.arange(mechanism.sizes["secret"]))
     belief = mechanism["prior"].values * whole[:, 2]
-    wanted = [whole[1], belief / belief.sum(), read(mechanism).problem.distances[3]]
+    claim = sampler.admission
+    wanted = [whole[1], belief / belief.sum(), claim.metric.distances(claim.domain)[3]]
     for values, right in zip(found, wanted, strict=True):
         assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
 
