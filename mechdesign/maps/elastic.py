@@ -101,11 +101,12 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     ends = math.log(least), math.log(most)
     count = 1 + math.ceil((ends[1] - ends[0]) / STEP)
     reach = [math.ceil(min(most / step, 2.0**40) + 0.5) for step in steps]
-    size, discs = 8 * count * (reach[0] + 1) * (reach[1] + 1), f"discs of {reach[0]} x {reach[1]} cells"
+    size, discs = 16 * count * (reach[0] + 1) * (reach[1] + 1), f"discs of {reach[0]} x {reach[1]} cells"
     require_bytes(size, what=discs, field="most", value=most, remedy="use larger cells, or a smaller radius")
     radii = np.exp(np.linspace(*ends, count))
     radii[0], radii[-1] = least, most
-    shares = np.stack([_shares(radius, steps, reach) for radius in radii])
+    few = np.array_split(radii[:, None, None], 64)  # terms of a share are seven times as large as the shares
+    shares = np.concatenate([_shares(some, steps, reach) for some in few])
     within = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
                        for radius in radii])  # fmt: skip
     enough = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
@@ -135,9 +136,9 @@ def _steps(density: Raster) -> tuple[float, float]:
     return steps[0], steps[1]
 
 
-def _shares(radius: float, steps: tuple[float, float], reach: list[int]) -> NDArray[np.float64]:
-    """The shares of the cells (a, b), 0 <= a <= reach[0] and 0 <= b <= reach[1], that lie in a disc about cell (0, 0),
-    rounded down.
+def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list[int]) -> NDArray[np.float64]:
+    """The shares (k, reach[0] + 1, reach[1] + 1) of the cells (a, b) that lie in discs about cell (0, 0) of radii
+    (k, 1, 1), rounded down.
     """
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
     half = steps[0] / 2, steps[1] / 2
@@ -149,7 +150,7 @@ def _shares(radius: float, steps: tuple[float, float], reach: list[int]) -> NDAr
     return np.where(full, 1.0, share)
 
 
-def _quarter(x: NDArray[np.float64], y: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def _quarter(x: NDArray[np.float64], y: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
     """The area that a disc about the origin shares with [0, x] x [0, y]; odd in both."""
     sign = np.sign(x) * np.sign(y)
     x, y = np.minimum(np.abs(x), radius), np.minimum(np.abs(y), radius)
@@ -157,7 +158,7 @@ def _quarter(x: NDArray[np.float64], y: NDArray[np.float64], radius: float) -> N
     return sign * (y * bend + _under(x, radius) - _under(bend, radius))
 
 
-def _under(t: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def _under(t: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
     """The integral of sqrt(radius^2 - s^2) over s from 0 to t."""
     return 0.5 * (t * np.sqrt(np.maximum(radius**2 - t**2, 0.0)) + radius**2 * np.arcsin(np.minimum(t / radius, 1.0)))
 

@@ -28,7 +28,7 @@ from mechdesign.utility import remapped_loss
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
 QUANTUM = 5e-3  # lengths of at least 0.3 nats are rounded down to units of at most 9e-4
 SIGNED = 1.15  # times the loss of the signed solution of K w = 1, which is no mechanism
-DRAWS = 200_000
+DRAWS = 50_000
 UNLIKELY = 1e-4  # p of a chi-square test with fixed seeds
 
 

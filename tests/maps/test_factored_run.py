@@ -12,7 +12,6 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from rows import few
 
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
@@ -113,6 +112,7 @@ def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on
     assert names(work) == ["mechanism.nc", "run.json"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program):
     found = solved(program, on_progress=Interrupt(1))
     assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
@@ -337,7 +337,8 @@ def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program,
         solved(program)
 
 
-@pytest.mark.parametrize(("extent", "first"), few([(20.0, ROUNDS - SETTLING), (5.0, 0)], (20.0, ROUNDS - SETTLING)))
+@pytest.mark.slow
+@pytest.mark.parametrize(("extent", "first"), [(20.0, ROUNDS - SETTLING), (5.0, 0)])
 def test_rounds_are_exact_where_they_settle_and_where_edges_are_short(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
     seen, shared = [], factored.Shared

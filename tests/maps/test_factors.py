@@ -306,7 +306,7 @@ def test_steps_fall_until_the_integers_certify(ratio: float) -> None:
     assert "certificate, 0 breaches" not in told[:-1]
 
 
-@pytest.mark.parametrize("ratio", [3, 20])
+@pytest.mark.parametrize("ratio", few([3, 20], 3))
 def test_row_sums_that_are_known_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 42 edges all are tried alone, those of the heavy place among them: one pass over all rows is left."""
     monkeypatch.setattr(step, "_SHARE", 1)

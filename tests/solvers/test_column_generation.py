@@ -60,7 +60,7 @@ CASES: dict[str, Callable[[], DesignProblem]] = {
     "pairs": lambda: scattered(20),
     "short pairs": lambda: scattered(18, level=0.002, seed=1, squared=True),
     "priors of zero": lambda: scattered(22, level=0.02, seed=2, zeros=0.6),
-    "fewer reports": lambda: scattered(20, level=0.004, seed=3, reports=9),
+    "fewer reports": lambda: scattered(14, level=0.004, seed=3, reports=6),
     "lattice": lambda: lattice((5, 5)),
     "lattice with a corner": lambda: lattice((7, 6)),
     "multiple of a metric": lambda: replace(lattice((4, 6)), metric=0.5 * Euclidean(epsilon=1.2, unit="cell")),
@@ -149,10 +149,10 @@ def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> No
 
 def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flips of a map whose prior they change: what is returned is private, and its bound is one."""
-    problem = replace(lattice((5, 5), 0.4), prior=np.linspace(1, 3, 25) / 50)
+    problem = replace(lattice((4, 4), 0.4), prior=np.linspace(1, 3, 16) / 32)
     low, high = (designed(problem, gap=GAP), designed(problem, gap=GAP, method="highs"))
-    flip = np.arange(25)[::-1].copy()
-    monkeypatch.setattr(optimal, "symmetries", lambda problem, matrices: [np.arange(25), flip])
+    flip = np.arange(16)[::-1].copy()
+    monkeypatch.setattr(optimal, "symmetries", lambda problem, matrices: [np.arange(16), flip])
     false = designed(problem, gap=GAP, time_limit=20)
     assert reference_violations(false.mass, problem.edges) == 0
     assert 0 < false.lower_bound <= min(low.loss, high.loss)
