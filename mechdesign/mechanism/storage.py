@@ -12,9 +12,9 @@ file, by that of its contents (`seal` in mechanism/dataset.py).
 
 What is written, so that a few rules suffice to read it from anybody: arrays of integers or doubles, shuffled and
 deflated, without fill values; attributes that are one number or one text of fixed length. A text that is too long for
-an attribute is an array of its bytes, `text_of_KEY`. Axes and coordinates are named as NetCDF-4 names them, for other
-programs; here these names are not read, since the schema says what they are, nor are texts of variable length, which
-the HDF5 library follows through heaps with lengths of up to 4 GB.
+an attribute is an array of its bytes, `text_of_KEY`. Texts of variable length, which the HDF5 library follows through
+heaps with lengths of up to 4 GB, are written by xarray alone, as names of axes and coordinates: these are not read,
+since the schema says what they are.
 
 What is read, without masking or scaling: at most 64 arrays at the top of the file, reached by hard links, of two axes
 at most and of fixed size, whose chunks all lie in the file, each once. Chunks announce at most 1,100 times the bytes
@@ -41,10 +41,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import h5netcdf
 import h5py
 import numpy as np
 import xarray as xr
-from h5py import h5, h5a, h5d, h5g, h5l, h5o, h5p, h5s, h5t, h5z
+from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
@@ -61,7 +62,6 @@ _INFLATES = 1100  # times the bytes that chunks take: deflate reaches 1,032
 _COPIES = 3  # of an array, while it is checked
 _LONG_TEXT = 1 << 14  # bytes of an attribute
 _TEXT_OF = "text_of_"
-_DEFLATED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 _FILTERS = (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE)
 _NOT_DEFLATED = 1 << 1  # in the mask of a chunk: the library leaves out what does not make it smaller
 _UNREAD = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "coordinates"}  # axes, which the schema names
@@ -75,40 +75,26 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
     The library writes to memory: where a disk is full it would go on with the half of a file, and end the process.
     """
-    found, attrs = xr.conventions.encode_dataset_coordinates(dataset)
-    long = {k: v.encode() for k, v in attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT}
-    texts = {f"{_TEXT_OF}{key}": np.frombuffer(text, np.uint8) for key, text in long.items()}
-    variables = {str(n): v for n, v in found.items()} | {n: xr.Variable((n,), text) for n, text in texts.items()}
-    sizes = {str(dim): size for variable in variables.values() for dim, size in variable.sizes.items()}
+    written = dataset.copy()
+    for name, variable in dataset.variables.items():
+        written.variables[name].attrs = {key: _fixed(value) for key, value in variable.attrs.items()}
+    long = {k: v.encode() for k, v in dataset.attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT}
+    written.attrs = {key: _fixed(value) for key, value in dataset.attrs.items() if key not in long}
+    for key, text in long.items():
+        written[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
+    encoding = {str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": 1} for n in written.variables}
     content = io.BytesIO()
-    with h5py.File(content, "w", track_order=True) as file:
-        for name, variable in variables.items():
-            most = tuple(side or None for side in variable.shape)  # a side of 0 has no chunks unless it may grow
-            array = file.create_dataset(name, data=variable.values, maxshape=most, track_order=True, **_DEFLATED)
-            _describe(array, variable.attrs)
-        for number, (dim, size) in enumerate(sizes.items()):
-            title = dim
-            if dim not in variables:
-                title = f"This is a netCDF dimension but not a netCDF variable.{size:10}"
-                file.create_dataset(dim, (size,), ">f4", maxshape=None if size else (None,))
-            file[dim].make_scale(title)
-            file[dim].attrs["_Netcdf4Dimid"] = np.int32(number)
-        for name, variable in variables.items():
-            for at, dim in enumerate(variable.dims):
-                if dim != name:
-                    file[name].dims[at].attach_scale(file[str(dim)])
-        _describe(file, {key: value for key, value in attrs.items() if key not in long})
+    with h5netcdf.File(content, "w") as file:
+        written.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
     path.write_bytes(content.getbuffer())
 
 
-def _describe(owner: h5py.File | h5py.Dataset, attributes: dict[Any, Any]) -> None:
-    """Write attributes: a text of fixed length, a number as an array of one, as NetCDF has it."""
-    for key, value in attributes.items():
-        if isinstance(value, str):
-            kind = h5py.string_dtype("utf-8", max(len(value.encode()), 1))
-            owner.attrs[key] = np.array(value.encode(), dtype=kind)
-        else:
-            owner.attrs[key] = np.atleast_1d(value)
+def _fixed(value: Any) -> Any:
+    """A text as HDF5 keeps one of fixed length; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    content = value.encode()
+    return np.array(content, dtype=h5py.string_dtype("utf-8", max(len(content), 1)))
 
 
 def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
@@ -127,7 +113,7 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         if root.get_num_objs() > MOST:
             raise refused(f"more than {MOST} arrays are refused", "file", root.get_num_objs())
         names = [raw.decode() for raw in root]
-        attrs = _attributes("file", root)
+        attrs = _attributes("file", file)
         long = {name: _array(name, root) for name in names if name.startswith(_TEXT_OF)}
         _require_room(long, stream)
         attrs |= {name.removeprefix(_TEXT_OF): _text(array, stream) for name, array in long.items()}
@@ -140,34 +126,30 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
             known = schema.array(name)
             if known is None or len(known.dims) != len(array.shape):
                 raise refused("is no variable of this schema", name, array.shape)
-            variables[name] = (known.dims, _values(array, stream), _attributes(name, h5d.open(root, name.encode())))
+            variables[name] = (known.dims, _values(array, stream), _attributes(name, file[name]))
             coordinates += [name] * known.coordinate
     return xr.Dataset(variables, attrs=attrs).set_coords(coordinates)
 
 
-def _attributes(name: str, owner: h5g.GroupID | h5d.DatasetID) -> dict[str, Any]:
+def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     """Attributes, each one number or one text of fixed length."""
-    count = h5a.get_num_attrs(owner)
-    if count > MOST:
-        raise refused(f"more than {MOST} attributes are refused", name, count)
-    tracked = owner.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+    if h5a.get_num_attrs(owner.id) > MOST:
+        raise refused(f"more than {MOST} attributes are refused", name, h5a.get_num_attrs(owner.id))
     values: dict[str, Any] = {}
-    for number in range(count):
-        attribute = h5a.open(owner, index=number, index_type=h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME)
-        key = attribute.name.decode()
+    for key in owner.attrs:
         if key in _UNREAD or key.startswith(("_Netcdf4", "_NC", "_nc3")):
             continue
+        attribute = owner.attrs.get_id(key)
         kind, elements = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
         text = kind.get_class() == h5t.STRING and not kind.is_variable_str()
-        numeric = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.get_size() <= 8
+        number = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.get_size() <= 8
         if elements == 1 and kind.get_class() == h5t.STRING and kind.is_variable_str():
             message = "is a text of variable length, as other programs write them"
             raise VerificationError(message, field=f"{name}:{key}", value=key, remedy="save it with mechdesign")
-        if elements != 1 or not (text or numeric) or attribute.get_storage_size() > _LONG_TEXT:
+        if elements != 1 or not (text or number) or attribute.get_storage_size() > _LONG_TEXT:
             raise refused("attributes that are not one number or one text are refused", f"{name}:{key}", elements)
-        value = np.empty(attribute.shape, attribute.dtype)
-        attribute.read(value)
-        values[key] = value.item().decode() if text else value.reshape(-1)[0]
+        value = np.asarray(owner.attrs[key]).reshape(-1)[0]
+        values[key] = value.decode() if text else value
     return values
 
 
