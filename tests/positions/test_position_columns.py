@@ -115,7 +115,11 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
     assert program.patches.breaches(other) > 0
 
 
-@each_row(("shape", "epsilon"), [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)])
+@each_row(
+    ("shape", "epsilon"),
+    [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)],
+    by_default=[((1, 9), 0.5), ((2, 2), 60.0)],
+)
 def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
     program = Positions(problem(shape, epsilon))
     mass, stopped = by_columns.column_table(program, gap=1e-3)
@@ -168,7 +172,7 @@ def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
         md.solve(CASES["square"][0](), method="pool")
 
 
-@pytest.mark.parametrize("ends", ["time", "interrupt"])
+@pytest.mark.parametrize("ends", few(["time", "interrupt"], "interrupt"))
 def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
     program = CASES["square"][0]()
 

@@ -87,7 +87,12 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
         pytest.param(np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE, marks=pytest.mark.slow),
         pytest.param(town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS, marks=pytest.mark.slow),
         (town(4), PosteriorLift(radius=RADIUS, factor="5/4", people=town(4), centres="places"), BLOCKS),
-        (town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4), centres="area"), BLOCKS),
+        pytest.param(
+            town(4),
+            PosteriorCap(radius=RADIUS, share="5/6", people=town(4), centres="area"),
+            BLOCKS,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["4 x 4 cells", "6 x 6 cells", "a town", "a lift in a town", "by area in a town"],
 )
