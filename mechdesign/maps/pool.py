@@ -10,11 +10,10 @@
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
 
-Whole lengths. Lengths leave what the row sums spend (solvers/lengths.py), but a length is a few hundred units here, and
-one unit less moves row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So a few
-rounds settle both, and then lengths only fall: where an edge stays over its claim, its surroundings fall with it, less
-the farther they are, until none is over it by more than a unit brings. What is left over is taken off the step, so that
-the integers certify.
+Whole lengths. Lengths leave what the row sums spend (solvers/lengths.py), but they are whole numbers of steps here, and
+one step less moves row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So it
+settles the lengths, and then those over their claim fall, and none rises. What is left over is taken off the step, so
+that the integers certify.
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ import time
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
@@ -43,12 +40,11 @@ from mechdesign.maps.row_sums import LossData, RowBlock, merged_rows, rounded_wo
 from mechdesign.maps.work_folder import Arrays, Work, Workers, all_blocks, threads, whole_pass
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
-from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
-from mechdesign.solvers.lengths import left, spent
+from mechdesign.solvers.lengths import left, settle, spent
 from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
@@ -67,12 +63,8 @@ _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LAST = 0.3  # share of the time limit that is kept for the certificates, at most
 _CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and repeats of the master before them
-# Edge budgets
-ROUNDS = 36  # passes that move lengths, at most
+SETTLING, FALLING = 10, 20  # passes that settle lengths, and in which they only fall, at most
 GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
-_FALLING, _TOGETHER = 7, 14  # rounds from which lengths only fall, and from which they do with what is around them
-_MORE, _WIDTH = 1.5, 3.0  # of an excess taken off there, e^-1 of it so many nats away
-_MOST = 0.02  # of an excess that is passed on
 
 
 class Settling:
@@ -94,7 +86,7 @@ class Settling:
     def certified(self) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, their rows, and the factor of the step.
 
-        Cost: up to 36 passes over the exact sums of the rows, and one or two over their losses.
+        Cost: up to 30 passes over the exact sums of the rows, and one or two over their losses.
         Raises: DesignError where half the distances break the claim, which they do for no weights.
         """
         units, sums = self._lengths()
@@ -106,31 +98,37 @@ class Settling:
         return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
 
     def _lengths(self) -> tuple[NDArray[np.int64], Vector]:
-        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,): those of the round at which
-        the largest log-ratio over claimed length was the least.
+        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor: those of the
+        round that keeps the most of the claimed lengths, once its kappa is taken off.
         """
-        edges, size = self.problem.edges, self.problem.domain.size
-        units, least = self.units.whole(edges.length), np.inf
-        for number in range(ROUNDS):
-            factors = self._factors(units)
-            arrays = self._pass("row sums", sum_block, factors, ("row_sum",))
-            sums = rounded_words(arrays["row_sum"])
-            strain = factors.strain(edges, sums, SLACK)
-            kappa = float(strain.max())
-            self.report(f"row sums, round {number + 1} of {ROUNDS}", done=size, total=size, kappa=kappa)
-            if kappa < least:
-                least, best = kappa, (units, sums)
+        edges, size, number, kept, best = self.problem.edges, self.problem.domain.size, 0, 0.0, None
+
+        def measured(units: NDArray[np.int64]) -> tuple[Vector, float]:
+            nonlocal number, kept, best
+            factors, number = self._factors(units), number + 1
+            sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
+            kappa = float(factors.strain(edges, sums, SLACK).max())
+            self.report(f"row sums, round {number} of {SETTLING + FALLING}", done=size, total=size, kappa=kappa)
+            keeps = float(np.mean(units / edges.length)) / kappa
+            if keeps > kept:
+                kept, best = keeps, (units, sums)
+            return np.log(sums), kappa
+
+        start = np.zeros(size)
+        potential, logarithm, kappa = settle(
+            start, lambda _, potential: measured(self._units(potential)), rounds=SETTLING, good=GOOD
+        )
+        units = self._units(potential)
+        for _ in range(FALLING):
             if kappa <= GOOD:
                 break
-            wanted = self.units.whole(left(edges, np.log(sums), SLACK))
-            if number < _FALLING:
-                units = (units + wanted) // 2
-                continue
-            if number >= _TOGETHER:
-                share = _MORE * np.minimum(felt(edges, np.maximum(strain - 1, 0), size), _MOST)
-                wanted = np.minimum(wanted, units - np.rint(units * share).astype(np.int64))
-            units = np.minimum(units, wanted)
+            units = np.minimum(units, self._units(logarithm))
+            logarithm, kappa = measured(units)
+        assert best is not None
         return best
+
+    def _units(self, potential: Vector) -> NDArray[np.int64]:
+        return self.units.whole(left(self.problem.edges, potential, SLACK))
 
     def _factors(self, units: NDArray[np.int64]) -> Factors:
         metric = self.units.metric(self.problem.domain.points, self.problem.edges, units)
@@ -141,19 +139,6 @@ class Settling:
         size = self.problem.domain.size
         on_done = counter(self.report, name, size)
         return whole_pass(self.executor, work, state, size, ROWS, over_rows=over_rows, name=name, on_done=on_done)
-
-
-def felt(edges: Edges, excess: Vector, size: int) -> Vector:
-    """The largest x e^(-d / 3) over the excess x of all edges, d nats from an end to an end of an edge (e,)."""
-    worst = np.zeros(size)
-    np.maximum.at(worst, edges.tail, excess)
-    np.maximum.at(worst, edges.head, excess)
-    own, (tail, head, length) = np.flatnonzero(worst), edges.both_ways()
-    start = 1 + _WIDTH * np.log(worst.max() / worst[own])  # from a place before all others
-    ends = np.concatenate([tail, np.full(len(own), size)]), np.concatenate([head, own])
-    graph = sp.csr_array((np.concatenate([length, start]), ends), shape=(size + 1, size + 1))
-    at_places = worst.max() * np.exp((1 - dijkstra(graph, indices=size)[:size]) / _WIDTH)
-    return np.maximum(at_places[edges.tail], at_places[edges.head])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ ON_THREADS = pytest.mark.parametrize("address", [False], indirect=True)
 @pytest.fixture
 def client(address):
     with distributed.Client(address, set_as_default=False) as connected:
-        connected.wait_for_workers(2)
+        connected.wait_for_workers(2, timeout=60)
         yield connected
 
 

@@ -230,15 +230,3 @@ def test_fifty_by_fifty_cells() -> None:
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
     assert 4.3715 <= bound <= 4.374 <= loss <= bound * 1.003
     assert md.verify(mechanism).certified
-
-
-@pytest.mark.parametrize("name", ["squared", "distance, masked", "streets"])
-def test_an_excess_is_felt_less_the_farther_it_is(name: str) -> None:
-    """Dijkstra from one place before all others, against the distances of all pairs."""
-    problem = PROBLEMS[name]()
-    edges, random = problem.edges, np.random.default_rng(4)
-    excess = 1e-3 * random.random(len(edges.tail)) * (random.random(len(edges.tail)) < 0.1)
-    ends = np.stack([edges.tail, edges.head], axis=1)
-    apart = problem.distances[ends[:, :, None, None], ends[None, None]].min(axis=(1, 3))
-    expected = (excess * np.exp(-apart / 3)).max(axis=1)
-    np.testing.assert_allclose(run.felt(edges, excess, problem.domain.size), expected, rtol=1e-12)
