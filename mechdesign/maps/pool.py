@@ -10,9 +10,10 @@
 
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
 
-Lengths leave what the row sums spend (solvers/lengths.py), but they are integers here, in steps, and one step less moves
-row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So it settles the lengths, and
-then those over their claim fall, and none rises. What is left over is taken off the step, so that the certificate holds.
+Lengths leave what the row sums spend (solvers/lengths.py), but they are integers here, in steps, and one step less
+moves row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So it settles the
+lengths, and then those over their claim fall, and none rises. What is left over is taken off the step, so that the
+certificate holds.
 """
 
 from __future__ import annotations
