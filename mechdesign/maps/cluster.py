@@ -88,10 +88,12 @@ class _Block:
     def result(self) -> Arrays:
         try:
             return self._wait()
-        except CancelledError as error:
-            raise self._failure("the scheduler is gone", "start it and its workers, then run it again") from error
         except Exception as error:
-            if type(error).__name__ != "KilledWorker":
+            what = type(error).__name__
+            if isinstance(error, CancelledError) or what == "CommClosedError":  # closed while a result is on its way
+                remedy = "start it and its workers, then run it again"
+                raise self._failure("the scheduler is gone", remedy) from error
+            if what != "KilledWorker":
                 raise
             remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
             raise self._failure("workers died of it, over and over", remedy) from error
