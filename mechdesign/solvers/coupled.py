@@ -298,7 +298,7 @@ class _Search(Search):
             multipliers=self.proof.multipliers,
             lower_bound=self.bound,
             stopped="gap" if self.reached <= self.gap else stopped,
-            parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
+            parameters=self.parameters,
         )
 
 

@@ -316,7 +316,7 @@ class _Search(Search):
             dual=self.proof.dual,
             lower_bound=self.bound,
             stopped=stopped,
-            parameters={} if self.closed_form is None else {"closed_form": self.closed_form},
+            parameters=self.parameters,
             cut=self.cut,
         )
 

@@ -117,6 +117,11 @@ class Search:
         """An objective that is reached; of almost nothing it must not blow up what is divided by it."""
         return max(min(self.value, self.task.unit), RESOLUTION * self.task.constant)
 
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a file keeps of the best table: the name of the closed form that it is."""
+        return {} if self.closed_form is None else {"closed_form": self.closed_form}
+
     def follow(self, routes: Iterable[Route]) -> str:
         """Take one route after another until one meets the gap or time ends; why the last one ended.
 
@@ -193,8 +198,8 @@ class Search:
         try:
             return rounds(rays, gap=self.gap, deadline=deadline, take=take)
         finally:
-            if len(rays.x) and self.proof is not None and rays.objective < self.value:
-                self.offer(rays.table(), self.proof.folded)
+            if len(rays.x) and rays.objective < self.value:
+                self.offer(rays.table(), task.cost if self.proof is None else self.proof.folded)
 
     def tell(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
         """Report progress in a round or, without an iteration, after it; with the size of the program in hand."""
