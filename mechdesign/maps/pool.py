@@ -30,7 +30,7 @@ from mechdesign.base import interrupts
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.maps.certificate import Columns, Factors
 from mechdesign.maps.dataset import ROWS, ProvedBound, make_factored, unsuited
-from mechdesign.maps.factored import OVER_ROWS, certified
+from mechdesign.maps.factored import GOOD, OVER_ROWS, certified
 from mechdesign.maps.fields import Generators, Spread, field_block, generators_of
 from mechdesign.maps.local_bound import certify, settled
 from mechdesign.maps.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
@@ -64,7 +64,6 @@ _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LAST = 0.3  # share of the time limit that is kept for the certificates, at most
 _CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and repeats of the master before them
 SETTLING, FALLING = 10, 20  # passes that settle lengths, and in which they only fall, at most
-GOOD = 1.0 + 2e-5  # largest log-ratio over claimed length at which they end early
 
 
 class Settling:
