@@ -250,7 +250,7 @@ class Search:
                 break
             first = self._improve(blocks)
             self.number += 1
-            near = (first - self.worth) / first
+            near, took = (first - self.worth) / first, time.monotonic() - started
             slow = near > _SLOW * before
             levelled = near <= _NEAR * self.targets.gap or (slow and not grown)
             if levelled:
@@ -263,7 +263,6 @@ class Search:
                 return "gap"
             if slow and not grown:
                 break
-            took = time.monotonic() - started
         if self.number and not levelled:
             self._level(blocks)
         return stopped

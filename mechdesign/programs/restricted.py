@@ -91,15 +91,19 @@ def restrict(
     lower: list[NDArray[np.int32]] = []
     upper: list[NDArray[np.int32]] = []
     slack: list[NDArray[np.float64]] = []
-    crossing = np.empty((3, len(tail)))
+    pairs, slacks = np.empty(len(tail), np.int64), np.empty(len(tail))
     for y in range(m):
         block_cost, block_head = _components(parent[y], distance[y], cut[y], cost[:, y] * scale, component[y])
-        a, b, k = _crossings(component[y], distance[y], tail, head, length, len(block_cost), crossing)
-        sizes[y], rows[y] = len(block_cost), len(k)
+        count = len(block_cost)
+        crossings = _crossings(component[y], distance[y], tail, head, length, count, pairs, slacks)
+        pair, k = pairs[:crossings].copy(), slacks[:crossings].copy()
+        if crossings and count < n:
+            pair, k = _tightest(pair, k)
+        sizes[y], rows[y] = count, len(k)
         costs.append(block_cost)
         heads.append(block_head)
-        lower.append(a)
-        upper.append(b)
+        lower.append((pair // count).astype(np.int32))
+        upper.append((pair % count).astype(np.int32))
         slack.append(k)
     constant = problem.best_constant
     return RestrictedProgram(
@@ -179,26 +183,21 @@ def _components(parent, distance, cut, cost, component):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True)
-def _crossings(component, distance, tail, head, length, count, buffer):  # type: ignore[no-untyped-def]
-    """The tightest constraint for every ordered pair of neighbouring components: a, b and k."""
+def _crossings(component, distance, tail, head, length, count, pair, slack):  # type: ignore[no-untyped-def]
+    """Fill pair a count + b and slack k of every edge that joins two components a and b; their number."""
     crossings = 0
     for e in range(tail.size):
         a, b = component[tail[e]], component[head[e]]
         if a != b:
-            buffer[0, crossings] = a * count + b
-            buffer[1, crossings] = max(length[e] - distance[head[e]] + distance[tail[e]], 0.0)
+            pair[crossings] = a * count + b
+            slack[crossings] = max(length[e] - distance[head[e]] + distance[tail[e]], 0.0)
             crossings += 1
-    key, k = buffer[0, :crossings], buffer[1, :crossings]
-    if count < component.size:
-        order = np.argsort(key)
-        last = -1
-        sorted_key, least = np.empty(crossings), np.empty(crossings)
-        for i in order:
-            if last < 0 or sorted_key[last] != key[i]:
-                last += 1
-                sorted_key[last], least[last] = key[i], k[i]
-            else:
-                least[last] = min(least[last], k[i])
-        key, k = sorted_key[: last + 1], least[: last + 1]
-    pair = key.astype(np.int64)
-    return (pair // count).astype(np.int32), (pair % count).astype(np.int32), k.copy()
+    return crossings
+
+
+def _tightest(pair: NDArray[np.int64], slack: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Every pair once, in their order, with its least slack."""
+    order = np.argsort(pair, kind="stable")
+    pair = pair[order]
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    return pair[first], np.minimum.reduceat(slack[order], first)

@@ -261,11 +261,15 @@ def _invert(  # type: ignore[no-untyped-def]
         for r in range(side_rows[y], side_rows[y + 1]):
             own, t = entry[place[r] : place[r + 1]], theta[ratio.size + r]
             for i in range(k):
-                block[i] += t * own[i] * own
+                for j in range(k):
+                    block[i, j] += t * own[i] * own[j]
         if k == 1:
             inverse[squares[y]] = 1 / block[0, 0]
         else:
-            inverse[squares[y] : squares[y + 1]] = np.linalg.inv(block).ravel()
+            inverted = np.linalg.inv(block)
+            for i in range(k):
+                for j in range(k):
+                    inverse[squares[y] + i * k + j] = inverted[i, j]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -414,16 +414,32 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
     return True
 
 
+@numba.njit(cache=True, nogil=True)
+def _reduce(cost, ratio, dual, r):  # type: ignore[no-untyped-def]
+    """Fill r (n,) with cost - ratio dual. A loop: Numba compiles seconds of text that assigning an array could raise."""
+    for v in range(r.size):
+        r[v] = cost[v] - ratio * dual[v]
+
+
+@numba.njit(cache=True, nogil=True)
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """<a, b>."""
+    total = 0.0
+    for v in range(a.size):
+        total += a[v] * b[v]
+    return total
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_reports(  # type: ignore[no-untyped-def]
     cost, dual, anchors, parents, distance, graph, most, value, turns, rays
 ):
     """Price a block of reports: fills value (b,), turns (b, n) and, where it has rows, rays (b, n)."""
     n = dual.size
-    r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    r, own, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
-        r[:] = cost[y] - dual
-        tree = parents[y].copy()
+        _reduce(cost[y], 1.0, dual, r)
+        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
         _improve(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
@@ -433,8 +449,6 @@ def price_reports(  # type: ignore[no-untyped-def]
                 p = parents[y, v]
                 away = abs(math.log(g[v]) + distance[y, v] - math.log(g[p]) - distance[y, p])
                 turns[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
-        if rays.size > 0:
-            rays[y] = g
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -443,18 +457,17 @@ def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # ty
     is attained; dual > 0. Dinkelbach's method, every tree going on from the last; ratio (b,) is read as its start.
     """
     n = dual.size
-    r, g, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    r, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
-        tree = parents[y].copy()
+        tree, g = parents[y].copy(), rays[y]
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
         for _ in range(_RATIOS):
-            r[:] = cost[y] - ratio[y] * dual
+            _reduce(cost[y], ratio[y], dual, r)
             _improve(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
-            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
+            before, ratio[y] = ratio[y], _product(cost[y], g) / _product(dual, g)
             if abs(ratio[y] - before) < _SETTLED * before:
                 break
-        rays[y] = g
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -532,7 +545,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
             tree, up, part = _part(inner, parent, rises, graph)
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else forest.ratio[y]
-            r[:] = cost[y] - t * dual
+            _reduce(cost[y], t, dual, r)
             if whole:
                 _climb(root, parent, rises, graph, grow)
                 pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
@@ -540,7 +553,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 if step > 0:  # the simplex ends with the places at which it worked: charges need them
                     for u in outer:
                         parent[u] = beyond[u]
-                left[:] = r
+                _reduce(r, 0.0, dual, left)
                 _borne(root, outer, graph, forest.near, left)
                 for u in outer:
                     left[parent[u]] += left[u] / graph.factors[u, parent[u]]
@@ -549,7 +562,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 part_ray = np.empty(k)
                 pivots += _improve(at, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
                 _extended(inner, outer, part_ray, graph, r, ray, beyond)
-            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
+            above, below = _product(cost[y], ray), _product(dual, ray)
             if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative
                 forest.ratio[y] = _FAR_RATIO
                 break
