@@ -11,9 +11,9 @@
 Nothing that the rounds find has to be right. Results do not depend on the number of threads.
 
 Lengths leave what the row sums spend (solvers/lengths.py), but they are integers here, in steps, and one step less
-moves row sums there by as much: a potential alone leaves an excess of 3e-4 on 100 x 100 cells. So it settles the
-lengths, and then those over their claim fall, and none rises. What is left over is taken off the step, so that the
-certificate holds.
+moves row sums there by as much: where lengths may rise again, as those of a potential do, an excess of a step stays.
+So they fall from those claimed, half of the way that each has to go, and none rises. What is left over is taken off
+the step, so that the certificate holds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.design import Design, Report, Targets, counter, reporter
-from mechdesign.solvers.lengths import left, settle, spent
+from mechdesign.solvers.lengths import left, spent
 from mechdesign.solvers.pricing import ConePricer, homogeneous_bound
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
@@ -56,14 +56,14 @@ _PASSES = 3  # before the rounds, on a grid that starts from a coarser one
 _FEW = 3_000  # places up to which wider radii cost nothing
 _SAME = 0.01  # nats within which offsets count as equal
 _SHARE, _FINEST = 0.2, 2e-4  # of the gap asked for that the master may leave, and the least that it is asked for
-_ENOUGH, _NEAR = 0.7, 2.0  # of the gap asked for: estimates, levelled and not, at which rounds end
+_ENOUGH, _NEAR = 0.7, 1.4  # of the gap asked for: estimates, levelled and not, at which rounds end
 _SLOW = 0.9  # share of the gap before that a round may leave; of more, and without another column, it is the last
 _REPEATS, _LEVEL = 12, 0.02  # of the master, each levels row sums further; share of the gap asked for that one gains
 _FRESH = 0.1  # weight of a column that joins, in that of its report at first
 _FAINT = 1e-3  # of the weight of a report: columns below are dropped in the end
 _LAST = 0.3  # share of the time limit that is kept for the certificates, at most
 _CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and repeats of the master before them
-SETTLING, FALLING = 10, 20  # passes that settle lengths, and in which they only fall, at most
+ROUNDS, _PATIENCE = 40, 8  # passes in which lengths fall, at most, and without more of them kept
 
 
 class Settling:
@@ -85,7 +85,7 @@ class Settling:
     def certified(self) -> tuple[LossData, RowBlock, float]:
         """Integers that satisfy the certificate, their rows, and the factor of the step.
 
-        Cost: up to 30 passes over the exact sums of the rows, and one or two over their losses.
+        Cost: up to 40 passes over the exact sums of the rows, and one or two over their losses.
         Raises: DesignError where half the distances break the claim, which they do for no weights.
         """
         units, sums = self._lengths()
@@ -100,34 +100,22 @@ class Settling:
         """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor: those of the
         round that keeps the most of the claimed lengths, once its kappa is taken off.
         """
-        edges, size, number, kept, best = self.problem.edges, self.problem.domain.size, 0, 0.0, None
-
-        def measured(units: NDArray[np.int64]) -> tuple[Vector, float]:
-            nonlocal number, kept, best
-            factors, number = self._factors(units), number + 1
+        edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
+        units, since = self.units.whole(edges.length), 0
+        best = units, np.ones(size)
+        for number in range(1, ROUNDS + 1):
+            factors = self._factors(units)
             sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
             kappa = float(factors.strain(edges, sums, SLACK).max())
-            self.report(f"row sums, round {number} of {SETTLING + FALLING}", done=size, total=size, kappa=kappa)
-            keeps = float(np.mean(units / edges.length)) / kappa
+            self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
+            keeps, since = float(np.mean(units / edges.length)) / kappa, since + 1
             if keeps > kept:
-                kept, best = keeps, (units, sums)
-            return np.log(sums), kappa
-
-        start = np.zeros(size)
-        potential, logarithm, kappa = settle(
-            start, lambda _, potential: measured(self._units(potential)), rounds=SETTLING, good=GOOD
-        )
-        units = self._units(potential)
-        for _ in range(FALLING):
-            if kappa <= GOOD:
+                kept, best, since = keeps, (units, sums), 0
+            if kappa <= GOOD or since >= _PATIENCE:
                 break
-            units = np.minimum(units, self._units(logarithm))
-            logarithm, kappa = measured(units)
-        assert best is not None
+            wanted = self.units.whole(left(edges, np.log(sums), SLACK))
+            units = np.minimum(units, (units + wanted) // 2)
         return best
-
-    def _units(self, potential: Vector) -> NDArray[np.int64]:
-        return self.units.whole(left(self.problem.edges, potential, SLACK))
 
     def _factors(self, units: NDArray[np.int64]) -> Factors:
         metric = self.units.metric(self.problem.domain.points, self.problem.edges, units)

@@ -414,31 +414,15 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def _reduce(cost, ratio, dual, r):  # type: ignore[no-untyped-def]
-    """Fill r (n,) with cost - ratio dual. A loop: Numba compiles seconds of text that assigning an array could raise."""
-    for v in range(r.size):
-        r[v] = cost[v] - ratio * dual[v]
-
-
-@numba.njit(cache=True, nogil=True)
-def _product(a, b):  # type: ignore[no-untyped-def]
-    """<a, b>."""
-    total = 0.0
-    for v in range(a.size):
-        total += a[v] * b[v]
-    return total
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_reports(  # type: ignore[no-untyped-def]
     cost, dual, anchors, parents, distance, graph, most, value, turns, rays
 ):
     """Price a block of reports: fills value (b,), turns (b, n) and, where it has rows, rays (b, n)."""
     n = dual.size
-    r, own, grow, rises = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
-        _reduce(cost[y], 1.0, dual, r)
+        r = cost[y] - dual  # a new array: of text that assigning to one could raise Numba compiles seconds
         tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
@@ -457,15 +441,15 @@ def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # ty
     is attained; dual > 0. Dinkelbach's method, every tree going on from the last; ratio (b,) is read as its start.
     """
     n = dual.size
-    r, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    grow, rises = np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
         tree, g = parents[y].copy(), rays[y]
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)
         for _ in range(_RATIOS):
-            _reduce(cost[y], ratio[y], dual, r)
+            r = cost[y] - ratio[y] * dual
             _improve(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
-            before, ratio[y] = ratio[y], _product(cost[y], g) / _product(dual, g)
+            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
             if abs(ratio[y] - before) < _SETTLED * before:
                 break
 
@@ -534,7 +518,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
     at the anchor, and the ratios <cost_y, g> / <dual, g> of the forest. Returns the number of pivots.
     """
     n, pivots = dual.size, 0
-    r, left, grow = np.empty(n), np.empty(n), np.empty(n)
+    grow = np.empty(n)
     for j in range(which.size):
         y = which[j]
         root, k, ray, whole = forest.anchor[y], forest.core[y], rays[j], forest.core[y] == n
@@ -545,7 +529,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
             tree, up, part = _part(inner, parent, rises, graph)
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else forest.ratio[y]
-            _reduce(cost[y], t, dual, r)
+            r = cost[y] - t * dual
             if whole:
                 _climb(root, parent, rises, graph, grow)
                 pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
@@ -553,7 +537,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 if step > 0:  # the simplex ends with the places at which it worked: charges need them
                     for u in outer:
                         parent[u] = beyond[u]
-                _reduce(r, 0.0, dual, left)
+                left = r.copy()
                 _borne(root, outer, graph, forest.near, left)
                 for u in outer:
                     left[parent[u]] += left[u] / graph.factors[u, parent[u]]
@@ -562,7 +546,7 @@ def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-u
                 part_ray = np.empty(k)
                 pivots += _improve(at, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
                 _extended(inner, outer, part_ray, graph, r, ray, beyond)
-            above, below = _product(cost[y], ray), _product(dual, ray)
+            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
             if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative
                 forest.ratio[y] = _FAR_RATIO
                 break
