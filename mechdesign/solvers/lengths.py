@@ -1,4 +1,4 @@
-"""Lengths of edges that leave what the sums of rows spend: the one loop of every mechanism whose rows are divided.
+"""Lengths of edges that leave what the sums of rows spend, for every mechanism whose rows are divided.
 
 Give every edge of the claim a length x_e <= d_e, take a kernel K private for the lengths x, and divide its rows by
 their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon as
@@ -8,7 +8,8 @@ their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = 
 The lengths pay for what dividing the rows costs, edge by edge, where a global scaling would pay for the worst edge
 everywhere. They are those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths
 change the sums a little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios
-over claimed lengths, is 1. What is left over is taken off all lengths, as the user of the loop can.
+over claimed lengths, is 1. What is left over is taken off all lengths, as the user of the loop can. Lengths of pools
+are integers: their loop, in which none rises, is in maps/pool.py.
 Source: ours.
 """
 
