@@ -82,7 +82,7 @@ def _settled(
         report(stage, done=compact.secrets, total=compact.secrets, kappa=kappa)
         return np.log(above) - centre, kappa
 
-    potential, _, kappa = settle(logarithm - centre, measure, rounds=ROUNDS, good=GOOD)
+    potential, kappa = settle(logarithm - centre, measure, rounds=ROUNDS, good=GOOD)
     return replace(compact, potential=_rounded(compact, potential)), kappa
 
 

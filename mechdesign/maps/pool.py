@@ -101,17 +101,17 @@ class Settling:
         round that keeps the most of the claimed lengths, once its kappa is taken off.
         """
         edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
-        units, since = self.units.whole(edges.length), 0
+        units, at = self.units.whole(edges.length), 0
         best = units, np.ones(size)
         for number in range(1, ROUNDS + 1):
             factors = self._factors(units)
             sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
             kappa = float(factors.strain(edges, sums, SLACK).max())
             self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
-            keeps, since = float(np.mean(units / edges.length)) / kappa, since + 1
+            keeps = float(np.mean(units / edges.length)) / kappa
             if keeps > kept:
-                kept, best, since = keeps, (units, sums), 0
-            if kappa <= GOOD or since >= _PATIENCE:
+                kept, best, at = keeps, (units, sums), number
+            if kappa <= GOOD or number - at >= _PATIENCE:
                 break
             wanted = self.units.whole(left(edges, np.log(sums), SLACK))
             units = np.minimum(units, (units + wanted) // 2)

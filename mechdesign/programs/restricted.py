@@ -96,8 +96,8 @@ def restrict(
         block_cost, block_head = _components(parent[y], distance[y], cut[y], cost[:, y] * scale, component[y])
         count = len(block_cost)
         crossings = _crossings(component[y], distance[y], tail, head, length, count, pairs, slacks)
-        pair, k = pairs[:crossings].copy(), slacks[:crossings].copy()
-        if crossings and count < n:
+        pair, k = pairs[:crossings], slacks[:crossings].copy()
+        if count < n:
             pair, k = _tightest(pair, k)
         sizes[y], rows[y] = count, len(k)
         costs.append(block_cost)

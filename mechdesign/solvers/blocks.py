@@ -267,7 +267,7 @@ def _invert(  # type: ignore[no-untyped-def]
             inverse[squares[y]] = 1 / block[0, 0]
         else:
             inverted = np.linalg.inv(block)
-            for i in range(k):
+            for i in range(k):  # assigning the array compiles the text of an error too, for seconds
                 for j in range(k):
                     inverse[squares[y] + i * k + j] = inverted[i, j]
 

@@ -47,18 +47,18 @@ def moved(potential: Vector, logarithm: Vector) -> Vector:
 
 def settle(
     potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good: float
-) -> tuple[Vector, Vector, float]:
-    """The potential (n,) of the least kappa in so many rounds, ln s (n,) by it, and this kappa.
+) -> tuple[Vector, float]:
+    """The potential (n,) of the least kappa in so many rounds, and this kappa.
 
     measure, called with the number of the round and its potential: ln s and kappa. Rounds end at a kappa of `good`, or
-    where it raises OutOfTime; without any, the first potential is returned with zeros and an infinite kappa.
+    where it raises OutOfTime; without any, the first potential is returned with an infinite kappa.
     """
-    best = potential, np.zeros(len(potential)), np.inf
+    best = potential, np.inf
     with suppress(OutOfTime):
         for number in range(rounds):
             logarithm, kappa = measure(number, potential)
-            if kappa < best[2]:
-                best = potential, logarithm, kappa
+            if kappa < best[1]:
+                best = potential, kappa
             if kappa <= good:
                 break
             potential = moved(potential, logarithm)

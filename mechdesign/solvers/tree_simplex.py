@@ -422,7 +422,7 @@ def price_reports(  # type: ignore[no-untyped-def]
     n = dual.size
     own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
-        r = cost[y] - dual  # a new array: of text that assigning to one could raise Numba compiles seconds
+        r = cost[y] - dual  # a new array: assigning to one compiles the text of an error too, for seconds
         tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
         rises[:] = False
         _climb(anchors[y], tree, rises, graph, grow)

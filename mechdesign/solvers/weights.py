@@ -158,7 +158,7 @@ def edge_budget(
         report("edge budgets", done=number + 1, total=total, unit="steps")
         return log_rows, over(1.0, length, log_rows)
 
-    potential, _, _ = settle(np.zeros(len(frame.inner)), measure, rounds=ROUNDS, good=1.0)
+    potential, _ = settle(np.zeros(len(frame.inner)), measure, rounds=ROUNDS, good=1.0)
     length = lengths(potential)
     distance = frame.distances(length)
     low, high = 0.5, 1.0
