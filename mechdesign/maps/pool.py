@@ -167,7 +167,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
     finished one found is certified; a second one ends the run.
     Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
-    Memory: 16 bytes for every place within 12 nats of a column.
+    Memory: some 22 bytes for every place within 12 nats of a column.
     Raises: UnsuitableError for a problem that `suits` refuses; SizeError beyond 50,000 secrets.
     """
     problem = program.problem
@@ -220,7 +220,9 @@ class Search:
 
     def rounds(self) -> str:
         """Rounds of pricing and weighing; why they ended."""
-        return interrupts.search(self._rounds, "interrupt")
+        stopped = interrupts.search(self._rounds, "interrupt")
+        self.matrix = None  # gigabytes that the certificates do not need
+        return stopped
 
     def _rounds(self) -> str:
         self.state, _ = settled(self.problem, self.executor, deadline=self._latest(), report=self.report, last=_PASSES)
@@ -301,6 +303,8 @@ class Search:
         self.priced = time.monotonic() - started
         if not fresh.size:
             return False
+        if self.matrix is not None:
+            self.matrix = replace(self.matrix)  # without its transpose and what is visible of it, twice its size
         matrix, cost = self._fields(fresh)
         if self.matrix is None:
             self.matrix, weight = matrix, self.state.weight[fresh.report]

@@ -82,8 +82,10 @@ class Matrix:
     @cached_property
     def transposed(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """G' in compressed rows: first (n + 1,), column, value. Memory: as much again."""
-        matrix = csr_array((self.value, self.place, self.first), shape=(self.size, self.secrets)).tocsc()
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data
+        narrow = self.first[-1] <= np.iinfo(np.int32).max
+        first = self.first.astype(np.int32) if narrow else self.first  # SciPy widens all its indices to this type
+        matrix = csr_array((self.value, self.place, first), shape=(self.size, self.secrets)).tocsc()
+        return np.asarray(matrix.indptr, np.int64), np.asarray(matrix.indices, np.int32), matrix.data
 
     def across(self, values: Vector) -> Vector:
         """G values, (c,)."""
@@ -96,8 +98,8 @@ class Matrix:
     @cached_property
     def visible(self) -> Matrix:
         """The entries that the equations of a step see."""
-        kept = self.value >= _VISIBLE
-        first = np.concatenate([[0], np.cumsum(kept)])[self.first]
+        kept = np.flatnonzero(self.value >= _VISIBLE)
+        first = np.searchsorted(kept, self.first)
         return Matrix(first=first, place=self.place[kept], value=self.value[kept], secrets=self.secrets)
 
     def with_more(self, more: Matrix) -> Matrix:

@@ -40,13 +40,14 @@ FEWEST = 25  # up to which vertices are taken whatever the edges: they end at th
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
 FAR = 0.45  # nats to the nearest other place, in the median, from which edges are no longer short
 FARTHER = 2.5  # the same, from which rays are few where edges are
-# Secrets and CPU seconds to a gap of 1e-3, by class.
+GAP, POOL_GAP = 1e-3, 5e-3  # to which the seconds below are known
+# Secrets and CPU seconds, by class.
 KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
     "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
     "short edges": ((144, 2), (400, 20), (900, 150)),
     "long edges, vertices": ((225, 1), (450, 4)),
     "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
-    "a pool": ((10_000, 200), (40_000, 2700)),
+    "a pool": ((4_900, 25), (10_000, 135), (40_000, 4600)),
     "the whole program": ((100, 5),),
 }
 
@@ -124,7 +125,7 @@ def choose(problem: DesignProblem) -> tuple[Route, str]:
 
 
 def seconds(problem: DesignProblem, route: Route) -> float:
-    """CPU seconds to a gap of 1e-3, about: those measured in its class, scaled by the cube of the secrets."""
+    """CPU seconds to `GAP` or `POOL_GAP`, about: those measured in its class, scaled by the cube of the secrets."""
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
     return float(measured) * max(1.0, size / count) ** 3
@@ -137,13 +138,13 @@ def memory(problem: DesignProblem, route: Route) -> int:
         "highs": lambda: 25.0 * constraints(problem) / (n * m),
         "columns": lambda: 3.0 + 24.0 * n / m,
         "blocks": lambda: 14.0,
-        "pool": lambda: 12_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
+        "pool": lambda: 20_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
     }
     return int(BYTES_PER_ENTRY * n * m * tables[route]())
 
 
 def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
-    """The route, why, and the expected CPU seconds and memory; with the size of the program.
+    """The route, why, and the expected CPU seconds, to which gap, and memory; with the size of the program.
 
     Raises: InputError for a method that is none.
     """
@@ -160,6 +161,7 @@ def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
         "constraints": constraints(problem),
         "nearest": nearest(problem),
         "expected_seconds": seconds(problem, route),
+        "expected_gap": POOL_GAP if route == "pool" else GAP,
         "expected_mb": memory(problem, route) / 2**20,
     }
 
@@ -172,8 +174,8 @@ def explanation(problem: DesignProblem, method: str = "auto") -> str:
     return (
         f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
         f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
-        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of 1e-3, "
-        f"{facts['expected_mb']:,.0f} MB"
+        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of "
+        f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
     )
 
 

@@ -97,6 +97,8 @@ def test_what_is_explained_is_the_program_and_the_rule() -> None:
     sentence = explanation(asked)
     assert "route columns: all pairs are edges" in sentence
     assert "3,352,650 constraints" in sentence
+    assert "to a gap of 0.1 %" in sentence
+    assert "to a gap of 0.5 %" in explanation(load_problem("philadelphia", cells=30), "pool")
     assert "cannot be taken" in explanation(load_problem("philadelphia", cells=30), "highs")
 
 
