@@ -206,3 +206,11 @@ def test_a_gradient_that_is_too_steep_at_the_node_of_a_quarter_alone_is_found():
     assert [shape for shape in verify_table.CONES if len(shape) == 5] == [node]
     for level, broken in ((0.9, [(0, 0)]), (1.2, [])):
         assert verify_table.steep_pairs(masses, around, [[level] * 4 + [1.96] * 12], 1.0) == broken
+
+
+def test_four_levels_are_those_of_their_quarters():
+    """Levels at the corners of a cell, against the same ones at the corners of its quarters, between them by halves."""
+    a, b, c, d = levels = [4, 20, 36, 84]
+    rows = [a, (a + b) // 2, b], [(a + c) // 2, sum(levels) // 4, (b + d) // 2], [c, (c + d) // 2, d]
+    quarters = [rows[i + k][j + m] for i in (0, 1) for j in (0, 1) for k in (0, 1) for m in (0, 1)]
+    assert verify_table._own_levels(levels) == verify_table._own_levels(quarters)
