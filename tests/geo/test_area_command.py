@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import math
 import re
@@ -11,23 +10,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from areas import PARK, domain_of, points_of
 from exported import proved
-from placed import spline_weights
 from rows import each_row
-from taken import needs
 from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.geo import Plane, area_problem, plane_level
-from mechdesign.geo.design import cells_instead, check_pairs, chosen_for, dearer, positions_method
-from mechdesign.positions import Positions
+from mechdesign.geo import Plane
+from mechdesign.geo.design import chosen_for
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
 
-PARK = ROOT / "problems" / "data" / "example_park.geojson"
 USUAL = ["--cell", "400", "--within", "400", "--factor", repr(math.exp(1.3862)), "--positions", "cells"]
 GEOD = pyproj.Geod(ellps="WGS84")
 
@@ -49,14 +44,6 @@ def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run_json, tmp_
     for y, east, north in zip(drawn["reports"], drawn["report_longitude"], drawn["report_latitude"], strict=True):
         assert GEOD.inv(east, north, lon[y], lat[y])[2] <= 40.0  # a tenth of a cell
     assert len(set(drawn["reports"])) > 3
-
-
-def points_of(mechanism, dim):
-    return np.column_stack([mechanism[f"{dim}_x"].values, mechanism[f"{dim}_y"].values])
-
-
-def domain_of(mechanism):
-    return md.Domain.from_description(json.loads(mechanism.attrs["domain"]), points_of(mechanism, "secret"))
 
 
 def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
@@ -425,251 +412,11 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     assert designed[0].domain.size > 1600
 
 
-BOX = ["--box", "12.480,41.890,12.500,41.905"]
-GENTLE = ["--cell", "400", "--within", "2000", "--factor", "2", "--gap", "0.05"]  # 0.14 nats along a cell
-
-
-@needs("positions")
-def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
-    """And not against it; a position draws for itself, in degrees and in metres alike."""
-    file, cells = tmp_path / "any.nc", tmp_path / "cells.nc"
-    code, made = run_json("area", *BOX, *GENTLE, "-o", file)
-    assert (code, made["program"], made["certified"]) == (0, "positions", True)
-    assert made["position_claim"] == md.load(file).attrs["position_claim"]
-    assert made["lower_bound"] <= made["position_loss"]
-    checked = run_json("verify", file)[1]
-    assert (checked["certified"], checked["position_breaches"]) == (True, 0)
-    _, other = run_json("area", *BOX, *GENTLE, "--positions", "cells", "-o", cells)
-    assert (other["program"], other["position_claim"]) == ("optimal", None)
-    assert other["position_loss"] > other["loss"]
-    east, north = points_of(md.load(file), "secret")[3] + [190.0, -190.0]
-    plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
-    lon, lat = plane.backward(np.array([[east, north]]))
-    drawn = [
-        run_json("sample", file, *where, "-n", 2000, "--seed", 2)[1]["reports"]
-        for where in (["--lon", lon[0], "--lat", lat[0]], ["--at", f"{east},{north}"], ["--secret", 3])
-    ]
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
-@each_row(
-    ("options", "field"),
-    [
-        (["--positions", "some"], "positions"),
-        (["--positions", "any", "--program", "planar-laplace"], "positions"),
-        (["--positions", "any", "--program", "eikonal"], "positions"),
-        (["--positions", "any", "--loss", "zero-one"], "loss"),
-    ],
-)
-def test_positions_that_cannot_be_had_are_refused(run_json, tmp_path, options, field):
-    code, told = run_json("area", PARK, *GENTLE, *options, "-o", tmp_path / "a.nc")
-    assert code == 2
-    assert told["error"]["field"] == field
-    assert list(tmp_path.iterdir()) == []
-
-
-def stated(shape, nats, *, prior=None, mask=None):
-    """The program between any two positions of cells of 200 m, with so many nats along a cell."""
-    plane = md.geo.Plane(latitude=41.9, longitude=12.5)
-    domain = md.Domain.grid(shape, cell=200.0, unit="m", plane=plane, mask=mask)
-    return Positions(problem=area_problem(domain, epsilon=nats / 200, positions=True))
-
-
-@each_row(
-    ("shape", "method"),
-    [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
-    by_default=[((10, 10), "cones"), ((40, 30), "columns")],
-)
-def test_the_rule_of_methods_goes_by_operations(shape, method):
-    assert positions_method(stated(shape, 0.7), explicit=False) == method
-
-
-def test_an_area_without_symmetry_takes_columns_earlier():
-    mask = np.ones((25, 23), bool)
-    mask[3, 5:7] = False
-    assert positions_method(stated((25, 23), 0.7, mask=mask), explicit=False) == "columns"
-
-
-def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
-    """Sizes by arithmetic alone: no table, no cost."""
-    program = stated((200, 190), 0.7)
-    with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*--cell 4\d\d makes fewer"):
-        positions_method(program, explicit=False)
-    assert "cost" not in vars(program)
-
-
-@needs("positions")
-@each_row(
-    ("size", "loss", "varies", "program", "why"),
-    [
-        (400, "distance", False, "auto", None),
-        (9999, "squared", False, "auto", None),
-        (9999, "squared", False, "optimal", None),
-        (250, "distance", True, "auto", None),
-        (400, "zero-one", False, "auto", "the zero-one loss counts cells"),
-        (400, "distance", False, "eikonal", "--program eikonal protects cells alone"),
-        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 250 .*--cell 1300"),
-    ],
-)
-def test_why_cells_are_protected_instead(size, loss, varies, program, why):
-    found = cells_instead(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
-    assert found is None if why is None else re.match(why, found)
-
-
-def test_any_position_is_given_up_where_it_costs_half_as_much_again():
-    assert dearer(1499.0, 1000.0, "m") is None
-    assert dearer(None, 1000.0, "m") is None
-    assert "1,501 m off, not 1,000 m" in dearer(1501.0, 1000.0, "m")
-
-
-def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
-    check_pairs(SimpleNamespace(size=4096, spacing=500.0))
-    with pytest.raises(md.errors.SizeError, match=r"7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
-        check_pairs(SimpleNamespace(size=7260, spacing=500.0))
-    assert "--cell 680 makes fewer" in error.value.message
-
-
-def probabilities_at(mechanism, places):
-    """P(y|x) (b, m) at positions (b, 2) of a mechanism between positions, by the weights that are drawn with."""
-    claim = md.Sampler(mechanism).admission
-    cells, points = claim.positions.snapped(claim.domain, places)
-    across, upward = (spline_weights(points[:, axis]) for axis in (0, 1))
-    weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
-    table, around = mechanism["mass"].values / 2.0**62, mechanism["around_row"].values
-    return np.einsum("bk,bky->by", weights, table[around[cells]])
-
-
-def largest_odds(mechanism, within, pairs=20_000):
-    """The largest factor by which a report changes the odds of random positions so far apart in a straight line."""
-    domain, rng = domain_of(mechanism), np.random.default_rng(5)
-    side, low = domain.cell[0], np.asarray(domain.origin)
-    here = domain.points[rng.integers(domain.size, size=pairs)] + side * (rng.random((pairs, 2)) - 0.5)
-    turn = rng.uniform(0, 2 * np.pi, pairs)
-    there = here + within * np.column_stack([np.cos(turn), np.sin(turn)])
-    index = np.floor((there - low) / side).astype(int)
-    inside = ((index >= 0) & (index < domain.shape)).all(axis=1)
-    inside[inside] = domain.lookup[tuple(index[inside].T)] >= 0
-    assert inside.sum() > pairs / 20
-    here, there = probabilities_at(mechanism, here[inside]), probabilities_at(mechanism, there[inside])
-    return float(np.exp(np.abs(np.log(here / there)).max()))
-
-
-RIVER = [[12.47, 41.88235], [12.4819, 41.88235], [12.4819, 41.8833], [12.47, 41.8833], [12.47, 41.88235]]
-BANKS = ["--box", "12.475,41.880,12.4825,41.8855", "--cell", "80", "--within", "200", "--factor", "2", "--gap", "0.05"]
-
-
-@pytest.fixture
-def river(tmp_path):
-    file = tmp_path / "river.geojson"
-    file.write_text(json.dumps({"type": "Polygon", "coordinates": [RIVER]}))
-    return file
-
-
-@pytest.mark.slow
-@needs("positions", "web")
-def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
-    """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,
-    and said. The whole way to reports in degrees, tables for others and pages.
-    """
-    straight, inside = tmp_path / "straight.nc", tmp_path / "inside.nc"
-    code, made = run_json("area", *BANKS, "--forbidden", river, "-o", straight)
-    assert (code, made["positions"], made["positions_reason"], made["certified"]) == (0, "any", None, True)
-    mechanism = md.load(straight)
-    dry = mechanism["prior"].values > 0
-    assert made["reports"] == dry.sum() < made["secrets"] == dry.size
-    assert np.array_equal(points_of(mechanism, "report"), points_of(mechanism, "secret")[dry])
-    assert 1.8 < largest_odds(mechanism, 200.0) <= made["factor_within"] < 2.001
-    assert run_json("verify", straight)[1]["lower_bound_checked"] is True
-    code, walked = run_json("area", *BANKS, "--forbidden", river, "--positions", "inside", "-o", inside)
-    assert (code, walked["secrets"]) == (0, dry.sum())
-    assert 3 < largest_odds(md.load(inside), 200.0) <= walked["factor_within"]
-    assert walked["position_loss"] < made["position_loss"]
-    drawn = run_json("sample", straight, "--lon", 12.478, "--lat", 41.8828, "-n", 50, "--seed", 3)[1]
-    wet = md.geo.read_area(river).contains(np.array(drawn["report_longitude"]), np.array(drawn["report_latitude"]))
-    assert not wet.any()
-    assert run_json("export", straight, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    assert run("export", straight, "-o", tmp_path / "p.html")[0] == 0
-    assert run("export", straight, "-o", tmp_path / "web")[0] == 0
-
-
-def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
-    pytest.importorskip("matplotlib")
-    words = ["area", *BANKS, "--cell", "120", "--forbidden", river, "-o", tmp_path / "a.nc"]
-    assert run_json(*words)[0] == 0
-    figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
-    figure.draw_without_rendering()
-    assert any("true place" in text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text")))
-
-
-@needs("positions")
-def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
-    words = ["area", "--box", "36.75,-1.35,36.90,-1.22", "--cell", "2000", "--within", "200", "--factor", "2"]
-    for options, why in ((["--positions", "cells"], "is wider than"), (["--loss", "zero-one"], "zero-one loss counts")):
-        code, said = run_json(*words, *options, "-o", tmp_path / "a.nc")
-        assert (code, said["error"]["field"]) == (2, "cell")
-        assert why in said["error"]["message"]
-        assert "--cell 200 or less" in said["error"]["message"]
-    assert list(tmp_path.iterdir()) == []
-    code, said, _ = run(*words, "-o", tmp_path / "a.nc")
-    assert code == 0
-    assert "with --cell 270 about 7 %" in " ".join(said.split())
-
-
-@needs("positions")
-def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_path):
-    words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", "--within", "400", "--factor", "2"]
-    words += ["--program", "planar-laplace"]
-    assert (
-        run_json(*words, "-o", tmp_path / "a.nc")[1]["positions_reason"]
-        == "--program planar-laplace protects cells alone"
-    )
-    said = run(*words, "-o", tmp_path / "b.nc")[1]
-    assert " ".join(said.split()).startswith("Protects cells of 200 m, not positions, because --program planar-laplace")
-    assert run_json(*words, "--positions", "cells", "-o", tmp_path / "c.nc")[1]["positions_reason"] is None
-
-
 def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
     code, said = run_json("area", PARK, *USUAL, "-o", tmp_path / "a.csv")
     assert (code, said["error"]["field"]) == (2, "output")
     assert "mechdesign export" in said["error"]["message"]
     assert list(tmp_path.iterdir()) == []
-
-
-@needs("positions")
-def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
-    """Beside the mean distance to the middle of a rectangle, by random positions; what is advised does what it says."""
-    box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
-    code, said, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
-    found = re.search(
-        r"reporting one place in the middle is ([\d,]+) m off, this report ([\d,]+) m", " ".join(said.split())
-    )
-    constant, loss = (float(word.replace(",", "")) for word in found.groups())
-    assert code == 0
-    assert 0.6 * constant < loss < constant
-    domain = domain_of(md.load(tmp_path / "a.nc"))
-    sides = np.asarray(domain.shape) * 1200.0
-    far = np.hypot(*((np.random.default_rng(1).random((20_000, 2)) - 0.5) * sides).T).mean()
-    assert constant == pytest.approx(far, rel=0.02)
-    factor = re.search(r"or with --factor ([\d.]+)", " ".join(said.split())).group(1)
-    better = run_json(*box, "--factor", factor, "-o", tmp_path / "b.nc")[1]
-    assert 0.4 < better["position_loss"] / better["constant_position_loss"] < 0.6
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--cell", "400", "--epsilon", "0.004", "--positions", "cells"],
-        pytest.param(GENTLE, marks=pytest.mark.slow, id="positions"),
-    ],
-)
-def test_the_same_file_on_a_machine_at_work(run_json, tmp_path, monkeypatch, words):
-    """A clock on which every look takes a quarter of an hour changes nothing: no default effort is counted in time."""
-    assert run_json("area", *BOX, *words, "-o", tmp_path / "a.nc")[0] == 0
-    clock = itertools.count(10**6, 900)
-    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
-    (tmp_path / "again").mkdir()  # of the same name, which a design is called by
-    assert run_json("area", *BOX, *words, "-o", tmp_path / "again" / "a.nc")[0] == 0
-    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "again" / "a.nc").read_bytes()
 
 
 @each_row(
@@ -689,79 +436,3 @@ def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_p
     assert run_json(*words, "-o", tmp_path / "a.nc")[1]["error"]["field"] == "test"
     assert given[0]["time_limit"] <= 30.0
     assert callable(given[0]["on_progress"])
-
-
-def wide_area():
-    """Cells of 60 km about a place in the north, where the plane is longer than the ground by up to 0.1 %."""
-    plane = md.geo.Plane(latitude=52.0, longitude=10.0)
-    return md.Domain.grid((7, 7), cell=60_000.0, unit="m", origin=(-210_000.0, -210_000.0), plane=plane)
-
-
-def test_the_level_for_positions_holds_for_geodesic_distances_between_any_of_them():
-    """Random pairs in cells, and across the ground at the outermost corner, where that for centres would not do."""
-    domain, rng, epsilon = wide_area(), np.random.default_rng(7), 1e-5
-    here = domain.points[rng.integers(domain.size, size=4000)] + 60_000 * (rng.random((4000, 2)) - 0.5)
-    there = here + rng.normal(size=(4000, 2)) * 10 ** rng.uniform(1, 5, size=(4000, 1))
-    corner = np.array([210_000.0, 210_000.0])
-    here, there = np.vstack([here, corner - [20.0, 0.0]]), np.vstack([there, corner - [0.0, 20.0]])
-    inside = (np.abs(there) <= 210_000).all(axis=1)
-    assert inside.sum() > 1000
-    ground = GEOD.inv(*domain.plane.backward(here[inside]), *domain.plane.backward(there[inside]))[2]
-    length = np.linalg.norm(here - there, axis=1)[inside]
-    allowed = epsilon * np.asarray(ground) * (1 + 1e-9) + 1e-13  # rounding of degrees, metres to 1e-8
-    assert (plane_level(domain, epsilon, positions=True) * length <= allowed).all()
-    assert (plane_level(domain, epsilon) * length)[-1] > allowed[-1]
-
-
-def test_what_is_drawn_keeps_the_claim_on_the_ground():
-    """Exact probabilities of random positions, near and far: their ratio against geodesic distance."""
-    domain, rng, epsilon = wide_area(), np.random.default_rng(8), 6e-6
-    problem = area_problem(domain, epsilon=epsilon, loss="distance", positions=True)
-    mechanism = md.positions.spline_laplace(problem)
-    here = domain.points[rng.integers(domain.size, size=300)] + 60_000 * (rng.random((300, 2)) - 0.5)
-    there = np.clip(here + rng.normal(size=(300, 2)) * 10 ** rng.uniform(2, 5, size=(300, 1)), -209_999, 209_999)
-    ratio = probabilities_at(mechanism, here) / probabilities_at(mechanism, there)
-    rise = np.abs(np.log(ratio)).max(axis=1)
-    ground = np.asarray(GEOD.inv(*domain.plane.backward(here), *domain.plane.backward(there))[2])
-    rounding = 2 * epsilon * 60_000 * 2.0**-16
-    assert (rise <= epsilon * ground + rounding).all()
-    assert (rise > 0.5 * epsilon * ground).any()
-
-
-CITIES = {
-    "Cape Town": ["--box", "18.41,-33.935,18.44,-33.915", "--cell", "300", "--within", "300", "--factor", "3"],
-    "Taveuni, across the antimeridian": [
-        "--box",
-        "179.98,-16.82,-179.98,-16.79",
-        "--cell",
-        "400",
-        "--epsilon",
-        "0.003",
-    ],
-    "Istanbul, both shores": ["--box", "28.97,41.00,29.02,41.04", "--cell", "400", "--within", "500", "--factor", "2"],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("city", CITIES)
-def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json, tmp_path, city):
-    words, file = ["area", *CITIES[city], "--gap", "0.01"], tmp_path / "city.nc"
-    if "shores" in city:
-        strait = [[28.975, 40.99], [29.0, 41.0], [29.03, 41.05], [29.01, 41.05], [28.985, 41.015], [28.975, 40.99]]
-        (tmp_path / "water.geojson").write_text(json.dumps({"type": "Polygon", "coordinates": [strait]}))
-        words += ["--forbidden", tmp_path / "water.geojson"]
-    code, made = run_json(*words, "-o", file)
-    assert (code, made["positions"], made["certified"]) == (0, "any", True)
-    checked = run_json("verify", file)[1]
-    assert (checked["certified"], checked["lower_bound_checked"]) == (True, True)
-    mechanism = md.load(file)
-    assert largest_odds(mechanism, made["within"]) <= made["factor_within"]
-    plane = domain_of(mechanism).plane
-    lon, lat = (at[0] for at in plane.backward(points_of(mechanism, "secret")[7:8] + 31.0))
-    drawn = run_json("sample", file, "--lon", lon, "--lat", lat, "-n", 400, "--seed", 1)[1]
-    away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
-    assert np.mean(away) < 3 * made["position_loss"]
-    assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    proved(tmp_path / "t.csv")
-    assert run("export", file, "-o", tmp_path / "p.html")[0] == 0
-    assert run("export", file, "-o", tmp_path / "web")[0] == 0
