@@ -121,6 +121,7 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         'require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")',
         "3 -> (4)",
     ): "an estimate of memory",
+    ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "refused too",
     ("if tick > 0:", "tick > 0 -> (tick >= 0)"): "nothing reads what is computed before the first tick",
 }
 FORK = multiprocessing.get_context("fork")

@@ -17,9 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
 from conftest import ROOT
 from rows import each_row, few
 from scipy.stats import gamma
+
+from mechdesign.cli.app import command
+from mechdesign.cli.parsing import parse_problem
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
@@ -96,6 +100,25 @@ def test_the_quick_starts_run_as_they_stand(page, folder, run):
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_BY_DEFAULT and blocks(page)])
 def test_every_page_runs_as_it_stands(page, folder, run):
     assert run_page(page, folder, run, slow=True) == sum(block.mark != "not run" for block in blocks(page))
+
+
+def test_options_on_pages_are_those_of_commands_and_problems():
+    """Of blocks that are not run by default too."""
+    program = command()
+    told = 0
+    for words in (
+        words for page in PAGES for block in blocks(page) if block.language == "sh" for words in commands(block)
+    ):
+        found, rest = program, words[1:]
+        while words[0] == "mechdesign" and isinstance(found, typer.core.TyperGroup) and rest[0] in found.commands:
+            found = found.commands[rest.pop(0)]
+        if found is program:
+            continue
+        asked = found.make_context(found.name, rest)
+        if "problem" in asked.params:
+            parse_problem(asked.params["problem"], asked)
+        told += 1
+    assert told > 60
 
 
 @each_row("page", [*STARTS, "region.md"])

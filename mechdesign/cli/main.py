@@ -16,6 +16,8 @@ The commands, gathered in app.py, are imported within `main`, so that an interru
 
 from __future__ import annotations
 
+import atexit
+import signal
 import sys
 
 from mechdesign.base.opening import guarded, visible
@@ -42,6 +44,7 @@ def main() -> None:
         except KeyboardInterrupt:
             _say(MechdesignError("interrupted", field="run", remedy=_LEFT + _WORK * ("--work" in " ".join(sys.argv))))
             code = INTERRUPTED
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: it would kill what is being closed
     sys.exit(code)
 
 

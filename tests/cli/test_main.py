@@ -141,6 +141,21 @@ def test_a_real_interrupt_of_the_console_script():
     assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file is left\n")
 
 
+def test_an_interrupt_while_the_interpreter_ends():
+    """The command is done: a Ctrl-C that comes later changes neither its exit code nor what it said."""
+    script = (
+        "import atexit, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "atexit.register(signal.raise_signal, signal.SIGINT)\n"  # runs after those that are registered later
+        "sys.argv = ['mechdesign', '--version']\n"
+        "from mechdesign.cli.main import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("mechdesign ")
+
+
 @each_row(
     ("error", "code", "kind", "said"),
     [

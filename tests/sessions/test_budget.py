@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -19,6 +20,7 @@ from factored import made as made_factored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import each_row
+from sessions import resealed
 
 import mechdesign as md
 from mechdesign import baselines
@@ -180,6 +182,14 @@ def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
     with pytest.raises(InputError) as caught:
         budget.spend(value)
     assert (caught.value.field, budget.spent) == ("amount", 0)
+
+
+def test_the_largest_limit_and_none(path: Path) -> None:
+    """Any double is a limit; a file without one is damaged, though its checksum is right."""
+    assert md.sessions.Budget.create(path, limit=sys.float_info.max).remaining == Fraction(sys.float_info.max)
+    path.write_text(resealed({**json.loads(path.read_text()), "limit": "0"}))
+    with pytest.raises(FileFormatError, match="damaged"):
+        md.sessions.Budget(path)
 
 
 def test_amounts_of_numpy_are_counted_as_python_counts(path: Path) -> None:

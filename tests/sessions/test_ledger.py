@@ -159,6 +159,8 @@ def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: p
             use()
         assert caught.value.field in ("budget", "output")
     assert names(tmp_path) == ["file"]
+    with pytest.raises(InputError, match="has no folder"):
+        md.sessions.Budget.create("no/such/folder", limit=1)
 
 
 @each_row("kind", ["link to a device", "link to a FIFO", "FIFO", "folder"])

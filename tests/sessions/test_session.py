@@ -181,6 +181,13 @@ def test_limits_that_are_refused(path: Path, limit: object) -> None:
     assert (caught.value.field, path.exists()) == ("limit", False)
 
 
+def test_a_window_of_one_tick_is_paid_at_that_tick(path: Path) -> None:
+    session = made(path, design=design(md.sessions.Clock(hours=[0, 8, 16]), 1.0), limit=3, window=1)
+    for tick in range(3):
+        told = session.report(1, tick=tick)
+        assert session.account().left == told.left == 3 - told.charge < 3
+
+
 def test_any_24_hours_are_more_than_a_day(path: Path) -> None:
     given = ruled("risk")
     assert given.worst("24h") > given.worst("1d")
@@ -287,6 +294,12 @@ def test_an_older_or_deleted_file_is_refused(path: Path) -> None:
     path.write_bytes(copy)
     with pytest.raises(FileFormatError, match="older state"):
         session.report(1, tick=2)
+    other = made(path.with_name("other"))
+    for tick in range(2):
+        other.report(3, tick=tick)
+    path.write_bytes(other.path.read_bytes())  # as long, and of another history
+    with pytest.raises(FileFormatError, match="older state"):
+        session.report(1, tick=2)
     path.unlink()
     for use in (lambda: session.report(1, tick=2), session.account):
         with pytest.raises(FileFormatError, match="deleted"):
@@ -350,12 +363,15 @@ def test_altered_files_are_refused(path: Path, name: str, sealed: bool) -> None:
     session = made(path)
     for tick in range(3):
         session.report(1, tick=tick)
+    other = md.sessions.Session(path, design=session.design)
     told = json.loads(path.read_text())
     ALTERED[name](told)
     path.write_text(resealed(told) if sealed else json.dumps({**told, "sha256": "0" * 64}))
-    with pytest.raises(FileFormatError) as caught:
-        md.sessions.Session(path, design=session.design)
-    assert caught.value.field == "session"
+    uses = (lambda: md.sessions.Session(path, design=session.design), other.account, lambda: other.report(1, tick=3))
+    for use in uses:  # by who opens it now, and by who opened it before
+        with pytest.raises(FileFormatError) as caught:
+            use()
+        assert caught.value.field == "session"
 
 
 REPORTING = """

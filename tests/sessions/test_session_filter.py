@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from rows import each_row
+from scipy.special import logsumexp
 from sessions import RULES, design
 
 import mechdesign as md
@@ -106,6 +107,24 @@ def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.Monke
     monkeypatch.setattr(memory, "room", lambda size: 1000)
     with pytest.raises(SizeError, match="every tick"):
         md.sessions.smoothed(made, transcript, ticks=50)
+
+
+def test_smoothing_of_a_month_of_reports_does_not_vanish() -> None:
+    """Beside sums of logarithms: the probability of the whole transcript is below the smallest double."""
+    made = design(md.sessions.Clock(hours=[0, 8, 16]), 1.0, movement=MOVEMENTS["walk"])
+    transcript = played(made, [tick // 7 % 5 for tick in range(720)], 3)[-1].transcript
+    seen = np.log([made.likelihoods[step.table][:, step.report] for step in transcript.steps])
+    with np.errstate(divide="ignore"):
+        moves = np.log(made.chain.matrices[0].toarray())
+    before, after = [np.log(made.chain.initial) + seen[0]], [np.zeros(5)]
+    for row in seen[1:]:
+        before.append(logsumexp(before[-1][:, None] + moves, axis=0) + row)
+    for row in seen[:0:-1]:
+        after.append(logsumexp(moves + row + after[-1], axis=1))
+    assert logsumexp(before[-1]) < np.log(np.finfo(float).smallest_subnormal)
+    exact = np.exp(np.array(before) + np.array(after[::-1]) - logsumexp(before[-1]))
+    found = md.sessions.smoothed(made, transcript).probabilities
+    np.testing.assert_allclose(found, exact, atol=len(seen) * ROUNDING)
 
 
 def test_ticks_that_were_not_called_are_predicted() -> None:
