@@ -184,6 +184,11 @@ def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
     assert (caught.value.field, budget.spent) == ("amount", 0)
 
 
+def test_a_budget_is_shown_by_its_file(path: Path) -> None:
+    name, *fields = repr(md.sessions.Budget.create(path, limit=1)).splitlines()
+    assert (name, [field.split()[0] for field in fields]) == ("Budget", ["path"])
+
+
 def test_the_largest_limit_and_none(path: Path) -> None:
     """Any double is a limit; a file without one is damaged, though its checksum is right."""
     assert md.sessions.Budget.create(path, limit=sys.float_info.max).remaining == Fraction(sys.float_info.max)
