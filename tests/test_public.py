@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import doctest
 import importlib.metadata
-import importlib.util
 import inspect
 import io
 import itertools
@@ -19,6 +18,7 @@ from rows import each_row, few
 from taken import CAPABILITIES
 
 import mechdesign as md
+from mechdesign.base import registry
 from mechdesign.errors import InputError
 
 ROOMS = [
@@ -75,7 +75,7 @@ def test_first_access_in_a_fresh_interpreter(name):
 def test_every_listed_name_is_there():
     assert len(set(md.__all__) - set(ROOMS)) <= 30
     assert set(ROOMS) <= set(md.__all__)
-    absent = {name for name in CAPABILITIES if importlib.util.find_spec(f"mechdesign.{name}") is None}
+    absent = set(CAPABILITIES) - set(registry.capabilities())
     for name in set(md.__all__) - absent:
         assert getattr(md, name) is not None
     for room in set(ROOMS) - absent:

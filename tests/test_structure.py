@@ -25,7 +25,7 @@ CORE = (
     *("verification", "output", "cli"),
 )
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
-WHOLE = ("docs", "package", "package_contents", "readme", "structure")  # tests of a checkout with all that it has
+WHOLE = ("docs", "package", "package_contents", "readme", "structure", "words")  # tests of a whole checkout
 LONGEST = 600  # lines of a file
 LINES = """
 import sys
