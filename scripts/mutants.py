@@ -79,6 +79,19 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         "True -> (False)",
     ): "mass and cost have a row each for every secret",
     (
+        "return math.fsum(p * float(row.astype(float) @ l) for p, row, l in "
+        "zip(prior, mass, loss, strict=True)) / ROW_SUM",
+        "True -> (False)",
+    ): "prior, mass and loss have a row each for every secret",
+    (
+        '"metric": json.dumps(metric.describe(), sort_keys=True),',
+        "True -> (False)",
+    ): "another order of names, read alike",
+    (
+        "scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step",
+        "2 -> (3)",
+    ): "later steps of a search, in which the first one is what is promised",
+    (
         "_STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold",
         "46 -> (47)",
     ): "a search by smaller steps ends at a scale that holds too",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.dataset import relative_gap
 
 
@@ -39,3 +39,24 @@ def test_what_has_no_two_axes_is_no_map() -> None:
 def test_a_gap_is_a_share_of_the_loss_but_where_that_is_next_to_nothing() -> None:
     assert relative_gap(0.02, 0.01, 1.0) == 0.5
     assert relative_gap(0.0, -1e-10, 1.0) == pytest.approx(0.1)
+
+
+def test_the_claim_says_by_how_much_its_metric_is_multiplied() -> None:
+    domain = md.Domain.grid(3, 1.0, unit="km")
+    for scale, times in ((1.0, ""), (2.0, "2.0 times ")):
+        problem = md.DesignProblem(
+            domain, scale * md.Euclidean(0.5, unit="km"), np.full(3, 1 / 3), md.losses.Distance()
+        )
+        claim = md.solve(md.Optimal(problem=problem)).attrs["claim"]
+        assert f"where d is {times}the Euclidean distance over all pairs times 0.5 nats per km;" in claim
+
+
+def test_what_is_refused_says_what_stands_in_an_unaltered_file() -> None:
+    made = md.baselines.exponential(md.load_problem("line", cells=3))
+    with pytest.raises(VerificationError) as caught:
+        md.verify(made.assign_attrs(loss="nothing"))
+    assert caught.value.remedy == "use an unaltered file, with squared or distance or zero-one or table"
+    made["secret_x"][1] = np.nan
+    with pytest.raises(VerificationError) as caught:
+        md.verify(made.assign_attrs(expected_loss=0.0))
+    assert caught.value.remedy == "use an unaltered file, with coordinates"
