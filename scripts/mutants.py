@@ -35,7 +35,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
     "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_position_claims.py",
-    "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py",
+    "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py sessions/test_ledger.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/stored.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
     "positions/test_position_claims.py",
@@ -121,6 +121,24 @@ EQUAL = {  # (line, change): why nothing that is promised changes
     ): "below 0 too",
     ("values[name].attrs.update(attrs)", "values[name].attrs.update(attrs) -> pass"): "this xarray keeps them itself",
     ("_TABLE_BYTES = 1 << 26  # of cumulative masses at once", "1 -> (2)"): "memory at a time",
+    (
+        'described = self.metric.describe() | ({} if self.metric.listed else {"multiplier": 1.0})',
+        "1.0 -> (2.0)",
+    ): "another name, as good",
+    (
+        "while cumulative[u, y] <= np.uint64(leading) << shift:",
+        "cumulative[u, y] <= np.uint64(leading) << shift -> (cumulative[u, y] < np.uint64(leading) << shift)",
+    ): "a search that begins earlier ends at the same report",
+    ("rows = max(1, _TABLE_BYTES // (8 * self.reports))", "8 -> (9)"): "memory at a time",
+    (
+        "rows = max(1, _TABLE_BYTES // (8 * self.reports))",
+        "8 * self.reports -> (8 + self.reports)",
+    ): "memory at a time",
+    (
+        "shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())",
+        "self.reports - 1 -> (self.reports + 1)",
+    ): "a guide of twice the length leads to the same report",
+    ("_WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache", "1 -> (2)"): "memory at a time",
     ("_WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache", "17 -> (18)"): "memory at a time",
     (
         'words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)',

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -162,8 +162,7 @@ class Stored:
         """The design problem at the metric of the claim."""
         reports = self.domain
         if not self.factored and not self.same_places:
-            kind: Literal["nodes", "points"] = "nodes" if self.domain.kind == "nodes" else "points"
-            reports = Domain(kind=kind, points=stored_points(self.mechanism, "report"), unit=self.report_unit)
+            reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
         if self.metric.over(self.domain) is not self.metric:
             raise refused("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(

@@ -56,7 +56,9 @@ def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) 
     words = np.array([[4 * x + rest for x in asked for rest in range(4)]], np.uint64)
     cumulative, shift = np.array([[ROW_SUM] * reports, ends], np.uint64), np.uint64(62 - (reports - 1).bit_length())
     found = np.empty(words.shape, np.int64)
-    search_rows(cumulative, guides(cumulative, shift), shift, np.array([1]), words[0], 0, found)
+    guide = guides(cumulative, shift)
+    assert guide.shape == (len(cumulative), 2**62 >> int(shift))  # an entry more would be sought beyond the row
+    search_rows(cumulative, guide, shift, np.array([1]), words[0], 0, found)
     assert found[0].tolist() == [bisect_right(ends, x) for x in asked for _ in range(4)]
 
 
@@ -252,6 +254,14 @@ def test_graphs_are_sampled_by_their_listed_edges() -> None:
     cut_off = mechanism.isel(edge=[0])
     with pytest.raises(VerificationError, match="falls into parts"):
         md.sample(rewritten(cut_off), 0, 1)
+
+
+def test_probabilities_of_a_table_are_its_masses() -> None:
+    rows = plane(3).rows
+    shown = rows.probabilities([4, 0])
+    for secret, row in zip((4, 0), shown, strict=True):
+        masses, whole = rows.integers(secret)
+        assert row.tolist() == [mass / whole for mass in masses]  # Python divides integers correctly rounded
 
 
 def test_later_changes_do_not_reach_the_draws() -> None:

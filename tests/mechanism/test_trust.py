@@ -287,7 +287,7 @@ def test_units_are_those_of_the_claim(schema: Schema) -> None:
         others = {key: mechanism[key].assign_attrs(units="km") for key in mechanism.coords if key[:-1] == name[:-1]}
         assert re.search("in km, should be in cell|must share unit", said_of(mechanism.assign_coords(others)))
         assert f"{name[:-1]}x: must have axes" in said_of(mechanism.assign_coords({name: others[name]}))
-    for name in ("prior", "level"):
+    for name in ("prior", "level", "dual") if "dual" in mechanism else ("prior", "level"):
         assert f"{name}: in km" in said_of(mechanism.assign({name: mechanism[name].assign_attrs(units="km")}))
 
 

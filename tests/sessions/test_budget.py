@@ -135,6 +135,22 @@ def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.Desig
     assert budget.spent == 1
 
 
+def test_other_points_need_their_own_ledger(path: Path) -> None:
+    """As many of them, in the same unit: only where they are tells them apart."""
+
+    def over(last: float) -> md.Sampler:
+        domain = md.Domain.points_at([[0.0, 0.0], [1.0, 0.0], [0.0, last]], unit="km")
+        given = md.DesignProblem(domain, md.Euclidean(1.0, unit="km"), np.full(3, 1 / 3), md.losses.Distance())
+        return md.Sampler(baselines.exponential(given))
+
+    budget = md.sessions.Budget.create(path, limit=9)
+    budget.report(over(2.0), 1)
+    spent = budget.spent
+    with pytest.raises(InputError) as caught:
+        budget.report(over(2.5), 1)
+    assert (caught.value.field, budget.spent) == ("mechanism", spent)
+
+
 def test_other_lengths_of_a_graph_need_their_own_ledger(path: Path) -> None:
     def street(length: float) -> md.Sampler:
         metric = md.Graph(tail=[0, 1], head=[1, 2], length=[0.3, length])
