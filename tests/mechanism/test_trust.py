@@ -278,6 +278,8 @@ def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
     longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
     assert "problem_length: does not give the lengths" in said_of(longer)
     assert "problem_length: must be there" in said_of(mechanism.drop_vars("problem_length"))
+    astray = table().assign(problem_length=table()["edge_length"])
+    assert "problem_length: no metric of the problem lists" in said_of(astray)
 
 
 @pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])

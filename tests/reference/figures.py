@@ -193,7 +193,8 @@ def _rays(size: int, edges: tuple[tuple[int, int, float], ...]) -> list[tuple[fl
             height = [0.0] * size
             for (u, v, forwards), edge in order:
                 height[v] = height[u] + forwards * signs[edge] * tree[edge][2]
-            if all(abs(height[u] - height[v]) <= d * (1 + 1e-12) for u, v, d in edges):
+            rounding = 1e-14 * (1 + max(map(abs, height)))  # of sums: more than 1e-12 of an edge that is short
+            if all(abs(height[u] - height[v]) <= d * (1 + 1e-12) + rounding for u, v, d in edges):
                 found.add(tuple(round(h, 12) for h in height))
     return [tuple(exp(h) for h in height) for height in found]
 
