@@ -98,11 +98,14 @@ def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> 
         mechanism[name].values for name in ("weight", "target", "inner", "edge_tail", "edge_head", "edge_units")
     )
     points, n = _points(mechanism, "place"), problem.domain.size
+    indices = [(target, n), (inner, len(points)), (tail, len(points)), (head, len(points))]
     columns = None
     if "first_generator" in mechanism:
         place, offset = mechanism["generator_place"].values, mechanism["generator_offset"].values
         columns = Columns(place=place, offset=offset, first=mechanism["first_generator"].values)
-    indices = ((target, n), (inner, len(points)), (tail, len(points)), (head, len(points)))
+        indices += [(place, len(points)), (columns.first, len(place))]
+        if offset.dtype != np.uint16 or len(offset) != len(place):
+            raise ValueError("no offsets")
     if any(given.dtype != np.int64 or given.min() < 0 or given.max() >= most for given, most in indices):
         raise ValueError("no places")  # compiled loops trust the numbers
     if len(weight) != len(target) or not len(tail) == len(head) == len(units) or len(inner) != n:
