@@ -234,8 +234,7 @@ class Stored:
         stored = self.mechanism["level"].values if "level" in self.mechanism else None
         if (stored is None) != (level is None) or (level is not None and (level != stored).any()):
             reasons.append("level: differs from the level map of the metric")
-        listed = "problem_metric" in attrs and self.problem_metric.listed
-        if "problem_length" in self.mechanism and not listed:
+        if "problem_length" in self.mechanism and not ("problem_metric" in attrs and self.problem_metric.listed):
             reasons.append("problem_length: no metric of the problem lists its edges")
         if self.rebuilt != "edge list only" and self.listed is not None:
             reasons += _edge_differences(self.listed, self.edges)
