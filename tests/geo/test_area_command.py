@@ -17,7 +17,6 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.geo import Plane
 from mechdesign.geo.design import chosen_for
 
 pyproj = pytest.importorskip("pyproj")
@@ -55,7 +54,7 @@ def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
+    plane = domain_of(md.load(file)).plane
     for row in rows[:: max(len(rows) // 50, 1)]:
         for who in ("secret", "report"):
             east, north = float(row[f"{who}_x"]), float(row[f"{who}_y"])
@@ -94,7 +93,7 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
     words = ["area", PARK, *USUAL, "--program", "planar-laplace", "--forbidden", water, "-o", tmp_path / "dry.nc"]
     assert run_json(*words)[0] == 0
     mechanism = md.load(tmp_path / "dry.nc")
-    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    plane = domain_of(mechanism).plane
     assert (plane.backward(points_of(mechanism, "secret"))[0] > 2.35).all()
 
 
@@ -213,7 +212,7 @@ def test_a_box_of_degrees(run_json, tmp_path):
     code, made = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
     assert (code, made["problem"], made["certified"]) == (0, "a", True)
     mechanism = md.load(tmp_path / "a.nc")
-    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    plane = domain_of(mechanism).plane
     lon, lat = plane.backward(points_of(mechanism, "secret"))
     assert (lon.min() > 2.34, lon.max() < 2.36, lat.min() > 48.85, lat.max() < 48.87) == (True,) * 4
 
@@ -283,7 +282,7 @@ def test_the_picture_says_degrees(run_json, tmp_path):
     figure.draw_without_rendering()
     axes = figure.axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")
-    plane = Plane.from_description(json.loads(md.load(tmp_path / "a.nc").attrs["domain"])["plane"], "m")
+    plane = domain_of(md.load(tmp_path / "a.nc")).plane
     shown = [
         (tick, float(label.get_text())) for tick, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
     ]
@@ -321,7 +320,7 @@ def test_degrees_are_refused_in_degrees(run_json, tmp_path, lon, lat, words):
 def test_the_nearest_place_in_degrees_is_the_nearest_on_the_ground(run_json, tmp_path):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     mechanism = md.load(tmp_path / "a.nc")
-    plane = Plane.from_description(json.loads(mechanism.attrs["domain"])["plane"], "m")
+    plane = domain_of(mechanism).plane
     lon, lat = plane.backward(points_of(mechanism, "secret"))
     said = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["message"]
     away = GEOD.inv(np.full(len(lon), 2.5), np.full(len(lon), 48.87), lon, lat)[2]

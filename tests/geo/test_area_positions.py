@@ -16,7 +16,7 @@ from rows import each_row
 from taken import needs
 
 import mechdesign as md
-from mechdesign.geo import Plane, area_problem, plane_level
+from mechdesign.geo import area_problem, plane_level
 from mechdesign.geo.design import cells_instead, check_pairs, dearer, positions_method
 from mechdesign.positions import Positions
 
@@ -56,7 +56,7 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     assert (other["program"], other["position_claim"]) == ("optimal", None)
     assert other["position_loss"] > other["loss"]
     east, north = points_of(md.load(file), "secret")[3] + [190.0, -190.0]
-    plane = Plane(**{k: json.loads(md.load(file).attrs["domain"])["plane"][k] for k in ("latitude", "longitude")})
+    plane = domain_of(md.load(file)).plane
     lon, lat = plane.backward(np.array([[east, north]]))
     drawn = [
         run_json("sample", file, *where, "-n", 2000, "--seed", 2)[1]["reports"]

@@ -420,10 +420,11 @@ def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix)
 @SUFFIXES
 def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix):
     rng, codes = random.Random(4), []
-    for _ in range(40):
+    for _ in range(200):  # a tenth of all seeds leave out a code in 40
         data = bytearray(joined(parts("plane").written(tmp_path / f"p.{suffix}")).encode())
         for _ in range(rng.choice([1, 1, 3])):
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])
             data[at : at + length] = rng.choice([b"", rng.randbytes(rng.choice([1, 4])), data[-200:-100]])
         codes.append(judged(bytes(data), suffix)[0])
-    assert {2} <= set(codes) <= {0, 1, 2}
+    contradicted = {2} if suffix == "csv" else {1, 2}  # a mass that was edited has another probability beside it
+    assert contradicted <= set(codes) <= {0, 1, 2}

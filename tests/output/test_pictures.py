@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from areas import domain_of
 from cases import CASES, SMALL
 from rows import each_row, few
 
@@ -32,11 +33,6 @@ def area():
     return md.baselines.planar_laplace(md.geo.area_problem(domain, epsilon=0.002, name="box"))
 
 
-def plane_of(mechanism):
-    points = np.column_stack([mechanism["secret_x"].values, mechanism["secret_y"].values])
-    return md.Domain.from_description(json.loads(mechanism.attrs["domain"]), points).plane
-
-
 def lines_of(axes, colour="#1b4f72"):
     return [line.get_xydata() for line in axes.lines if line.get_color() == colour]
 
@@ -51,7 +47,7 @@ def test_lines_of_a_file_lie_where_they_are_on_earth(area, tmp_path):
         None,
     )
     figure = md.plot.mechanism(area, over=over)
-    expected = plane_of(area).forward(*np.array(RIVER).T)
+    expected = domain_of(area).plane.forward(*np.array(RIVER).T)
     maps = [axes for axes in figure.axes if axes.images]
     assert len(maps) == 4
     for axes in maps:
