@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from reference import factored, figures, geometry
-from reference.claims import Claim, read_claim
+from reference.claims import Claim, read_claim, unit_name
 from reference.exact import Length, within
 from reference.geometry import Lengths
 from reference.positions import position_untruths
@@ -112,9 +112,9 @@ def claimed_lengths(file: File, claim: Claim, lists: Sequence[list[Any]] | None)
 
 def place_untruths(file: File, claim: Claim):
     """Of unit and plane; `read_claim` has compared the rest of the sentence with metric and domain."""
-    grid, unit = file.described("domain"), file.unit("secret")
-    if unit != grid["unit"]:
-        yield f"places in {unit}, the grid in {grid['unit']}"
+    grid, unit = unit_name(file.described("domain")["unit"]), file.unit("secret")
+    if unit != grid:
+        yield f"places in {unit}, the grid in {grid}"
     if claim.excess is not None and not geometry.excess_on_ground(file) <= claim.excess:
         yield f"distances exceed geodesic ones by {geometry.excess_on_ground(file):.3g}"
 

