@@ -153,6 +153,9 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         "3 -> (4)",
     ): "an estimate of memory",
     ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "refused too",
+    ("_COPIES = 3  # of an array, while it is checked", "3 -> (4)"): "an estimate of memory",
+    ("return True if len(pieces) > count else None", "True -> (False)"): "anything but None ends what calls it",
+    ("if body < 0 or stream.read() != mark:", "body < 0 -> (body <= 0)"): "a mark of nothing marks no HDF5 file either",
     ("if tick > 0:", "tick > 0 -> (tick >= 0)"): "nothing reads what is computed before the first tick",
 }
 FORK = multiprocessing.get_context("fork")

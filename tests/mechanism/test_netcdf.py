@@ -317,6 +317,24 @@ def test_arrays_that_do_not_fit_in_memory_are_refused_with_the_estimate(
         load(path)
 
 
+def test_texts_that_do_not_fit_in_memory_are_refused_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spaces of 64 MB take 63 kB of the file; the arrays of the file alone would fit."""
+
+    def change(file: h5py.File) -> None:
+        made = chunked(file, "text_of_hostile", (ENOUGH,), (ENOUGH,), "u1", compression="gzip", shuffle=True)
+        made[...] = ord(" ")
+
+    path = changed(tmp_path / "m.nc", change)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1e8})())
+    tracemalloc.start()
+    with pytest.raises(SizeError, match="would need 0.2 GB"):
+        load(path)
+    assert tracemalloc.get_traced_memory()[1] < ENOUGH
+    tracemalloc.stop()
+
+
 NOTED = replace(
     MECHANISM,
     arrays=MECHANISM.arrays | {"note": Array(dtype="float64", dims=("a", "b"))},
