@@ -153,6 +153,17 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         "3 -> (4)",
     ): "an estimate of memory",
     ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "refused too",
+    ("_WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept", "160 -> (161)"): "more than are kept too",
+    (
+        "ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24",
+        "-20 -> (20)",
+    ): "a ratio below 0: every edge is looked at closely",
+    ("every = max(1, len(starts) // (WORKERS * _SAMPLED))", "1 -> (2)"): "an estimate of time",
+    (
+        "work(0, min(_EDGES, len(own)))  # what is cold at first is no measure of the rest",
+        "0 -> (1)",
+    ): "an estimate of time",
+    ("best, edge, report, turned = -1.0, 0, 0, False", "0 -> (1)"): "any edge, the first one too, stands for it",
     ("_COPIES = 3  # of an array, while it is checked", "3 -> (4)"): "an estimate of memory",
     ("return True if len(pieces) > count else None", "True -> (False)"): "anything but None ends what calls it",
     ("if body < 0 or stream.read() != mark:", "body < 0 -> (body <= 0)"): "a mark of nothing marks no HDF5 file either",

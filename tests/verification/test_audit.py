@@ -180,10 +180,10 @@ def test_no_scale_holds_for_an_infinite_ratio():
 
 def test_zeros_are_counted():
     table = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    found = audit(table, answers(3))
+    found = audit(table, answers(3, 0.5))
     assert found.zeros == {"entries": 6, "empty_columns": 1, "mixed_columns": 2}
     assert found.infinite
-    assert found.finite_epsilon == pytest.approx(math.log(4))
+    assert found.finite_epsilon == pytest.approx(math.log(4) / 0.5)
     assert found.loss is None
     assert "4 reports" in found.notes[0]
 
