@@ -21,6 +21,7 @@ from mechdesign.mechanism.certificate import (
     max_log_ratio,
     row_sums_exact,
     violations,
+    worst_ratio,
 )
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
@@ -171,6 +172,19 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
     joined = [e for e in range(len(tail)) if {at.secret, at.other} == {int(edges.tail[e]), int(edges.head[e])}]
     rise = logs[at.secret, at.report] - logs[at.other, at.report]
     assert max(rise / edges.length[joined]) == pytest.approx(at.value, rel=LOGARITHM)
+
+
+@each_row("rise", [1, 1000, 10**9])
+def test_steepest_of_rows_that_are_almost_alike(rise: int) -> None:
+    """Of edges of 1e-9 nats and less, whose ratios in doubles keep few digits, against decimals."""
+    mass = np.array([[ROW_SUM // 8, ROW_SUM // 4 + rise], [ROW_SUM // 8 + rise, ROW_SUM // 4]], np.uint64)
+    with localcontext() as context:
+        context.prec = 60
+        slope = (Decimal(ROW_SUM // 8 + rise) / Decimal(ROW_SUM // 8)).ln() / Decimal("1e-9")
+    found = max_log_ratio(mass, edges_of((0, 1, 1e-9)))
+    assert (found.value, found.report) == (pytest.approx(float(slope), rel=LOGARITHM), 0)
+    whole = worst_ratio(np.array([[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]), edges_of((0, 1, 1e-9)))
+    assert whole.value == pytest.approx(-math.log1p(-(2.0**-49)) / 1e-9, rel=LOGARITHM)
 
 
 @pytest.mark.parametrize(("mass", "value"), [([[5, 9], [5, 9]], 0.0), ([[5, 9], [6, 8]], math.inf)])

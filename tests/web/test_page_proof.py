@@ -457,6 +457,17 @@ def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
     assert any("other rows" in text for text in outcome["given"])
 
 
+def test_ratios_of_rows_that_are_almost_alike_are_those_of_verify(tmp_path):
+    """Edges of 1e-9 nats: a quotient of two masses in doubles keeps seven digits of its logarithm."""
+    domain = md.Domain.grid((3, 3), cell=1.0, unit="km")
+    metric = md.Euclidean(epsilon=1e-9, unit="km")
+    problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
+    mechanism = md.baselines.exponential(problem)
+    (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism)])
+    assert outcome["faults"] == []
+    assert outcome["found"]["ratio"] == pytest.approx(mechanism.attrs["ratio"], rel=LINEAR_ALGEBRA)
+
+
 def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
     text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")

@@ -7,6 +7,7 @@
 
 const ROW_SUM = 1n << 62n;
 const SAFE = 1 - 2 ** -50;
+const NEAR = 1 + 2 ** -20; // the logarithm of a larger ratio in doubles is right to the nine digits that are compared
 const MOST_COMPARED = 2e7; // inequalities compared in BigInt, whatever their margin: seconds
 
 /** Faults of masses and of row sums. `rows` names the secrets whose rows there are. */
@@ -40,11 +41,10 @@ function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
     const bound = bounds.get(length[e]);
     const [u, v] = [tail[e] * reports, head[e] * reports];
     const steep = steepest(rounded, u, v, reports);
-    const rise = Math.max(Math.log(steep.high), -Math.log(steep.low));
-    found.value = Math.max(found.value, overLength(rise, length[e]));
+    found.value = Math.max(found.value, overLength(largestRise(steep, mass, u, v, reports), length[e]));
     if (worst && isEdge(worst, rows[tail[e]], rows[head[e]])) {
       const [high, low] = worst.secret === rows[tail[e]] ? [u, v] : [v, u];
-      found.said = overLength(Math.log(rounded[high + worst.report] / rounded[low + worst.report]), length[e]);
+      found.said = overLength(logRatio(mass[high + worst.report], mass[low + worst.report]), length[e]);
     }
     const limit = Number(bound[0]) * 2 ** -bound[1] * margin;
     if (!(steep.high <= limit && 1 <= steep.low * limit)) {
@@ -75,6 +75,22 @@ function steepest(rounded, u, v, reports) {
     if (ratio < low) low = ratio;
   }
   return { high, low };
+}
+
+/** The largest log-ratio of two rows; of rows that are almost alike, from their integers. */
+function largestRise({ high, low }, mass, u, v, reports) {
+  if (high > NEAR || low * NEAR < 1) return Math.max(Math.log(high), -Math.log(low));
+  let most = 0;
+  for (let y = 0; y < reports; y++) {
+    const [a, b] = [mass[u + y], mass[v + y]];
+    most = Math.max(most, a > b ? logRatio(a, b) : logRatio(b, a));
+  }
+  return most;
+}
+
+/** ln(a / b) of two masses, by their exact difference: their quotient in doubles loses it near 1. */
+function logRatio(a, b) {
+  return Math.log1p(Number(a - b) / Number(b));
 }
 
 function overLength(rise, length) {
