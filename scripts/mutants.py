@@ -164,6 +164,10 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         "0 -> (1)",
     ): "an estimate of time",
     ("best, edge, report, turned = -1.0, 0, 0, False", "0 -> (1)"): "any edge, the first one too, stands for it",
+    (
+        "off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)",
+        "abs(sums[row] - 1) > ROW_SUM_TOLERANCE -> (abs(sums[row] - 1) >= ROW_SUM_TOLERANCE)",
+    ): "no sum of doubles is exactly 1e-6 off",
     ("_COPIES = 3  # of an array, while it is checked", "3 -> (4)"): "an estimate of memory",
     ("return True if len(pieces) > count else None", "True -> (False)"): "anything but None ends what calls it",
     ("if body < 0 or stream.read() != mark:", "body < 0 -> (body <= 0)"): "a mark of nothing marks no HDF5 file either",

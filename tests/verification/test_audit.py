@@ -179,9 +179,9 @@ def test_no_scale_holds_for_an_infinite_ratio():
 
 
 def test_zeros_are_counted():
-    table = np.array([[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    table = np.array([[0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
     found = audit(table, answers(3, 0.5))
-    assert found.zeros == {"entries": 6, "empty_columns": 1, "mixed_columns": 2}
+    assert found.zeros == {"entries": 5, "empty_columns": 1, "mixed_columns": 2}
     assert found.infinite
     assert found.finite_epsilon == pytest.approx(math.log(4) / 0.5)
     assert found.loss is None
@@ -195,6 +195,17 @@ def test_counts_are_divided_and_rounding_is_not_refused():
     off = audit(TABLE * (1 + 1e-8), problem)
     assert off.row_sums["largest_deviation"] == pytest.approx(1e-8)
     assert off.divided is None
+
+
+def test_every_row_is_divided_by_its_own_sum():
+    """3 of 4 draws beside 1 of 2: log 2 apart, as the rows halved and doubled are. A row of nothing has no sum to have."""
+    problem = answers(2)
+    for table, normalise, divided in (([[3, 1], [1, 1]], False, "counts"), ([[0.6, 0.2], [0.6, 0.6]], True, "rows")):
+        found = audit(np.array(table, float), problem, normalise=normalise)
+        assert (found.divided, found.finite_epsilon) == (divided, pytest.approx(math.log(2)))
+    for nothing in ([[3, 1], [0, 0]], [[0.6, 0.4], [0.0, 0.0]]):
+        with pytest.raises(InputError, match=r"row 1 does not sum to 1 \(got 0\)"):
+            audit(np.array(nothing, float), problem, normalise=True)
 
 
 @each_row(
