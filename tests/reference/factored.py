@@ -23,6 +23,7 @@ STEP_BITS = 48
 KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
 FACTORED = "mechdesign/factored/1"
+LOGARITHMS = 3e-14  # nats: two logarithms in doubles, of sums up to 2^118
 ROUNDED_DOWN = (
     1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map
 )
@@ -174,9 +175,10 @@ def figure_untruths(
             / float(length)
             for pair, length in lengths.items()
         ]
-        most = min(1.0, max(shares))
+        most, room = min(1.0, max(shares)), LOGARITHMS / min(map(float, lengths.values()))
         for shown in (said, file.attrs.get("ratio", said)):
-            if not (figures.between(most, shown, most * (1 + ROUNDED_DOWN)) and shown * (1 + figures.AGREE) >= steep):
+            reached = shown * (1 + figures.AGREE) + room >= steep
+            if not (reached and figures.between(most - room, shown, most * (1 + ROUNDED_DOWN) + room)):
                 yield f"ratio {shown!r}, log-ratios over lengths reach {steep!r}"
     if "remapped_loss" in file.attrs:
         best = remapped_loss(file, built, prior)

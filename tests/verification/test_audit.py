@@ -198,7 +198,7 @@ def test_counts_are_divided_and_rounding_is_not_refused():
 
 
 def test_every_row_is_divided_by_its_own_sum():
-    """3 of 4 draws beside 1 of 2: log 2 apart, as the rows halved and doubled are. A row of nothing has no sum to have."""
+    """3 of 4 draws beside 1 of 2: log 2 apart, and so are shares of 0.8 and of 1.2. A row of nothing has no sum."""
     problem = answers(2)
     for table, normalise, divided in (([[3, 1], [1, 1]], False, "counts"), ([[0.6, 0.2], [0.6, 0.6]], True, "rows")):
         found = audit(np.array(table, float), problem, normalise=normalise)
