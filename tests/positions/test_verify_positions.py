@@ -198,14 +198,29 @@ def test_what_nine_conditions_pass_over_breaks_no_claim(monkeypatch):
     assert [verify_table.steep_pairs(*each) for each in given] == passed
 
 
-def test_a_gradient_that_is_too_steep_at_the_node_of_a_quarter_alone_is_found():
-    """Masses of which the first quarter passes all conditions but that of its node, and the other quarters pass all."""
-    masses = [[k * 10**6] for k in (1323, 2003, 20, 619, 756, 2642, 1870, 20, 1977)]
-    around = [list(range(9))]
-    node = (4, 7, 1, 5, 3)
-    assert [shape for shape in verify_table.CONES if len(shape) == 5] == [node]
-    for level, broken in ((0.9, [(0, 0)]), (1.2, [])):
-        assert verify_table.steep_pairs(masses, around, [[level] * 4 + [1.96] * 12], 1.0) == broken
+STEEP = {  # masses of nine rows, in millions, and a level of the first quarter that its gradient exceeds at one place
+    (0, 3, 1, 4): ((3, 476, 13, 481, 474, 116, 78, 89, 1000), 0.555),
+    (1, 4, 2, 5): ((20, 1, 1, 1000, 46, 1, 1, 1, 2), 3.42),
+    (3, 6, 4, 7): ((1000, 37, 189, 1, 11, 425, 1, 1, 70), 3.7),
+    (4, 7, 5, 8): ((1, 1000, 168, 920, 1, 1, 4, 1, 1), 2.47),
+    (4, 7, 1, 5, 3): ((1323, 2003, 20, 619, 756, 2642, 1870, 20, 1977), 0.9),
+    (1, 4, 2, 5, 0, 3): ((410, 688, 33, 489, 281, 1000, 763, 667, 567), 0.471),
+    (4, 7, 5, 8, 3, 6): ((404, 87, 1000, 7, 101, 347, 354, 934, 416), 1.68),
+    (3, 4, 6, 7, 0, 1): ((746, 151, 1000, 1, 2, 312, 23, 215, 721), 2.68),
+    (4, 5, 7, 8, 1, 2): ((2, 1, 1, 3, 1, 1, 4, 48, 1000), 14.5),
+}
+
+
+@each_row("place", STEEP)
+def test_a_gradient_that_is_too_steep_at_one_place_of_a_quarter_is_found(monkeypatch, place):
+    """At a corner, the node or the middle of an edge alone; the other quarters may be as steep as they are."""
+    (millions, level), rows = STEEP[place], [list(range(9))]
+    masses = [[k * 10**6] for k in millions]
+    assert set(verify_table.CONES) == set(STEEP)
+    for given, broken in ((level, [(0, 0)]), (3 * level, [])):
+        assert verify_table.steep_pairs(masses, rows, [[given] * 4 + [1e4] * 12], 1.0) == broken
+    monkeypatch.setattr(verify_table, "CONES", [other for other in STEEP if other != place])
+    assert verify_table.steep_pairs(masses, rows, [[level] * 4 + [1e4] * 12], 1.0) == []
 
 
 def test_four_levels_are_those_of_their_quarters():
