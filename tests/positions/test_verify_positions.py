@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from exported import joined, parted
 from oracles import reference_breaches
-from placed import SIDES, placed
+from placed import SIDES, domain_of, placed
 from rows import each_row
 
 import mechdesign as md
@@ -38,7 +38,8 @@ def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
     path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
-    assert f"all positions x, x' in the {placed(name).sizes['secret']} cells, " in first
+    cells, unit = placed(name).sizes["secret"], domain_of(name).unit
+    assert f"all positions x, x' in the {cells} cells, {SIDES[name]!r} {unit} wide, of a " in first
     assert last.startswith("proved:   every gradient is within the levels")
     beside = {"t.csv-metadata.json"} if suffix == "csv" else set()
     assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "verify_table.py", *beside}
