@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -288,16 +289,17 @@ def test_a_session_names_the_file_of_its_design(path: Path) -> None:
 
 def test_an_older_or_deleted_file_is_refused(path: Path) -> None:
     session = made(path)
-    session.report(1, tick=0)
+    reports = [session.report(1, tick=0).report]
     copy = path.read_bytes()
-    session.report(1, tick=1)
+    reports.append(session.report(1, tick=1).report)
     path.write_bytes(copy)
     with pytest.raises(FileFormatError, match="older state"):
         session.report(1, tick=2)
-    other = made(path.with_name("other"))
-    for tick in range(2):
-        other.report(3, tick=tick)
-    path.write_bytes(other.path.read_bytes())  # as long, and of another history
+    for number in itertools.count():  # as long, and of another history, which few draws repeat
+        other = made(path.with_name(f"other{number}"))
+        if [other.report(3, tick=tick).report for tick in range(2)] != reports:
+            break
+    path.write_bytes(other.path.read_bytes())
     with pytest.raises(FileFormatError, match="older state"):
         session.report(1, tick=2)
     path.unlink()

@@ -66,7 +66,8 @@ def test_a_plan_of_a_problem_names_levels_people_and_the_epsilon(run_json, tmp_p
 @needs("geo")
 def test_a_plan_of_an_area_has_the_odds_of_every_level_and_what_comes_next(run, run_json, tmp_path, monkeypatch):
     """The odds by a second route: those of a file designed at a level of the plan."""
-    words = ["plan", PARK, "--areas", "2x2", "--respondents", 20_000, "--cell", 300]
+    monkeypatch.chdir(ROOT)  # a path that fits a line of 80 characters, wherever the checkout is
+    words = ["plan", PARK.relative_to(ROOT), "--areas", "2x2", "--respondents", 20_000, "--cell", 300]
     code, told = run_json(*words, "--within", 100)
     assert (code, told["within"]) == (0, 100)
     assert [design["odds_within"] for design in told["designs"]] == pytest.approx(ODDS)
