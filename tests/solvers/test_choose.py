@@ -98,8 +98,12 @@ def test_what_is_explained_is_the_program_and_the_rule() -> None:
     assert "route columns: all pairs are edges" in sentence
     assert "3,352,650 constraints" in sentence
     assert "to a gap of 0.1 %" in sentence
-    assert "to a gap of 0.5 %" in explanation(load_problem("philadelphia", cells=30), "pool")
     assert "cannot be taken" in explanation(load_problem("philadelphia", cells=30), "highs")
+
+
+@needs("maps")
+def test_a_pool_is_expected_to_end_at_its_own_gap() -> None:
+    assert "to a gap of 0.5 %" in explanation(load_problem("philadelphia", cells=30), "pool")
 
 
 def test_more_places_are_expected_to_take_longer() -> None:
