@@ -76,8 +76,8 @@ def javascript_map(folder: Path, count: int, *secrets: int) -> list[list[int]]:
 def c99_map(folder: Path, count: int, *secrets: int) -> list[list[int]]:
     if CC is None:
         pytest.skip("needs a C compiler, as cc: the sampler is C99")
-    (folder / "sample_region.c").write_bytes(SAMPLER.read_bytes())
     (folder / "region.map").write_bytes(flat("certified"))
+    (folder / "sample_region.c").write_bytes(SAMPLER.read_bytes())
     command = [CC, "-std=c99", "-O2", "-DREGION_MAIN", "sample_region.c", "-o", "program"]
     subprocess.run(command, cwd=folder, check=True)
     ended = [
