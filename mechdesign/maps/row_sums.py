@@ -7,13 +7,14 @@ Row sums are integers and enter the certificate; losses and moments are floating
 
 What columns at the cap add to losses is T(u) = sum over columns of W l(u, report), for all secrets at once: squared
 distances by three sums, distances apart by a sum less the weight that stays, and lengths by a convolution on a
-lattice: exact but for rounding where the coordinates are evenly spaced, elsewhere between nodes, right to some 1e-5 of
-T. Every column is at the cap with a share of e^-28 or so: no figure needs more.
+lattice: exact but for rounding where the coordinates are evenly spaced or the pairs few, elsewhere between nodes, right
+to some 1e-5 of T. Every column is at the cap with a share of e^-28 or so: no figure needs more.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from mechdesign.base.arguments import read_only
 from mechdesign.errors import UnsuitableError
@@ -54,7 +56,9 @@ def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], cod
 
 
 def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
-    """The weights are spread to the nodes around each report, and what the nodes add up is read between them."""
+    """Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
+    and what the nodes add up is read between them.
+    """
     from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
 
     axes = u.shape[1]
@@ -62,7 +66,9 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     if np.prod([float(count) for _, _, count in sides]) > _MOST:
         sides = [(low, step * (count - 1) / (_NODES[axes] - 1), _NODES[axes]) for low, step, count in sides]
     shape = tuple(count for _, _, count in sides)
-    spread = np.zeros(np.prod(shape))
+    if len(u) * len(y) <= math.prod(shape):
+        return np.asarray(cdist(u, y) @ weight)
+    spread = np.zeros(math.prod(shape))
     for node, share in _corners(y, sides):
         spread += np.bincount(np.ravel_multi_index(node, shape), weight * share, len(spread))
     offsets = [step * np.arange(1 - count, count) for _, step, count in sides]

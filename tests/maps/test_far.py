@@ -19,8 +19,9 @@ PLACES = {
     "three axes": (np.argwhere(np.ones((6, 5, 4))).astype(float), ROUNDED),
     "one row": (np.argwhere(np.ones((1, 9))).astype(float), ROUNDED),
     "scattered line": (RANDOM.random((60, 1)), BETWEEN),
-    "scattered": (RANDOM.random((120, 2)), BETWEEN),
-    "scattered on three axes": (RANDOM.random((60, 3)), 100 * BETWEEN),
+    "few": (RANDOM.random((40, 2)), ROUNDED),
+    "scattered": (RANDOM.random((760, 2)), BETWEEN),
+    "scattered on three axes": (RANDOM.random((700, 3)), 100 * BETWEEN),
 }
 SLOW = ("scattered", "scattered on three axes")
 
