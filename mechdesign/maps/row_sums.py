@@ -59,8 +59,6 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     """Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
     and what the nodes add up is read between them.
     """
-    from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
-
     axes = u.shape[1]
     sides = [_side(np.concatenate([u[:, a], y[:, a]]), axes) for a in range(axes)]
     if np.prod([float(count) for _, _, count in sides]) > _MOST:
@@ -68,6 +66,9 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     shape = tuple(count for _, _, count in sides)
     if len(u) * len(y) <= math.prod(shape):
         return np.asarray(cdist(u, y) @ weight)
+
+    from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
+
     spread = np.zeros(math.prod(shape))
     for node, share in _corners(y, sides):
         spread += np.bincount(np.ravel_multi_index(node, shape), weight * share, len(spread))
