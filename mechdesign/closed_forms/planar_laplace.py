@@ -127,15 +127,59 @@ def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_pre
     )
 
 
+def finite_precision_bound(running_epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
+    """Return the eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
+
+    It is the inverse of `finite_precision_epsilon`, and one of the bounds of the literature: it proves nothing about
+    the arithmetic of a real machine.
+
+    Parameters
+    ----------
+    running_epsilon : float
+        eps' in nats per unit: the level that the machine draws with.
+    step : float
+        Pitch u of the grid, in units.
+    angle_precision : float
+        Step d_theta between the angles of the machine, in radians.
+    r_max : float
+        Largest distance between a grid point and the report for which the guarantee holds, in units.
+
+    Raises
+    ------
+    InputError
+        For a number that is not positive, and where 2 e^{eps' u} is q or more: the theorem guarantees nothing then.
+
+    References
+    ----------
+    Andrés et al. 2013, Theorem 4.1.
+
+    Examples
+    --------
+    >>> from mechdesign.closed_forms.planar_laplace import finite_precision_bound
+    >>> round(finite_precision_bound(0.3, 1.0, angle_precision=0.001, r_max=10.0), 6)
+    0.354007
+    """
+    level, q = check_epsilon(running_epsilon, "running_epsilon"), _quotient(step, angle_precision, r_max)
+    bound = _bound(level, step, q)
+    if math.isinf(bound):
+        raise InputError(
+            f"guarantees nothing: 2 e^(eps' u) must be below q = u / (r_max d_theta) = {q:.6g}",
+            field="running_epsilon",
+            value=level,
+            remedy="use a smaller angle_precision, a smaller r_max or a smaller running_epsilon",
+        )
+    return bound
+
+
 def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
-    """The eps' in nats per unit to run the machine at: the largest with the bound of Theorem 4.1 at most `epsilon`.
+    """The eps' in nats per unit to run the machine at: the largest with `finite_precision_bound` at most `epsilon`.
 
     step, the pitch u of the grid, and r_max in units; angle_precision in radians.
     Raises: InputError for numbers that are not positive, and where no eps' > 0 reaches epsilon.
     Cost: bisection to neighbouring doubles, at most some 1,100 steps.
     """
     level = check_epsilon(epsilon)
-    q = positive(step, "step") / (positive(r_max, "r_max") * positive(angle_precision, "angle_precision"))
+    q = _quotient(step, angle_precision, r_max)
     finest = step * math.tanh(level * step / 2) / (2 * r_max)
     low, high = 0.0, level
     while low < (middle := low + (high - low) / 2) < high:
@@ -148,6 +192,11 @@ def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float
             remedy=f"use angles finer than {finest:.6g} radians, a smaller r_max or a coarser grid",
         )
     return low
+
+
+def _quotient(step: float, angle_precision: float, r_max: float) -> float:
+    """The q of Theorem 4.1."""
+    return positive(step, "step") / (positive(r_max, "r_max") * positive(angle_precision, "angle_precision"))
 
 
 def _bound(level: float, step: float, q: float) -> float:

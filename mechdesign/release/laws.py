@@ -65,6 +65,7 @@ Array = NDArray[np.float64]
 Growth = Literal["linear", "exponential"]
 
 _NODES = 16  # of the Gauss-Legendre rule on narrow intervals
+_SERIES = 1e-30  # x below which the second term of the series of I_x(a, b) is less than rounding
 _NARROW = 4.0  # an interval whose half width is this many times below the distance to the nearest singularity is narrow
 
 
@@ -104,6 +105,23 @@ class NoiseLaw(ReprMixin, ABC):
         at = np.asarray(z, float)
         beyond = self.tail(np.abs(at))
         return np.where(at > 0, 1.0 - beyond, beyond)
+
+    @abstractmethod
+    def _quantile(self, beyond: Array, inner: Array) -> Array:
+        """The z >= 0 with P(Z > z) = beyond and P(0 < Z < z) = inner; these two add up to 1/2."""
+
+    def ppf(self, probability: ArrayLike) -> Array:
+        """Return the z with P(Z <= z) = probability, the inverse of `cdf`; -inf at 0, inf at 1.
+
+        All digits are kept in the lower tail, where `cdf` keeps them too, and near the centre.
+
+        Raises: InputError for a probability outside [0, 1].
+        """
+        p = np.asarray(probability, float)
+        if not ((p >= 0) & (p <= 1)).all():
+            raise InputError("must be between 0 and 1", field="probability", value=p[~((p >= 0) & (p <= 1))].flat[0])
+        # 1 - p and p - 1/2 are exact where p is at least 1/2, and where it is near 1/2.
+        return np.copysign(self._quantile(np.minimum(p, 1 - p), np.abs(p - 0.5)), p - 0.5)
 
     def mass(self, low: ArrayLike, high: ArrayLike) -> Array:
         """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is.
@@ -198,6 +216,19 @@ class SmoothLaw(NoiseLaw):
     def odds(self, z: Array) -> Array:
         """r(z) for z >= 0, increasing from 0."""
 
+    @abstractmethod
+    def _place(self, log_odds: Array) -> Array:
+        """The z >= 0 with ln r(z) = log_odds."""
+
+    def _quantile(self, beyond: Array, inner: Array) -> Array:
+        from scipy.special import betainc
+
+        a, b = self.shape
+        # The smaller of r / (1 + r) and 1 / (1 + r) is inverted, since 1 less the other would lose digits.
+        inside = 2 * inner < betainc(a, b, 0.5)
+        below = _log_odds(np.where(inside, 2 * inner, 0.0), a, b)
+        return self._place(np.where(inside, below, -_log_odds(np.where(inside, 0.0, 2 * beyond), b, a)))
+
     def tail(self, z: Array) -> Array:
         inside, smaller = self._smaller(z)
         return np.where(inside, 0.5 - smaller, smaller)
@@ -245,8 +276,9 @@ class GeneralizedCauchy(SmoothLaw):
 
     Examples
     --------
-    >>> md.release.laws.GeneralizedCauchy(4.0).p
-    4.0
+    >>> law = md.release.laws.GeneralizedCauchy(4.0)
+    >>> round(float(law.ppf(0.975)), 6), round(float(law.cdf(law.ppf(0.975))), 6)
+    (1.793362, 0.975)
     """
 
     p: float
@@ -294,6 +326,10 @@ class GeneralizedCauchy(SmoothLaw):
 
     def odds(self, z: Array) -> Array:
         return z**self.p
+
+    def _place(self, log_odds: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(log_odds / self.p)
 
     def pdf(self, z: ArrayLike) -> Array:
         with np.errstate(over="ignore"):
@@ -364,6 +400,10 @@ class StudentT(SmoothLaw):
     def odds(self, z: Array) -> Array:
         return z * (z / self.nu)
 
+    def _place(self, log_odds: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(log_odds / 2) * math.sqrt(self.nu)
+
     def pdf(self, z: ArrayLike) -> Array:
         from scipy.special import betaln
 
@@ -400,6 +440,10 @@ class Laplace(NoiseLaw):
 
     def centre(self, z: Array) -> Array:
         return -np.expm1(-z) / 2
+
+    def _quantile(self, beyond: Array, inner: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.abs(np.where(inner < 0.25, np.log1p(-2 * np.minimum(inner, 0.25)), np.log(2 * beyond)))
 
     def reach(self, z: Array) -> Array:
         return np.minimum(z, 1.0)
@@ -483,6 +527,17 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: Growth = "li
     if not left > 0:
         raise _beyond_budget(gamma, epsilon / slope)
     return left
+
+
+def _log_odds(share: Array, a: float, b: float) -> Array:
+    """The ln(x / (1 - x)) of the x with I_x(a, b) = share."""
+    from scipy.special import betaincinv, betaln
+
+    x = betaincinv(a, b, share)
+    with np.errstate(divide="ignore"):
+        # The first term of the series x^a / (a B(a, b)) has all digits there, and does not underflow.
+        first_term = (np.log(share) + math.log(a) + betaln(a, b)) / a
+        return np.where(x < _SERIES, first_term, np.log(x) - np.log1p(-x))
 
 
 def _slope(delta: float, growth: Growth) -> float:

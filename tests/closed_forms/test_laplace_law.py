@@ -155,6 +155,17 @@ def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, s
     assert bound_of(running * (1 + FUNCTION), step, angle, r_max) > epsilon
 
 
+@each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
+def test_the_guarantee_is_theorem_4_1_and_its_inverse(epsilon, step, angles, r_max):
+    """The logarithm of the theorem against the artanh of the package; both directions give the other back."""
+    angle = CIRCLE / angles
+    guaranteed = planar_laplace.finite_precision_bound(epsilon, step, angle, r_max)
+    assert guaranteed == pytest.approx(bound_of(epsilon, step, angle, r_max), rel=FUNCTION)
+    running = planar_laplace.finite_precision_epsilon(guaranteed, step, angle, r_max)
+    assert running == pytest.approx(epsilon, rel=FUNCTION)
+    assert planar_laplace.finite_precision_bound(running, step, angle, r_max) <= guaranteed
+
+
 def test_at_double_precision_nearly_nothing_is_lost():
     epsilon, step, angle, r_max = math.log(2) / 200, 100.0, 2.0**-50, 1e5
     running = planar_laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
@@ -243,6 +254,9 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
         (lambda: planar_laplace.finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
         (lambda: planar_laplace.finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),
         (lambda: planar_laplace.finite_precision_epsilon(-1.0, 1.0, 0.1, 5.0), "epsilon"),
+        (lambda: planar_laplace.finite_precision_bound(1.0, 1.0, 0.1, 5.0), "running_epsilon"),
+        (lambda: planar_laplace.finite_precision_bound(0.0, 1.0, 1e-3, 5.0), "running_epsilon"),
+        (lambda: planar_laplace.finite_precision_bound(1e9, 1.0, 1e-9, 5.0), "running_epsilon"),
         (lambda: planar_laplace.truncated(on_grid((4, 4), epsilon=0.8), angle_precision=0.5), "angle_precision"),
         (lambda: planar_laplace.truncated(on_grid((4,), epsilon=0.8), angle_precision=1e-6), "domain"),
     ],

@@ -18,6 +18,7 @@ from mechdesign.release import laws
 IDENTITY = 1e-12  # incomplete beta functions and elementary ones in double precision
 QUADRATURE = 1e-9  # what the adaptive rules of SciPy are asked for
 SUPREMUM = 1e-7  # a supremum searched on a grid and refined; quadratic in the error of the place
+QUANTILE = 3e-14  # a logarithm of the odds of up to 70 is rounded, and its rounding multiplied
 PRINTED = 2e-5  # figures with five digits
 REACHED = 0.99  # share of the level that the worst pair of a small distance must attain
 SIMPSON = 1e-11  # the error of the rule is p^4 share^4 / 2880, under 1e-13 here; the rest is rounding
@@ -100,6 +101,28 @@ def test_the_cdf_is_the_integral_of_the_density(law):
         assert float(law.mass(-z, 0.3 * z)) == pytest.approx(
             inside + quad(law.pdf, 0, 0.3 * z, epsabs=1e-13, limit=200)[0], rel=QUADRATURE
         )
+
+
+@EVERY
+def test_quantiles_invert_the_cdf(law):
+    """Against the cdf, the mirrored quantile, and the density integrated by SciPy up to the quantile."""
+    shares = np.array([1e-30, 1e-9, 0.02, 0.3, 0.5 - 2.0**-20, 0.5])
+    places = law.ppf(shares)
+    assert law.cdf(places) == pytest.approx(shares, rel=QUANTILE, abs=0)
+    assert law.ppf(1 - shares[2:]) == pytest.approx(-places[2:], rel=QUANTILE, abs=0)
+    assert list(law.ppf([0.0, 1.0])) == [-np.inf, np.inf]
+
+    for share in (0.02, 0.3):
+        top = math.log(-law.ppf(share))
+        inner = quad(lambda t: float(law.pdf(math.exp(t))) * math.exp(t), -40, top, epsrel=1e-11, limit=400)[0]
+        assert inner == pytest.approx(0.5 - share, abs=QUADRATURE)
+
+
+@each_row("probability", [-1e-9, 1.5, math.nan])
+def test_quantiles_refuse_what_is_no_probability(probability):
+    with pytest.raises(InputError, match="between 0 and 1") as caught:
+        laws.GeneralizedCauchy(4.0).ppf([0.5, probability])
+    assert caught.value.field == "probability"
 
 
 @each_row("law", [*SYMMETRIC, laws.GeneralizedCauchy(40.0)])
