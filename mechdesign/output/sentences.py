@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent
 from mechdesign.base.units import lengths
@@ -18,7 +19,7 @@ from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
-from mechdesign.programs.posterior import DiscConstraint, PosteriorCap
+from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
 _NOISE = 1e-12  # relative: rounding of sums of losses
@@ -76,10 +77,10 @@ def _limit(limit: DiscConstraint, stored: Stored) -> str:
             f"Any one report multiplies the probability of {disc} by at most {factor}, {whom}. "
             "A second report is a second claim."
         )
-    share = limit.exact
-    off = f"; {percent(float(2 * share / (1 + share)), up=True, digits=3)} if those numbers are off by a factor of 2"
+    share, wrong = limit.exact, "if each of those counts is up to {} times too high or too low"
+    off = f"; {percent(float(share_if_wrong(share, Fraction(2))), up=True, digits=3)} {wrong.format(2)}"
     if limit.wrong > 1:
-        off = f", also if those numbers are off by a factor of {number(float(limit.wrong), up=False)}"
+        off = f", also {wrong.format(number(float(limit.wrong), up=False))}"
     return (
         f"After any one report at most {percent(float(share), up=True, digits=3)} of the probability lies in {disc}, "
         f"{whom}{off}. A second report is a second claim."

@@ -187,7 +187,8 @@ CONSTRAINTS: dict[str, type[Constraint]] = {
 def constraint_from(description: Mapping[str, Any]) -> Constraint:
     """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
     fields = dict(description)
-    return CONSTRAINTS[fields.pop("constraint")](**fields)
+    kind = CONSTRAINTS[fields.pop("constraint")]
+    return kind.from_file(fields) if issubclass(kind, DiscConstraint) else kind(**fields)
 
 
 def disc_constraints(program: str, parameters: Mapping[str, Any]) -> list[DiscConstraint]:

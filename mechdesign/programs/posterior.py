@@ -10,11 +10,24 @@ cone: mixing, merging and post-processing of reports keep them. Two reports of o
 
 1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of
    one B summed over y say p(B) <= beta.
-2. Wrong numbers. Let q be the true prior, with max_u q/p <= k min_u q/p. Then sum_B q P <= k m beta / (1 - beta) times
-   sum_{not B} q P / m, m = min q/p, so that the posterior under q is at most k beta / (1 + (k - 1) beta). A share s is
-   kept for every such q by designing at s / (k - (k - 1) s).
+2. Wrong numbers. Let every count be off by up to a factor of k: at least 1/k and at most k times the truth. Then the
+   true prior q has max_u q/p <= k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P and
+   sum_{not B} q P >= m sum_{not B} p P, so that the posterior under q is at most r beta / (1 + (r - 1) beta), which
+   counts doubled inside a disc and halved outside attain for k = 2. A share s is kept for every such q by designing at
+   s / (r - (r - 1) s).
 3. Several priors, by day and by night: rows of each. Those of every mixture of them follow, which are their mixtures.
 4. Whoever guesses a position after a report is right within R with probability beta at most, per report.
+
+Limits in files. Every reader refuses a limit that breaks one of these rules (`DiscConstraint.from_file`, the page, the
+client), and the stand-alone script those that exported tables have:
+
+* A limit has exactly the names radius, centres and people, and share and wrong_by, or factor; of exported tables, which
+  have the share designed at, share or factor alone, as two integers. It says its kind in `constraint`.
+* radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of two axes.
+* people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
+* share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1,
+  factor > 1.
+* No claim between positions stands beside it: the rows that limits are checked on would never be drawn alone.
 
 Source: ours. The least expected error of an adversary is of Shokri et al. 2012, metric and average error together of
 Shokri 2015; the rho1-to-rho2 breach is of Evfimievski et al. 2003.
@@ -25,14 +38,16 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import positive
+from mechdesign.base.descriptions import named
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.problem.domain import Domain
@@ -48,6 +63,8 @@ MOST_PARTS = 2**16  # denominators of shares are below it
 _WEIGHTS = 2**31  # sum of the integers that stand for a prior
 LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
 _SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
+_SHARE_IN_FILES = re.compile(r"[0-9]{1,5}/[0-9]{1,5}")
+_WIDEST = 1e150  # of a radius in a file: its square is a number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +152,22 @@ class DiscConstraint(Constraint):
         limit = {"radius": self.radius, "centres": self.centres, name: [value.numerator, value.denominator]}
         return [{**limit, "people": persons} for persons in np.atleast_2d(np.asarray(self.people)).tolist()]
 
+    @classmethod
+    def from_file(cls, description: Mapping[str, Any]) -> Self:
+        """The limit that a file describes. Raises: InputError where it breaks a rule of the module docstring."""
+        known = named(dict(description), "constraints", [field.name for field in fields(cls)])
+        radius, people = known["radius"], known["people"]
+        if type(radius) not in (int, float) or not 0 < radius < _WIDEST:
+            raise InputError("must be a positive number", field="radius", value=f"{radius!s:.80}")
+        if type(people) is not list or not people or not all(type(row) is list for row in people):
+            raise InputError("must be rows of integers", field="people", value=f"{people!s:.80}")
+        if not all(type(count) is int for row in people for count in row):
+            raise InputError("must be integers", field="people", value=f"{people!s:.80}")
+        for name in {"share", "wrong_by", "factor"} & set(known):
+            if type(known[name]) is not str or not _SHARE_IN_FILES.fullmatch(known[name]):
+                raise InputError("must be a fraction such as 1/5", field=name, value=f"{known[name]!s:.80}")
+        return cls(**known)
+
     def described_for(self, problem: DesignProblem) -> dict[str, Any]:
         """`describe`, the persons of the prior written out: a file names them, whatever becomes of its prior."""
         return {**self.describe(), "people": self.counted(problem).tolist()}
@@ -165,7 +198,7 @@ class PosteriorCap(DiscConstraint):
     share : Fraction, float or str
         A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
     wrong_by : Fraction, float or str
-        k: the share is kept for every prior q with max q/p <= k min q/p.
+        k: the share is also kept if each count is off by up to a factor of k, too high or too low.
 
     Examples
     --------
@@ -203,7 +236,8 @@ class PosteriorCap(DiscConstraint):
     @property
     def designed(self) -> Fraction:
         """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
-        share = self.exact / (self.wrong - (self.wrong - 1) * self.exact)
+        apart = self.wrong**2  # one count too high and another one too low
+        share = self.exact / (apart - (apart - 1) * self.exact)
         if share.denominator < MOST_PARTS:
             return share
         return Fraction(math.floor(share * (MOST_PARTS - 1)), MOST_PARTS - 1)
@@ -262,6 +296,12 @@ class PosteriorLift(DiscConstraint):
 
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         return [Fraction(self.factor) * Fraction(int(count), total) for count in inside]
+
+
+def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
+    """The largest share of the posterior if each count is off by up to a factor (fact 2)."""
+    apart = factor**2
+    return apart * share / (1 + (apart - 1) * share)
 
 
 def exact_fraction(value: Fraction | float | str, field: str) -> Fraction:

@@ -61,6 +61,8 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
         return CHECKS[program.name](stored, program)
     if not isinstance(program, Coupled):  # an extension that states its program again and has no check
         raise KeyError(program.name)
+    if stored.positions is not None:
+        return ["position_claim: limits are of rows, and between positions no row is drawn alone"], None
     rows, table = program.side_rows(), mechanism["mass"].values / float(ROW_SUM)
     reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
     over = np.flatnonzero(rows.excess_up(table))

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cap_files import FILES
 from capped import at_the_limit, capped, claimed, one_more, solved
 from exported import resealed
 from rewritten import rewritten
+from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
@@ -27,7 +29,25 @@ from mechdesign.verification import verify_table
 
 ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.slow)])
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
-_SHARES = ("1/2", "3/5", "4/5", "65535/65536", "1/65535", "0/1", "3/2", "-1/2", "1/0", "nan", "٣/5", "", 0.6, None)
+_SHARES = (
+    "1/2",
+    "3/5",
+    "2/3",
+    "3/4",
+    "4/5",
+    "9/10",
+    "65535/65536",
+    "1/65535",
+    "0/1",
+    "3/2",
+    "-1/2",
+    "1/0",
+    "nan",
+    "٣/5",
+    "",
+    0.6,
+    None,
+)
 _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, math.nan, "1.2", None, [1.2])
 
 
@@ -66,6 +86,35 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
     assert f"broken after report {report}" in fault
     with pytest.raises(VerificationError):
         md.export(claimed(broken, centres), tmp_path / "never.json")
+
+
+@each_row("edit", FILES)
+def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
+    file, (change, believed) = claimed(at_the_limit()[0]), FILES[edit]
+    parameters = json.loads(file.attrs["parameters"])
+    change(parameters["constraints"][0])
+    mutant = rewritten(file, parameters=json.dumps(parameters))
+    try:
+        certified = md.verify(mutant).certified
+    except MechdesignError:
+        certified = False
+    assert certified == believed
+
+
+def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
+    """A limit of nearly everything, which the rows keep: between positions means of rows are drawn, never a row."""
+    grid = dict(metric=md.Euclidean(0.5, unit="km"), loss=md.losses.SquaredDistance())
+    domain = md.Domain.grid((2, 2), cell=1.5, unit="km")
+    problem = md.DesignProblem(domain, prior=md.priors.uniform(domain), **grid)
+    between = md.solve(md.positions.Positions(problem), gap=1e-2)
+    assert md.verify(between).certified
+    limit = md.programs.PosteriorCap(radius=0.1, share="999/1000", people=[1] * 4)
+    program = md.programs.Constrained(problem, constraints=[limit])
+    parameters = json.dumps(program.parameters() | {"knobs": {}})
+    beside = rewritten(between, program="constrained", parameters=parameters, objective=between.attrs["expected_loss"])
+    del beside.attrs["lower_bound"]
+    reasons = md.verify(rewritten(beside)).reasons
+    assert any(reason.startswith("position_claim: limits are of rows") for reason in reasons)
 
 
 def test_multipliers_are_of_discs_that_there_are() -> None:
@@ -189,6 +238,8 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) ->
             mutant["cap_cells"].values.flat[at] = random.choice((-1.0, 0.0, 0.5, 1.0, 2.0, math.inf, math.nan))
         if random.random() < 0.1:
             del mutant.attrs["objective"]
+        if random.random() < 0.5:  # a limit that says less has another bound
+            del mutant.attrs["lower_bound"]
         try:
             checked = md.verify(rewritten(mutant))
         except MechdesignError:
@@ -201,7 +252,7 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) ->
             claims = [claim for limit in program.constraints for claim in limit.claims()]  # type: ignore[union-attr]
             assert all(true_of(claim, points, rows) for claim in claims), number
             bound = md.solve(program).attrs["objective"] if number % 20 == 0 else math.inf
-            assert mutant.attrs["lower_bound"] <= bound
+            assert mutant.attrs.get("lower_bound", 0.0) <= bound
     assert believed > many / 50
 
 

@@ -24,7 +24,7 @@ from mechdesign.problem.discs import cells_of_area, disc_sets
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
 from mechdesign.programs.coupled import Constraint
-from mechdesign.programs.posterior import DiscConstraint, exact_fraction, whole_persons
+from mechdesign.programs.posterior import DiscConstraint, exact_fraction, share_if_wrong, whole_persons
 from mechdesign.programs.posterior_rows import posterior_shares
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
@@ -161,21 +161,30 @@ def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
     assert posterior_shares(twice, caps).max() > 0.75
 
 
-def test_wrong_numbers_raise_the_share_as_said_and_no_further() -> None:
-    """Fact 2: k beta / (1 + (k - 1) beta) is attained, so that designing at the lower share is needed, and enough."""
+def test_wrong_counts_raise_the_share_as_said() -> None:
+    """By counts doubled inside the fullest disc and halved outside, and by fact 2, all in fractions of the integers."""
     program, mechanism = designed()
-    table, caps, k = table_of(mechanism), program.caps[0], 2.0
-    shares = posterior_shares(table, caps)
-    report = int(np.argmax(shares))
-    joint = caps.prior * table[:, report]
-    disc = caps.sets.toarray()[int(np.argmax(caps.sets @ joint))] > 0
-    wrong = np.where(disc, k, 1.0) * caps.prior
-    after = float((wrong * table[:, report])[disc].sum() / (wrong * table[:, report]).sum())
-    assert after == pytest.approx(k * shares[report] / (1 + (k - 1) * shares[report]), rel=REORDERED)
-    assert after > 0.7 * 1.1
-    cap = PosteriorCap(radius=RADIUS, share="7/10", people=town(5), wrong_by=2)
-    assert cap.designed == Fraction(7, 13)
-    assert float(2 * cap.designed / (1 + cap.designed)) == pytest.approx(0.7, rel=REORDERED)
+    caps, mass, k = program.caps[0], mechanism["mass"].values, Fraction(2)
+    report = int(np.argmax(posterior_shares(mass, caps)))
+    joint = [Fraction(int(n) * int(a)) for n, a in zip(caps.persons, mass[:, report], strict=True)]
+    discs = [np.flatnonzero(row).tolist() for row in caps.sets.toarray()]
+    disc = max(discs, key=lambda places: sum(joint[u] for u in places))
+    wrong = [part * (k if u in disc else 1 / k) for u, part in enumerate(joint)]
+    after = sum(wrong[u] for u in disc) / sum(wrong)
+    before = sum(joint[u] for u in disc) / sum(joint)
+    assert after == share_if_wrong(before, k) == 4 * before / (1 + 3 * before)
+    assert 0.9 < after <= share_if_wrong(Fraction(7, 10), k)
+
+
+def test_a_design_for_wrong_counts_keeps_the_share_under_each_of_them() -> None:
+    """Counts that are between half and twice those of the file in every cell: each disc doubled, all others halved."""
+    people = town(4)
+    program = capped(4, 2, people, PosteriorCap(radius=RADIUS, share="19/20", people=people, wrong_by=2))
+    mass, worst = md.solve(program, gap=1e-3)["mass"].values, Fraction(0)
+    for disc in disc_sets(program.problem.domain, RADIUS).toarray() > 0:
+        joint = np.where(disc, 4 * people, people).astype(object)[:, None] * mass.astype(object)
+        worst = max(worst, *(Fraction(part[disc].sum(), part.sum()) for part in joint.T))
+    assert Fraction(949, 1000) < worst <= Fraction(19, 20)
 
 
 def test_one_unit_is_found_and_counts_of_several_priors_are_all_kept() -> None:

@@ -24,9 +24,9 @@ function sharesOf(words) {
   return words.split("/").map(BigInt);
 }
 
-/** The share under the numbers of the file that keeps a limit where they are wrong by a factor. */
+/** The share under the counts of the file that keeps a limit if each count is off by up to a factor, either way. */
 function designedShare({ share, wrong_by: wrong }) {
-  const [[a, b], [c, d]] = [sharesOf(share), sharesOf(wrong)];
+  const [[a, b], [c, d]] = [sharesOf(share), sharesOf(wrong).map((k) => k * k)];
   const [over, under] = lowest(a * d, b * c - (c - d) * a);
   return under < PARTS ? [over, under] : lowest((over * (PARTS - 1n)) / under, PARTS - 1n);
 }
@@ -127,7 +127,8 @@ function capWords(page) {
       return `Any one report multiplies the probability of any ${disc} by at most ${figure(over / under, true)}, ${whom}. A second report is a second claim.`;
     }
     const [[a, b], [c, d]] = [sharesOf(cap.share).map(Number), sharesOf(cap.wrong_by).map(Number)];
-    const off = c > d ? `, also if those numbers are off by a factor of ${figure(c / d, false)}` : `; ${percent((2 * a) / (a + b), true, 3)} if those numbers are off by a factor of 2`;
+    const wrong = (k) => `if each of those counts is up to ${k} times too high or too low`;
+    const off = c > d ? `, also ${wrong(figure(c / d, false))}` : `; ${percent((4 * a) / (3 * a + b), true, 3)} ${wrong(2)}`;
     return `After any one report at most ${percent(a / b, true, 3)} of the probability lies in any ${disc}, ${whom}${off}. A second report is a second claim.`;
   }).join(" ");
 }
