@@ -79,7 +79,8 @@ def audit(
     entries = read_table(Path(table))
     built = setting(len(entries))
     printing.note_compiling()
-    result, outcome = audit_table(entries, built, normalise=normalise), None
+    with printing.progress(f"audit {Path(table).name}") as on_progress:
+        result, outcome = audit_table(entries, built, normalise=normalise, on_progress=on_progress), None
     if output is not None:
         fixed = repaired(entries, built, normalise=normalise)
         proved(fixed)

@@ -12,12 +12,17 @@ Doubles, each the exact number m 2^e: a table that somebody else made. Let P (n,
 integers with R 2^-s <= e^{d_e} for every edge e = (u, v). A triple (e, direction, y) is a breach unless
 P[u, y] <= R 2^-s P[v, y], in integers: with P[u, y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, that is
 a 2^k <= R b for k = i + s - j, and R b lies in [2^113, 2^115). No breach proves P[u, y] <= e^{d(u, v)} P[v, y] for all
-pairs, d the shortest-path distance; a zero below anything else is one.
+pairs, d the shortest-path distance; a zero below anything else is one. A shorter length has a smaller R 2^-s: an edge
+without a breach at its length cut to 8 bits has none at its length, and only the others need a Taylor sum of their own.
+
+Long edges. From `_VACUOUS` nats on R 2^-s stays that of `_VACUOUS`, which is below e^{d_e} and above every ratio of
+two masses; for doubles, from `_BEYOND_DOUBLES` nats on. A cap can only make the check stricter.
 """
 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,15 +44,18 @@ ROW_SUM = 1 << ROW_BITS
 _WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
 ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
 _EDGES = 1 << 14  # that a thread takes at a time
+_FEW_EDGES = 1 << 10  # the same, of a table of doubles
 _REPORTS = 256  # that are compared in single precision before any is looked at more closely
 _SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes
-_VACUOUS = 80.0  # e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
+_VACUOUS = 80.0  # nats; e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
+_BEYOND_DOUBLES = 1490.0  # nats; e^1490 > 2^2149 exceeds every ratio of two positive doubles, at most 2^1024 / 2^-1074
 _BITS = 53  # of a double
+_COARSE = 8  # bits of the lengths that are tried first: a table has few different ones
 _STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold
 
 
-def exp_lower(length: float) -> tuple[int, int]:
-    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60.
+def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest`, in nats.
 
     Partial sums of the Taylor series of e^x, x >= 0, are lower bounds; every operation is floored, and squaring a
     lower bound gives one. `length` is taken as the exact dyadic number that the double is.
@@ -55,7 +63,7 @@ def exp_lower(length: float) -> tuple[int, int]:
     """
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
-    exact = Fraction(min(length, _VACUOUS))
+    exact = Fraction(min(length, longest))
     halvings = max(0, math.ceil(exact).bit_length() + 4)
     x = (exact.numerator << _WORKING_BITS) // (exact.denominator << halvings)
     term = total = 1 << _WORKING_BITS
@@ -70,17 +78,17 @@ def exp_lower(length: float) -> tuple[int, int]:
     return total >> drop, _WORKING_BITS - drop
 
 
-def edge_ratios(length: NDArray[np.float64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def edge_ratios(length: NDArray[np.float64], longest: float = _VACUOUS) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """`exp_lower` of every length: R (e,) and s (e,). Cost: 30 microseconds per distinct length; none for the lengths
     of the last calls.
     """
-    return _ratios_of(np.ascontiguousarray(length, np.float64).tobytes())
+    return _ratios_of(np.ascontiguousarray(length, np.float64).tobytes(), longest)
 
 
 @lru_cache(maxsize=2)
-def _ratios_of(lengths: bytes) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _ratios_of(lengths: bytes, longest: float) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     distinct, place = np.unique(np.frombuffer(lengths), return_inverse=True)
-    pairs = [exp_lower(float(x)) for x in distinct]
+    pairs = [exp_lower(float(x), longest) for x in distinct]
     factor = np.array([r for r, _ in pairs], np.uint64)[place]
     shift = np.array([s for _, s in pairs], np.int64)[place]
     factor.flags.writeable = shift.flags.writeable = False
@@ -275,17 +283,17 @@ def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _count_of_doubles(mantissa, exponent, tail, head, factor, shift):  # type: ignore[no-untyped-def]
-    bad = 0
+def _count_of_doubles(mantissa, exponent, tail, head, factor, shift, bad):  # type: ignore[no-untyped-def]
+    """Fill bad (e,) with the breaches of every edge."""
     for e in range(tail.size):
-        u, v, r, s = tail[e], head[e], factor[e], shift[e]
+        u, v, r, s, count = tail[e], head[e], factor[e], shift[e], 0
         for y in range(mantissa.shape[1]):
             a, b, i, j = mantissa[u, y], mantissa[v, y], exponent[u, y], exponent[v, y]
             if not _holds(a, i, b, j, r, s):
-                bad += 1
+                count += 1
             if not _holds(b, j, a, i, r, s):
-                bad += 1
-    return bad
+                count += 1
+        bad[e] = count
 
 
 @numba.njit(cache=True, nogil=True)
@@ -314,36 +322,104 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
     return best, edge, report, turned, finite
 
 
-def worst_ratio(table: NDArray[np.float64], edges: Edges) -> MaxLogRatio:
+Count = Callable[[int], None]  # called with how many edges of a pass are done
+
+
+def _ignore(done: int) -> None:
+    """Nobody counts."""
+
+
+def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count = _ignore) -> MaxLogRatio:
     """The largest log-ratio over length of all edges, both ways, and reports; table (n, m), finite, >= 0.
 
     Over shortest paths no pair exceeds its edges, so this is the maximum over all pairs. Cost: O(e m), 17 ns a triple.
     """
-    return _at_edge(edges, *_steepest_of_doubles(table, edges.tail, edges.head, edges.length))
+    best: dict[int, tuple[float, int, int, bool, float]] = {}
+
+    def some(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        value, edge, *rest = _steepest_of_doubles(table, edges.tail[own], edges.head[own], edges.length[own])
+        best[start] = (float(value), start + int(edge), *rest)
+
+    _pass_over(edges, some, count)
+    finite = max(entry[4] for entry in best.values())
+    value, edge, report, turned, _ = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
+    return _at_edge(edges, value, edge, report, turned, finite)
 
 
-def breaches(table: NDArray[np.float64], edges: Edges) -> int:
-    """Number of (edge, direction, report) triples with P[tail, y] > e^{length} P[head, y], by exact integers.
+def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count) -> None:
+    """Call work(start, stop) for blocks of edges on all cores, and `count` after each."""
+    done, lock = 0, threading.Lock()
 
-    table (n, m), finite doubles >= 0, taken as the exact numbers they are. A ratio beyond R 2^-s, which is e^{length}
-    to a relative 2^-60, counts: none proves the claim. Cost: O(e m), 4 ns a triple; two tables of memory.
-    """
-    factor, shift = edge_ratios(edges.length)
-    fraction, exponent = np.frexp(table)
-    mantissa = np.ldexp(fraction, _BITS).astype(np.uint64)
-    return int(_count_of_doubles(mantissa, exponent.astype(np.int64), edges.tail, edges.head, factor, shift))
+    def block(start: int, stop: int) -> None:
+        nonlocal done
+        work(start, stop)
+        with lock:  # so that what is counted only grows
+            done += stop - start
+            count(done)
+
+    in_blocks(block, len(edges.tail), _FEW_EDGES)
 
 
-def true_scale(table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float) -> float:
+class Doubles:
+    """A table (n, m) of finite doubles >= 0 as the exact numbers that they are, mantissas times powers of 2."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        fraction, exponent = np.frexp(table)
+        self._mantissa, self._exponent = np.ldexp(fraction, _BITS).astype(np.uint64), exponent.astype(np.int64)
+
+    def breaches_by_edge(self, edges: Edges, *, count: Count = _ignore) -> NDArray[np.int64]:
+        """Number (e,) of (direction, report) pairs with P[tail, y] > e^{length} P[head, y], by exact integers.
+
+        A ratio beyond R 2^-s, which is e^{length} to a relative 2^-60, counts: no breach proves the claim.
+        Cost: O(e m), 4 ns a triple, and a Taylor sum for each length that a ratio comes near.
+        """
+        # The module docstring: without a breach at the shorter length there is none.
+        fraction, exponent = np.frexp(edges.length)
+        shorter = np.ldexp(np.floor(np.ldexp(fraction, _COARSE)), exponent - _COARSE)
+        bad = self._counted(edges, np.minimum(shorter, edges.length), count)
+        near = np.flatnonzero(bad)
+        if len(near):
+            some = Edges(tail=edges.tail[near], head=edges.head[near], length=edges.length[near])
+            bad[near] = self._counted(some, some.length, _ignore)
+        return bad
+
+    def _counted(self, edges: Edges, length: NDArray[np.float64], count: Count) -> NDArray[np.int64]:
+        factor, shift = edge_ratios(length, _BEYOND_DOUBLES)
+        bad = np.zeros(len(length), np.int64)
+
+        def some(start: int, stop: int) -> None:
+            own = slice(start, stop)
+            ends = edges.tail[own], edges.head[own]
+            _count_of_doubles(self._mantissa, self._exponent, *ends, factor[own], shift[own], bad[own])
+
+        _pass_over(edges, some, count)
+        return bad
+
+
+def breaches(table: NDArray[np.float64], edges: Edges, *, count: Count = _ignore) -> int:
+    """Number of (edge, direction, report) triples of a table (n, m) that break e^{length}: see `Doubles`."""
+    return int(Doubles(table).breaches_by_edge(edges, count=count).sum())
+
+
+def true_scale(
+    table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float, *, count: Count = _ignore
+) -> float:
     """`ratio`, the largest in floating point, rounded up until no triple breaches the metric at that scale.
 
-    The first step is 2^-46 of it, then twice that and so on: six more where every length is 1e-2 nats or longer.
+    The first step is 2^-46 of it, then twice that and so on: six more where every length is 1e-2 nats or longer. Edges
+    that break one scale are tried first at the next; the scale that is returned has passed on all edges.
     Raises: DesignError where none holds.
     """
+    doubles, failed = Doubles(table), np.zeros(0, np.int64)
     scale, step = ratio * (1 + _STEP), _STEP
     while math.isfinite(scale):
-        if breaches(table, (scale * metric).edges(domain)) == 0:
-            return scale
+        edges = (scale * metric).edges(domain)
+        some = Edges(tail=edges.tail[failed], head=edges.head[failed], length=edges.length[failed])
+        if not len(failed) or not doubles.breaches_by_edge(some).any():
+            failed = np.flatnonzero(doubles.breaches_by_edge(edges, count=count))
+            if not len(failed):
+                return scale
         step *= 2
         scale = ratio * (1 + step) + math.ulp(0.0)
     raise DesignError("no scale of the metric holds", field="table")

@@ -10,7 +10,7 @@ at that scale. It is a statement about the table as given, not about the program
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,6 +28,7 @@ from mechdesign.mechanism.dataset import make_mechanism
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
+from mechdesign.solvers.design import Progress, reporter
 
 ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
 UP_TO_ROUNDING = 1 + 2.0**-40  # of the claim: what tables of doubles at the claim may show above it
@@ -88,7 +89,13 @@ class Audit(ReprMixin):
 
 
 @validated
-def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> Audit:
+def audit(
+    table: str | Path | ArrayLike,
+    problem: DesignProblem,
+    *,
+    normalise: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Audit:
     """Audit a table of probabilities against the metric of a problem, whose secrets are its rows in order.
 
     Integers above 1 are counts and are divided by their row sums. What is audited then are the quotients, rounded to
@@ -102,6 +109,8 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
         Metric, and prior and loss for the expected loss.
     normalise : bool
         Divide rows that do not sum to 1 by their sums.
+    on_progress : callable
+        Called with how many edges of each pass are done.
 
     Returns
     -------
@@ -116,7 +125,7 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
 
     Notes
     -----
-    Cost: O(e m), e the edges of the metric: 10 s for 900 secrets and all pairs.
+    Cost: O(e m), e the edges of the metric: 2 s for 500 secrets and all pairs, 5 s for 900.
 
     Examples
     --------
@@ -128,10 +137,17 @@ def audit(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: b
     rows, divided, sums = _checked(table, problem, normalise=normalise)
     n, m = rows.shape
     edges = problem.edges
-    at = worst_ratio(rows, edges)
-    broken = breaches(rows, edges)
+    report, total = reporter(on_progress), len(edges.tail)
+
+    def count(stage: str) -> Callable[[int], None]:
+        return lambda done: report(stage, done=done, total=total, unit="pairs")
+
+    at = worst_ratio(rows, edges, count=count("largest ratio"))
+    broken = breaches(rows, edges, count=count("claim"))
     infinite = math.isinf(at.value)
-    ratio = None if infinite else true_scale(rows, problem.metric, problem.domain, at.value)
+    ratio = None
+    if not infinite:
+        ratio = true_scale(rows, problem.metric, problem.domain, at.value, count=count("exact ratio"))
     level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
     positive = (rows > 0).sum(axis=0)
     placed = m == problem.reports.size

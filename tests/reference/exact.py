@@ -9,6 +9,7 @@ from math import isqrt, log
 
 PRECISIONS = (250, 1000)  # bits; a comparison that the last one leaves open counts as true
 BEYOND = 400  # nats: more than any ratio of the masses or weights of a file
+DOUBLES = 1490  # nats: more than any ratio of two positive doubles
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,12 @@ def square_root(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 @lru_cache(maxsize=4096)
 def exponential(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers L and U with L <= 2^bits e^x <= U, for 0 <= x <= 400.
+    """Integers L and U with L <= 2^bits e^x <= U, for 0 <= x <= 1490.
 
     Taylor's series of e^{x / 2^k}, x / 2^k <= 2^-8, every term rounded outwards and the rest of the series, at most
     twice its first term, added above; then k squarings.
     """
-    if not 0 <= x <= BEYOND:
+    if not 0 <= x <= DOUBLES:
         raise ValueError(f"no exponential of {float(x)}")
     halvings = max(0, x.__ceil__().bit_length() + 8)
     work = bits + 2 * halvings + 4 * x.__ceil__() + 32
@@ -103,10 +104,10 @@ def log_ratio(first: int, second: int) -> float:
     return log(first) - log(second)
 
 
-def lower_ratio(x: Fraction | float) -> tuple[int, int]:
-    """Integers R and s with R = floor(2^s e^x) and 2^61 <= R < 2^62, x in [0, 80] (longer lengths count as 80)."""
+def lower_ratio(x: Fraction | float, longest: int = 80) -> tuple[int, int]:
+    """Integers R and s with R = floor(2^s e^x) and 2^61 <= R < 2^62, x >= 0 (longer lengths count as `longest`)."""
     x = Fraction(x)
-    low, high = exponential(min(max(x, Fraction(0)), Fraction(80)), 300)
+    low, high = exponential(min(max(x, Fraction(0)), Fraction(longest)), 300)
     drop = low.bit_length() - 62
     if x < 0 or low >> drop != high >> drop:
         raise ValueError("no ratio")

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
-from reference.exact import lower_ratio
+from reference.exact import DOUBLES, lower_ratio
 from rows import each_row
 from tolerances import UP_TO_ROUNDING
 
@@ -75,7 +75,7 @@ def test_breaches_against_fractions(exponents, zeros, scale, seed):
     lengths = random.random(6) * 2.0**scale + 2.0**-30
     expected = 0
     for u, v, length in zip(TAILS, HEADS, lengths, strict=True):
-        r, s = lower_ratio(float(length))
+        r, s = lower_ratio(float(length), DOUBLES)
         most = Fraction(r) / Fraction(2) ** s
         for p, q in zip(map(Fraction, table[u].tolist()), map(Fraction, table[v].tolist()), strict=True):
             expected += (p > most * q) + (q > most * p)
