@@ -149,12 +149,35 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
     return number
 
 
+def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
+    """An array of doubles. Raises: InputError for words, and for rows of several lengths."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise InputError("must be an array of numbers", field=field, value=_shown(values)) from error
+
+
 def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """`values` as an array of doubles. Raises: InputError where one is not finite."""
-    array = np.asarray(values, float)
-    if not np.isfinite(array).all():
-        raise InputError("must be finite", field=name, value=f"{int((~np.isfinite(array)).sum())} that are not")
+    array = as_numbers(values, name)
+    refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
     return array
+
+
+def refuse_entries(
+    wrong: NDArray[np.bool_], values: NDArray[Any], message: str, *, field: str, remedy: str | None = None
+) -> None:
+    """Refuse an array some of whose entries are `wrong`. Raises: InputError with the first of them and its index."""
+    if wrong.any():
+        raise InputError(message, field=field, value=_first_entry(wrong, values), remedy=remedy)
+
+
+def _first_entry(wrong: NDArray[np.bool_], values: NDArray[Any]) -> str:
+    """For example "inf at [2], and 3 more"."""
+    index, more = np.argwhere(wrong)[0].tolist(), int(np.count_nonzero(wrong)) - 1
+    value = values[tuple(index)]
+    shown = f"{value:.9g}" if isinstance(value, np.floating) else f"{value}"
+    return shown + (f" at {index}" if index else "") + (f", and {more:,} more" if more else "")
 
 
 def own_array(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc, gammaincinv
 
-from mechdesign.base.arguments import check_epsilon, check_whole, finite
+from mechdesign.base.arguments import check_epsilon, check_whole, finite, refuse_entries
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]
@@ -28,8 +28,7 @@ def radius_cdf(r: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     Raises: InputError for a negative radius or NaN, a level that is not positive, fewer than one dimension.
     """
     radius = np.asarray(r, float)
-    if not (radius >= 0).all():
-        raise InputError("must not be negative", field="r", value=np.min(radius))
+    refuse_entries(~(radius >= 0), radius, "must not be negative", field="r")
     return gammainc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * radius)
 
 

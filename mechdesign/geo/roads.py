@@ -89,16 +89,23 @@ class Streets(PerLength):
     sparse = True
     network = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._graph()
+
+    def _graph(self) -> Graph:
+        return Graph(tail=self.tail, head=self.head, length=self.length)
+
     def over(self, domain: Domain) -> Self:
         ratio = unit_ratio(self.unit, domain.unit)
+        self._graph().over(domain)
         if ratio == 1:
             return self
         return replace(super().over(domain), length=np.asarray(self.length, float) * ROUND_DOWN * float(ratio))
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)
-        streets = Graph(tail=self.tail, head=self.head, length=self.length).unscaled_edges(domain)
-        return scaled_down(streets, self.epsilon)
+        return scaled_down(self._graph().unscaled_edges(domain), self.epsilon)
 
     def claim(self, domain: Domain) -> str:
         return (

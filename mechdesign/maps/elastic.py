@@ -29,7 +29,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import check_epsilon, positive, validated
+from mechdesign.base.arguments import check_epsilon, positive, refuse_entries, validated
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import InputError
 from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster, level_raster
@@ -131,8 +131,7 @@ def _steps(density: Raster) -> tuple[float, float]:
             remedy = "resample it, or make it with md.geo.read_people"
             raise InputError(message, field="density", value=sides, remedy=remedy)
         steps.append(float(step))
-    if (density.values < 0).any():
-        raise InputError("must not be negative", field="density", value=f"{density.values.min():.6g}")
+    refuse_entries(density.values < 0, density.values, "must not be negative", field="density")
     return steps[0], steps[1]
 
 

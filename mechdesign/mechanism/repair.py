@@ -25,6 +25,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import refuse_entries
 from mechdesign.base.threads import in_blocks
 from mechdesign.errors import DesignError, InputError
 from mechdesign.mechanism.certificate import ROOM, ROW_SUM, edge_ratios, exceeds, row_sums_exact, violations
@@ -141,7 +142,7 @@ def repair(
     """
     largest = float(table.max())
     if not (np.isfinite(largest) and np.isfinite(table.min())):
-        raise InputError("must be finite", field="table", value="nan or inf")
+        refuse_entries(~np.isfinite(table), table, "must be finite", field="table")
     if not largest > 0:
         raise InputError("must have a positive entry", field="table", value=0)
     if edges.length.min() < SHORTEST:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.positions.patches import Patches, patches, quarter_levels, square_cells
 from mechdesign.positions.spline import SplineCones, spline_cones
@@ -69,9 +70,11 @@ class Positions(Program):
         levels = np.asarray(self.corner_level, float)
         n = self.problem.domain.size
         shapes = [(n, 4), (n, 16)]
-        if levels.shape not in shapes or not (np.isfinite(levels) & (levels > 0)).all():
-            problem = f"must be positive, finite and have shape {' or '.join(map(str, shapes))}"
+        if levels.shape not in shapes:
+            problem = f"must have shape {' or '.join(map(str, shapes))}"
             raise InputError(problem, field="corner_level", value=levels.shape)
+        wrong = ~((levels > 0) & (levels < np.inf))
+        refuse_entries(wrong, levels, "must be positive and finite", field="corner_level")
 
     def statement(self) -> cp.Problem:
         import cvxpy as cp

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import as_numbers, refuse_entries, validated
 from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory, require_places
@@ -88,13 +88,14 @@ class Domain(ReprMixin):
         _check_axes(k)
         if n > MOST_PLACES:
             raise InputError("too many places", field="points", value=n)
-        if not (np.abs(self.points) <= LARGEST).all():
-            largest = np.abs(self.points).max()
-            raise InputError("coordinates must be finite, and no larger than 1e150", field="points", value=largest)
+        wrong = ~(np.abs(self.points) <= LARGEST)
+        refuse_entries(wrong, self.points, "coordinates must be finite, and no larger than 1e150", field="points")
         ordered = self.points[np.lexsort(self.points.T[::-1])]
         again = (ordered[1:] == ordered[:-1]).all(axis=1)
         if again.any():
-            raise InputError("two places coincide", field="points", value=ordered[np.argmax(again)])
+            where = np.flatnonzero((self.points == ordered[np.argmax(again)]).all(axis=1))[:2].tolist()
+            value = f"{ordered[np.argmax(again)]} at {where}"
+            raise InputError("two places coincide", field="points", value=value)
         if self.plane is not None:
             if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
                 description = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
@@ -373,7 +374,7 @@ def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[fl
 
 
 def _as_points(coordinates: ArrayLike) -> NDArray[np.float64]:
-    points = np.asarray(coordinates, float)
+    points = as_numbers(coordinates, "points")
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2:
         raise InputError("must have shape (n, k)", field="points", value=points.shape)

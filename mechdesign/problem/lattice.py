@@ -53,6 +53,13 @@ def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
     or a corner, so must some staircase of cells from the one to the other that changes one axis at a time.
     Cost: O(s n) for s neighbours.
     """
+    check_stencil(domain, stencil)
+    bases = _STENCILS[domain.dimension][stencil]
+    return _collect([_clear(domain.lookup, step) for base in bases for step in _turned(base)])
+
+
+def check_stencil(domain: Domain, stencil: int) -> None:
+    """Refuse places that are not cells of a grid, and a stencil that their axes do not have. Raises: InputError."""
     if domain.kind != "grid":
         raise InputError("a stencil needs a grid", field="domain", value=domain.kind, remedy="use a graph metric")
     known = _STENCILS[domain.dimension]
@@ -60,7 +67,6 @@ def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
         *others, last = known
         choices = f"{', '.join(map(str, others))} or {last} on {_AXES[domain.dimension]}"
         raise InputError(f"must be {choices}", field="stencil", value=stencil)
-    return _collect([_clear(domain.lookup, step) for base in known[stencil] for step in _turned(base)])
 
 
 def irreducible_pairs(domain: Domain) -> Pairs:

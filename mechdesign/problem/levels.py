@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon, validated
+from mechdesign.base.arguments import check_epsilon, refuse_entries, validated
 from mechdesign.base.descriptions import LARGEST, SMALLEST, finites, named, word
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
@@ -188,6 +188,11 @@ class Raster(ReprMixin):
         return digest.hexdigest()[:12]
 
 
+def _require_positive(levels: Array) -> None:
+    message = "privacy level must be positive, and at least 2^-960 (eps = 0 admits constant mechanisms only)"
+    refuse_entries(~(levels >= SMALLEST), levels, message, field="epsilon")
+
+
 def coordinates(points: Array) -> list[Array]:
     """The coordinates (n,) along x, y and z of points (n, 1..3), 0 where they have none."""
     return [*points.T, *np.zeros((3 - points.shape[1], len(points)))]
@@ -253,10 +258,9 @@ class PrivacyLevel(ReprMixin):
     extend: bool = False
 
     def __post_init__(self) -> None:
-        low = float(np.min(self.raster.values))
-        if not low >= SMALLEST:
-            zero = " (eps = 0 admits constant mechanisms only)" if low == 0 else ", and at least 2^-960"
-            raise InputError(f"privacy level must be positive{zero}", field="epsilon", value=low)
+        values = self.raster.values
+        low = float(np.min(values))
+        _require_positive(values)
         if not self.largest / WIDEST <= low:
             ends = f"{low} to {self.largest}"
             raise InputError("privacy level ranges over more than 2^50; raise the floor", field="epsilon", value=ends)
@@ -357,8 +361,8 @@ class PrivacyLevel(ReprMixin):
         if domain.shape is None or array.shape != domain.shape:
             shape = f"{domain.shape}, masked cells included (any positive value there)"
             raise InputError(f"must have the shape of the grid, {shape}", field="epsilon", value=array.shape)
-        if not np.isfinite(array).all():
-            raise InputError("must be finite in every cell", field="epsilon", value="nan or inf")
+        refuse_entries(~np.isfinite(array), array, "must be finite in every cell", field="epsilon")
+        _require_positive(array)
         assert domain.cell is not None and domain.origin is not None
         axes: list[Array] = [
             np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)

@@ -47,9 +47,10 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import as_numbers, refuse_entries, validated
 from mechdesign.base.descriptions import SMALLEST
 from mechdesign.base.display import ReprMixin
+from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
@@ -215,10 +216,21 @@ class TableLoss(Loss):
     name = "table"
     tabled = True
 
+    def __post_init__(self) -> None:
+        canonical_unit(self.units, "units")
+        table = as_numbers(self.values, "loss")
+        if table.ndim != 2:
+            raise InputError("must be a table, one row for each secret", field="loss", value=f"shape {table.shape}")
+        check_loss(table)
+
     def matrix(self, secrets: Domain, reports: Domain) -> Array:
         table = np.asarray(self.values, float)
-        if table.shape != (secrets.size, reports.size):
-            raise InputError(f"must have shape ({secrets.size}, {reports.size})", field="loss", value=table.shape)
+        n, m = table.shape
+        if (n, m) != (secrets.size, reports.size):
+            other = n == secrets.size and reports is secrets
+            remedy = f"pass the reports too, for example reports=md.Domain.nodes({m})" if other and m > 1 else None
+            message = f"must have shape ({secrets.size}, {reports.size})"
+            raise InputError(message, field="loss", value=table.shape, remedy=remedy)
         return table
 
     def unit(self, length: str) -> str:
@@ -322,7 +334,7 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     >>> md.priors.proportional([1.0, 3.0])
     array([0.25, 0.75])
     """
-    values = np.asarray(weights, float)
+    values = as_numbers(weights, field)
     _check_weights(values, field)
     return values / values.sum()
 
@@ -334,10 +346,8 @@ def _check_weights(values: Array, field: str) -> None:
 
 
 def _check_entries(values: Array, field: str) -> None:
-    if not np.isfinite(values).all():
-        raise InputError("must be finite", field=field, value="nan or inf")
-    if (values < 0).any():
-        raise InputError("must not be negative", field=field, value=f"{values.min():.6g}")
+    refuse_entries(~np.isfinite(values), values, "must be finite", field=field)
+    refuse_entries(values < 0, values, "must not be negative", field=field)
 
 
 @validated
@@ -374,16 +384,18 @@ def from_density(density: Raster, domain: Domain, *, extend: bool = False) -> Ar
     return proportional(converted.at(domain.points), field="density")
 
 
-def check_prior(prior: ArrayLike, size: int) -> Array:
-    """A prior over `size` places, if it is one.
+def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
+    """A prior (n,) over a number of places or those of a domain, if it is one; of a grid also in the shape of the grid.
 
     One of single precision is divided by its sum in double precision, where that is 1 to its rounding.
     Raises: InputError for a wrong shape, negative, non-finite or all-zero entries, and a sum not 1 within 1e-9.
     """
+    values = as_numbers(prior, "prior")
     single = np.asarray(prior).dtype == np.float32
-    values = np.asarray(prior, float)
-    if values.shape != (size,):
-        raise InputError(f"must have shape ({size},)", field="prior", value=values.shape)
+    if isinstance(places, Domain):
+        values = _of_places(values, places)
+    elif values.shape != (places,):
+        raise InputError(f"must have shape ({places},)", field="prior", value=values.shape)
     _check_weights(values, "prior")
     total = float(values.sum())
     if single and abs(total - 1) <= _SINGLE_TOLERANCE:
@@ -393,6 +405,20 @@ def check_prior(prior: ArrayLike, size: int) -> Array:
             "must sum to 1", field="prior", value=f"sum {total:.12g}", remedy="use priors.proportional to normalise"
         )
     return values
+
+
+def _of_places(values: Array, domain: Domain) -> Array:
+    """Values (n,) of the places from those, or from values over the lattice that are 0 in masked cells."""
+    if values.shape == (domain.size,):
+        return values
+    if domain.index is None or domain.shape is None or values.shape != domain.shape:
+        grid = f" or {domain.shape}" if domain.shape is not None and domain.shape != (domain.size,) else ""
+        turned = domain.shape is not None and values.shape == domain.shape[::-1]
+        remedy = "transpose it: x is the first axis" if turned else None
+        raise InputError(f"must have shape ({domain.size},){grid}", field="prior", value=values.shape, remedy=remedy)
+    outside = (domain.lookup < 0) & (values != 0)
+    refuse_entries(outside, values, "must be 0 in cells that the mask leaves out", field="prior")
+    return values[tuple(domain.index.T)]
 
 
 def position_cost(

@@ -18,6 +18,7 @@ over the places, as shortest paths of a stencil graph; graph, shortest paths ove
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon
+from mechdesign.base.arguments import check_epsilon, own_array, refuse_entries
 from mechdesign.base.descriptions import SMALLEST, Reader, finite, named, whole, word, written
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.registry import Table
@@ -38,6 +39,7 @@ from mechdesign.problem.lattice import (
     Edges,
     all_pairs,
     check_connected,
+    check_stencil,
     irreducible_pairs,
     shortest_paths,
     stencil_pairs,
@@ -190,12 +192,10 @@ def scaled_down(edges: Edges, factor: float) -> Edges:
 
 def _check_lengths(edges: Edges, *, positive: bool) -> None:
     length = edges.length
-    if not np.isfinite(length).all():
-        message = "an edge is longer than the largest double; use a smaller eps or unit"
-        raise InputError(message, field="epsilon", value=f"{length.max()} nats")
-    if positive and not (length > 0).all():
-        message = "an edge is shorter than 2^-960 nats; use a larger eps or unit"
-        raise InputError(message, field="epsilon", value=f"{length.min()} nats")
+    message = "an edge is longer than the largest double, in nats"
+    refuse_entries(~np.isfinite(length), length, message, field="epsilon", remedy="use a smaller eps or unit")
+    message = "an edge is shorter than 2^-960 nats"
+    refuse_entries(positive & ~(length > 0), length, message, field="epsilon", remedy="use a larger eps or unit")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -363,6 +363,7 @@ class Eikonal(Metric):
     sparse = True
 
     def over(self, domain: Domain) -> Self:
+        check_stencil(domain, self.stencil)
         level = self.level.in_unit(domain.unit)
         if not level.extend:
             level.raster.require_cover(domain.points)
@@ -432,25 +433,44 @@ class Graph(Metric):
         """The graph of the edges listed, at scale 1: their lengths are multiplied already. Without a list, no edges."""
         none = np.empty(0, np.int64)
         edges = Edges(tail=none, head=none, length=np.empty(0)) if listed is None else listed
-        return cls(tail=edges.tail, head=edges.head, length=edges.length)
+        graph = cls(tail=edges.tail, head=edges.head, length=np.ones_like(edges.length))
+        # A file lists lengths that are multiplied already, by a scale that may be 0: verification checks them.
+        object.__setattr__(graph, "length", own_array(edges.length, "length"))
+        return graph
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arrays = {name: own_array(getattr(self, name), name) for name in ("tail", "head", "length")}
+        shapes = [values.shape for values in arrays.values()]
+        if len(set(shapes)) > 1 or len(shapes[0]) != 1:
+            named = ", ".join(f"{name} {shape}" for name, shape in zip(arrays, shapes, strict=True))
+            raise InputError("tail, head and length must be equally long rows", field="edges", value=named)
+        for name, values in arrays.items():
+            what, kinds = ("numbers", "iuf") if name == "length" else ("numbers of places", "iu")
+            if len(values) and values.dtype.kind not in kinds:
+                raise InputError(f"must be {what}", field=name, value=values.dtype)
+            kept = own_array(values.astype(float if name == "length" else np.int64), name)
+            object.__setattr__(self, name, kept)
+        _check_pairs(self._edges)
+        length = self._edges.length
+        remedy = "leave an edge out where nothing joins two places, and merge places at distance 0"
+        wrong = ~((length > 0) & (length < np.inf))
+        refuse_entries(wrong, length, "must be positive and finite", field="length", remedy=remedy)
+
+    @property
+    def _edges(self) -> Edges:
+        tail, head = np.asarray(self.tail), np.asarray(self.head)
+        low, high = np.minimum(tail, head), np.maximum(tail, head)
+        return Edges(tail=low, head=high, length=np.asarray(self.length))
+
+    def over(self, domain: Domain) -> Self:
+        _check_ends(self._edges, domain)
+        check_connected(self._edges, domain.size)
+        return self
 
     def unscaled_edges(self, domain: Domain) -> Edges:
-        tail, head, length = (np.asarray(values) for values in (self.tail, self.head, self.length))
-        if not (tail.shape == head.shape == length.shape) or tail.ndim != 1:
-            raise InputError("tail, head and length must be equally long", field="edges", value=tail.shape)
-        for name, values, kinds in (("tail", tail, "iu"), ("head", head, "iu"), ("length", length, "iuf")):
-            if len(values) and values.dtype.kind not in kinds:
-                message = "must be numbers of places" if kinds == "iu" else "must be numbers"
-                raise InputError(message, field=name, value=values.dtype)
-        tail, head, length = tail.astype(np.int64), head.astype(np.int64), length.astype(float)
-        if (tail == head).any():
-            raise InputError("self-loop", field="edges", value=int(tail[tail == head][0]))
-        if not (np.isfinite(length) & (length > 0)).all():
-            raise InputError("must be positive and finite", field="length", value=f"{length.min()}")
-        low, high = np.minimum(tail, head), np.maximum(tail, head)
-        if len(np.unique(low * domain.size + high)) < len(low):
-            raise InputError("an edge is given twice", field="edges", value="repeated pair")
-        return Edges(tail=low, head=high, length=length)
+        _check_ends(self._edges, domain)
+        return self._edges
 
     def claim(self, domain: Domain) -> str:
         return "the shortest-path distance of the edges listed in this file"
@@ -479,6 +499,47 @@ def metric_from_description(description: dict[str, Any], listed: Edges | None = 
     if scale < 0:
         raise InputError("must not be negative", field="multiplier", value=scale)
     return METRICS[kind].from_description(fields, scale=scale, listed=listed)
+
+
+def _check_pairs(edges: Edges) -> None:
+    """Refuse places joined to themselves, and pairs that are given twice: d is symmetric."""
+    refuse_entries(edges.tail == edges.head, edges.tail, "self-loop: an edge joins a place to itself", field="edges")
+    order = np.lexsort((edges.head, edges.tail))
+    tail, head = edges.tail[order], edges.head[order]
+    again = np.flatnonzero((tail[1:] == tail[:-1]) & (head[1:] == head[:-1]))
+    if len(again):
+        first, second = sorted(order[again[0] : again[0] + 2].tolist())
+        lengths = f"{edges.length[first]:.9g} at [{first}] and {edges.length[second]:.9g} at [{second}]"
+        ends = f"{edges.tail[first]} and {edges.head[first]}"
+        remedy = "give each pair of places once: a metric is symmetric"
+        raise InputError(f"the edge between {ends} is given twice", field="edges", value=lengths, remedy=remedy)
+
+
+def _check_ends(edges: Edges, domain: Domain) -> None:
+    for ends in (edges.tail, edges.head):
+        outside = (ends < 0) | (ends >= domain.size)
+        refuse_entries(outside, ends, f"an edge ends outside the {domain.size} places of the domain", field="edges")
+
+
+def check_storable(metric: Metric, domain: Domain) -> None:
+    """Refuse a metric of a class from outside that a file could not hold."""
+    if type(metric).__module__.startswith("mechdesign."):
+        return
+    listed = metric.edges(domain) if metric.listed else None
+    try:
+        description = json.loads(json.dumps(metric.parameters()))
+        kept = type(metric).from_description(description, scale=metric.scale, listed=listed)
+    except (TypeError, ValueError, KeyError) as error:
+        kept, why = None, f"{error}"
+    else:
+        why = "a file would keep another metric"
+    if kept is None or not (metric.listed or kept == metric):
+        message = f"{type(metric).__name__} cannot be kept in a file: {why}"
+        remedy = (
+            "name every field in `described` with what reads it from JSON, or pass the edges as "
+            "md.Graph(tail=..., head=..., length=...)"
+        )
+        raise InputError(message, field="metric", value=", ".join(dict(metric.described)) or "no field", remedy=remedy)
 
 
 def level_range(metric: Metric) -> tuple[float, float]:

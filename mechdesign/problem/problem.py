@@ -39,7 +39,7 @@ from mechdesign.problem.losses import (
     named_loss,
     uniform,
 )
-from mechdesign.problem.metric import Discrete, Euclidean, Metric
+from mechdesign.problem.metric import Discrete, Euclidean, Metric, check_storable
 from mechdesign.problem.tables import read_places
 
 Parameter = int | float | str
@@ -105,13 +105,16 @@ class DesignProblem(ReprMixin):
     def __post_init__(self) -> None:
         if self.reports is None:
             object.__setattr__(self, "reports", self.domain)
-        object.__setattr__(self, "prior", check_prior(self.prior, self.domain.size))
+        object.__setattr__(self, "prior", check_prior(self.prior, self.domain))
         object.__setattr__(self, "metric", self.metric.over(self.domain))
+        check_storable(self.metric, self.domain)
         if not isinstance(getattr(self.loss, "name", None), str):
             message = f"{type(self.loss).__name__} needs a class attribute name, which files keep"
             raise InputError(message, field="loss", remedy='write name = "mine" in it, and md.extend.LOSSES["mine"]')
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
+        else:  # of a class from outside, or a table: any number may stand in it
+            self.loss_matrix  # noqa: B018
         if self.query is not None:
             self.query.check(self.domain, self.reports)
         if self.matched_distance is not None:

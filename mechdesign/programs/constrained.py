@@ -80,6 +80,10 @@ class ReportCap(RowConstraint):
     def __post_init__(self) -> None:
         _check_share(self.cap, "cap", remedy="forbid a report everywhere, with without_reports")
 
+    def check(self, problem: DesignProblem) -> None:
+        _places(self.secrets, problem.domain.size, "secrets")
+        _places(self.reports, problem.reports.size, "reports")
+
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         secrets = _places(self.secrets, problem.domain.size, "secrets")
         return [table[secrets, int(y)] <= self.cap for y in _places(self.reports, problem.reports.size, "reports")]
@@ -118,6 +122,10 @@ class RequiredReport(RowConstraint):
 
     def __post_init__(self) -> None:
         _check_share(self.least, "least", remedy="give the least probability that the report must have")
+
+    def check(self, problem: DesignProblem) -> None:
+        _places(self.secrets, problem.domain.size, "secrets")
+        _places([self.report], problem.reports.size, "report")
 
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         (report,) = _places([self.report], problem.reports.size, "report")
@@ -159,6 +167,12 @@ class ErrorCap(RowConstraint):
         if not 0 <= self.radius < float("inf"):
             raise InputError("must be finite and not negative", field="radius", value=self.radius)
 
+    def check(self, problem: DesignProblem) -> None:
+        _places(self.secrets, problem.domain.size, "secrets")
+        if problem.domain.kind == "nodes":
+            raise InputError("nodes of a graph have no place", field="radius", value=self.radius)
+        problem.domain.require_alike(problem.reports)
+
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         import cvxpy as cp
 
@@ -174,8 +188,6 @@ class ErrorCap(RowConstraint):
 
     def beyond(self, problem: DesignProblem) -> NDArray[np.float64]:
         """1 where a report lies beyond the radius of a secret, else 0; (n, m)."""
-        if problem.domain.kind == "nodes":
-            raise InputError("nodes of a graph have no place", field="radius")
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 
@@ -293,6 +305,9 @@ class Constrained(Coupled):
             if not (isinstance(constraint, Constraint) or callable(constraint)):
                 message = "must be constraints as ReportCap(...), or functions as lambda table: [table[0, 0] <= 0.1]"
                 raise InputError(message, field="constraints", value=type(constraint).__name__)
+            if isinstance(constraint, Constraint):
+                constraint.check(self.problem)
+        self.own  # noqa: B018 - the functions of the user are called here, so that their errors name their line
 
     @cached_property
     def _private(self) -> tuple[cp.Variable, list[cp.Constraint]]:

@@ -59,6 +59,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import as_numbers, refuse_entries
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -156,6 +157,9 @@ class Constraint(ReprMixin, ABC):
 
     name: ClassVar[str]
 
+    def check(self, problem: DesignProblem) -> None:
+        """Refuse a problem that the constraint does not fit, before any work. Raises: InputError."""
+
     @abstractmethod
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         """The constraint on `table` (n, m) in cvxpy."""
@@ -234,12 +238,11 @@ class Bounded(Coupled):
     limits_field = "worst-loss"
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.worst_loss, float)
+        values = as_numbers(self.worst_loss, "worst-loss")
         n = self.problem.domain.size
         if values.shape not in ((), (n,)):
             raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=values.shape)
-        if not (values > 0).all():
-            raise InputError("must be positive", field="worst-loss", value=f"{values.min():.6g}")
+        refuse_entries(~(values > 0), values, "must be positive", field="worst-loss")
 
     @property
     def bounds(self) -> NDArray[np.float64]:
@@ -324,11 +327,11 @@ class Robust(Coupled):
     objective_of = "the largest expected loss over the priors"
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.priors, float)
-        if values.ndim != 2 or not len(values):
+        values = as_numbers(self.priors, "priors")
+        if values.ndim < 2 or not len(values):
             n = self.problem.domain.size
             raise InputError(f"must have shape (k, {n}), a prior a row", field="priors", value=values.shape)
-        checked = np.stack([check_prior(prior, self.problem.domain.size) for prior in values])
+        checked = np.stack([check_prior(prior, self.problem.domain) for prior in values])
         object.__setattr__(self, "priors", checked)
 
     @property

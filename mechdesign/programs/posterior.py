@@ -93,6 +93,9 @@ class DiscConstraint(Constraint):
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         """c_B of discs with `inside` persons (k,) of `total`."""
 
+    def check(self, problem: DesignProblem) -> None:
+        self.counted(problem)
+
     def counted(self, problem: DesignProblem) -> NDArray[np.int64]:
         """Whole persons (priors, n). Raises: InputError for what is none."""
         if self.people is None:

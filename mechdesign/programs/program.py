@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import refuse_entries
 from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
@@ -87,11 +88,11 @@ class Program(ReprMixin, ABC):
 
 def place_numbers(places: Sequence[int], size: int, field: str) -> NDArray[np.int64]:
     """Place numbers (k,) in order, each once. Raises: InputError for none, or others than 0 to size - 1."""
-    numbers = np.unique(np.asarray(places))
-    whole = numbers.size > 0 and np.issubdtype(numbers.dtype, np.integer)
-    if not (whole and numbers[0] >= 0 and numbers[-1] < size):
-        raise InputError(f"must be place numbers from 0 to {size - 1}", field=field, value=places)
-    return numbers.astype(np.int64)
+    numbers, message = np.ravel(np.asarray(places)), f"must be place numbers from 0 to {size - 1}"
+    if not (numbers.size and np.issubdtype(numbers.dtype, np.integer)):
+        raise InputError(message, field=field, value=places)
+    refuse_entries((numbers < 0) | (numbers >= size), numbers, message, field=field)
+    return np.unique(numbers).astype(np.int64)
 
 
 def simplex(table: cp.Variable) -> list[cp.Constraint]:

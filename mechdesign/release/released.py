@@ -34,7 +34,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_whole, validated
+from mechdesign.base.arguments import check_whole, finite, refuse_entries, validated
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
@@ -113,9 +113,9 @@ def release_problem(
 def check_values(values: ArrayLike, size: int, field: str = "values") -> NDArray[np.float64]:
     """Finite numbers (size,), one per secret, or an InputError."""
     numbers = np.asarray(values, float)
-    if numbers.shape != (size,) or not np.isfinite(numbers).all():
-        raise InputError(f"must be finite, of shape ({size},)", field=field, value=numbers.shape)
-    return numbers
+    if numbers.shape != (size,):
+        raise InputError(f"must have shape ({size},)", field=field, value=numbers.shape)
+    return finite(numbers, field)
 
 
 def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
@@ -209,8 +209,7 @@ def table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: Noise
     reports = check_outputs(outputs)
     centre = check_values(values, np.size(values))
     spread = check_values(scale, len(centre), "scale")
-    if not (spread > 0).all():
-        raise InputError("must be positive", field="scale", value=f"{spread.min():.6g}")
+    refuse_entries(~(spread > 0), spread, "must be positive", field="scale")
     require_memory(len(centre), len(reports), tables=16, what="a release")
     ends = np.concatenate([[-np.inf], (reports[1:] + reports[:-1]) / 2, [np.inf]])
     at = (ends - centre[:, None]) / spread[:, None]
@@ -221,8 +220,7 @@ def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -
     """A gamma-smooth bound (n,) of the slopes of `values` (n,) between secrets, or an InputError."""
     smooth = check_values(bound, domain.size, "sensitivity")
     least = f"{smooth.min():.6g}"
-    if not (smooth > 0).all():
-        raise InputError("must be positive: a constant f needs no noise", field="sensitivity", value=least)
+    refuse_entries(~(smooth > 0), smooth, "must be positive: a constant f needs no noise", field="sensitivity")
     distance = domain.euclidean_to(domain)
     if (np.abs(values[:, None] - values) > smooth[:, None] * distance * (1 + _ROUNDING)).any():
         message = "is below a slope |f(u) - f(v)| / |u - v| between two secrets"

@@ -28,7 +28,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import finite, positive, validated
+from mechdesign.base.arguments import finite, positive, refuse_entries, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -356,12 +356,9 @@ def _reach(domain: Domain, metric: Metric | None) -> float:
 def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
     """Finite numbers (n,), one a place, or an InputError."""
     array = finite(np.nan if values is None else values, name)
-    if array.shape != (domain.size,) or (not negative and array.min() < 0):
-        raise InputError(
-            f"must have shape ({domain.size},)" + ("" if negative else " and not be negative"),
-            field=name,
-            value=f"shape {array.shape}, from {array.min() if array.size else 0:.6g}",
-        )
+    if array.shape != (domain.size,):
+        raise InputError(f"must have shape ({domain.size},)", field=name, value=array.shape)
+    refuse_entries(~(array >= 0) & (not negative), array, "must not be negative", field=name)
     return array
 
 

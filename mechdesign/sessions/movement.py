@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import positive
+from mechdesign.base.arguments import positive, refuse_entries
 from mechdesign.base.descriptions import Reader, finite, finites, named, whole, wholes, written
 from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -320,8 +320,10 @@ class HomeAway(Movement):
         for name in ("home", "away"):
             object.__setattr__(self, name, check_prior(getattr(self, name), places))
         popularity = np.asarray(self.popularity, float)
-        if popularity.shape != (places,) or not (np.isfinite(popularity) & (popularity > 0)).all():
-            raise InputError("must be positive weights of the places", field="popularity", value=popularity.shape)
+        if popularity.shape != (places,):
+            raise InputError(f"must have shape ({places},)", field="popularity", value=popularity.shape)
+        wrong = ~((popularity > 0) & (popularity < np.inf))
+        refuse_entries(wrong, popularity, "must be positive and finite", field="popularity")
         object.__setattr__(self, "popularity", popularity)
         object.__setattr__(self, "near", positive(self.near, "near"))
         for name in _RATES:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import refuse_entries, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -135,10 +135,8 @@ def _masses(values: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64
     masses = np.asarray(values, float)
     if masses.shape != (ground.size,):
         raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
-    if not np.isfinite(masses).all():
-        raise InputError("must be finite", field=field, value="nan or inf")
-    if (masses < 0).any():
-        raise InputError("must not be negative", field=field, value=f"{masses.min():.6g}")
+    refuse_entries(~np.isfinite(masses), masses, "must be finite", field=field)
+    refuse_entries(masses < 0, masses, "must not be negative", field=field)
     total = math.fsum(masses)
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError("must sum to 1", field=field, value=f"sum {total:.12g}")

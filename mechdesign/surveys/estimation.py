@@ -16,11 +16,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import positive, validated
+from mechdesign.base.arguments import as_numbers, positive, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities, stored_points
-from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood, as_numbers
+from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 
 SHARE = 1 / 4  # of the support of the maximum-likelihood distribution: the deviance in nats at which to stop

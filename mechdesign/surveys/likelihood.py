@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import as_numbers
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -129,14 +130,6 @@ class Likelihood:
         reported = self.table[:, self.observed].T @ distribution
         likelihood = cp.sum(cp.multiply(self.share, cp.log(reported)))
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
-
-
-def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
-    """An array of numbers. Raises: InputError for words, or rows of several lengths."""
-    try:
-        return np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise InputError("must be an array of numbers", field=field, value=values) from error
 
 
 def _checked_table(table: ArrayLike) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import refuse_entries, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.figures import length, percent
 from mechdesign.base.memory import require_memory
@@ -105,8 +105,10 @@ def audit_discs(
 def _check_people(weight: NDArray[np.float64], domain: Domain) -> None:
     if weight.shape != (domain.size,):
         raise InputError(f"must be one number for each of {domain.size} places", field="people", value=weight.shape)
-    if not (np.isfinite(weight).all() and weight.min() >= 0 and weight.sum() > 0):
-        raise InputError("must be finite, not negative, and not all 0", field="people", value=weight.min())
+    wrong = ~((weight >= 0) & (weight < np.inf))
+    refuse_entries(wrong, weight, "must be finite and not negative", field="people")
+    if not weight.any():
+        raise InputError("must not be 0 everywhere", field="people", value="sum 0")
 
 
 def _audited(

@@ -292,7 +292,7 @@ API = {
     "prior zero": (lambda: designed(prior=np.zeros(9)), "prior"),
     "prior nan": (lambda: designed(prior=[math.nan, *[1 / 8] * 8]), "prior"),
     "prior too short": (lambda: designed(prior=np.full(8, 1 / 8)), "prior"),
-    "prior as a map": (lambda: designed(prior=np.full((3, 3), 1 / 9)), "prior"),
+    "prior as a column": (lambda: designed(prior=np.full((9, 1), 1 / 9)), "prior"),
     "mask leaves nothing": (lambda: masked(np.zeros((3, 3), bool)), "mask"),
     "mask leaves one cell": (lambda: masked(np.eye(9)[0].reshape(3, 3) > 0), "mask"),
     "mask cuts in two": (lambda: masked(WALL), "mask"),

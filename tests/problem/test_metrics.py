@@ -148,7 +148,7 @@ def test_edges_too_short_for_doubles_are_refused():
     with pytest.raises(InputError, match="shorter than 2\\^-960 nats") as caught:
         Euclidean(epsilon=1.0, unit="m").edges(Domain.grid((3, 3), cell=1e-162, unit="m"))
     assert caught.value.field == "epsilon"
-    assert caught.value.message.endswith("; use a larger eps or unit")
+    assert caught.value.remedy == "use a larger eps or unit"
 
 
 FINGERPRINTS = {

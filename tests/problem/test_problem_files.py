@@ -197,7 +197,7 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
         (changed(metric="None"), InputError, "metric: must be of type Metric"),
         (changed(loss="'squared'"), InputError, "loss: must be of type Loss"),
         (changed(domain="'x'"), InputError, "domain: must be of type Domain"),
-        (changed(prior="object()"), TypeError, "float"),
+        (changed(prior="object()"), InputError, "array of numbers"),
         (changed(reports="3"), InputError, "reports: must be of type Domain"),
         (changed(query="3"), InputError, "query: must be of type Query"),
         (own("Discrete", "unscaled_edges(self, domain): return 1 / 0"), ZeroDivisionError, "division"),
