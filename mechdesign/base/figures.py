@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from mechdesign.base.units import METRES, lengths
 
@@ -10,6 +11,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 DIGITS = 4  # of a figure that people read
 _KILOMETRES = 10_000  # metres from which a length is in km
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LOWERED = {raised: digit for digit, raised in _RAISED.items()}
+_POWER = re.compile(f"(-?[0-9.,]+) {TIMES} 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _LEAST = 1e-6  # of shares in percent
 _NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, but for rounding in doubles
 
@@ -33,6 +36,11 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
     mantissa = shown.rstrip("0").rstrip(".") if "." in shown else shown
     return f"{mantissa} {TIMES} 10{str(int(power)).translate(_RAISED)}"
+
+
+def latex_powers(text: str) -> str:
+    """The text with the powers of ten that `number` writes as formulas of LaTeX."""
+    return _POWER.sub(lambda power: f"${power[1]} \\times 10^{{{power[2].translate(_LOWERED)}}}$", text)
 
 
 def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIGITS) -> str:

@@ -184,7 +184,7 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
 
 def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
     """The table with every report moved to the best one, and its expected loss."""
-    target, loss = best_reports(table, problem.prior_array, problem.loss_matrix)
+    target, loss = best_reports(table, problem.weighted_loss)
     moved = np.zeros_like(table)
     np.add.at(moved.T, target, table.T)
     return moved, loss

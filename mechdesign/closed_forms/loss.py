@@ -35,24 +35,26 @@ from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
-from mechdesign.mechanism.dataset import expected_loss, seal, stored_edges, stored_points, total_cost
+from mechdesign.mechanism.dataset import seal, stored_edges, stored_points, total_cost
 from mechdesign.mechanism.repair import best_reports
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import (
+    CENTRE_WEIGHTS,
     LENGTH,
     LOSSES,
     SQUARE,
     Distance,
+    Loss,
     SquaredDistance,
     TableLoss,
     check_prior,
+    claim_cost,
     position_cost,
 )
 
 Array = NDArray[np.float64]
-_CENTRE = np.array([1.0, 6.0, 1.0]) / 8  # weights of the quadratic B-spline at the centre of a cell
 _ITERATIONS = 300
 _SETTLED = 1e-12  # of the largest distance: a move that ends the iteration
 _OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
@@ -72,7 +74,7 @@ def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArr
         return np.asarray(mass[cells] / float(ROW_SUM))
     around = mechanism["around_row"].values[cells]
     mean = np.zeros((len(cells), mass.shape[1]))
-    for row, weight in zip(around.T, np.outer(_CENTRE, _CENTRE).ravel().tolist(), strict=True):
+    for row, weight in zip(around.T, CENTRE_WEIGHTS.tolist(), strict=True):
         mean += weight * (mass[row] / float(ROW_SUM))
     return mean
 
@@ -93,7 +95,8 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
 
 @validated
 def mechanism_loss(mechanism: xr.Dataset) -> float:
-    """The expected loss of a mechanism under the stored prior, in loss units.
+    """The expected loss of a mechanism under the stored prior, in loss units: with a claim about positions that to the
+    true position, where the loss has a mean over a cell, else that from the centres of cells.
 
     Parameters
     ----------
@@ -110,7 +113,16 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
     >>> round(md.utility.mechanism_loss(md.baselines.constant(md.load_problem("discrete", secrets=4))), 6)
     0.75
     """
-    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, loss_matrix(mechanism))
+    return total_cost(mechanism["mass"].values, _cost(mechanism, loss_matrix(mechanism)))
+
+
+def _cost(mechanism: xr.Dataset, matrix: Array, loss: Loss | None = None) -> Array:
+    """`claim_cost` of a table; matrix (n, m), the losses between centres; loss, their kind, by default the file's."""
+    if loss is None:
+        loss = LOSSES.get(mechanism.attrs["loss"]) or TableLoss(values=matrix)
+    around = mechanism["around_row"].values if "around_row" in mechanism else None
+    domain, reports = stored_domain(mechanism), _places(mechanism, "report")
+    return claim_cost(loss, matrix, mechanism["prior"].values, domain, reports, around)
 
 
 def constant_loss(mechanism: xr.Dataset) -> float:
@@ -120,7 +132,8 @@ def constant_loss(mechanism: xr.Dataset) -> float:
 
 @validated
 def expected_distance(mechanism: xr.Dataset) -> float | None:
-    """Mean Euclidean distance from secret to report, in units of length; None where reports have no places.
+    """Mean Euclidean distance from secret to report, in units of length; None where reports have no places. With a
+    claim about positions it is that from the true position.
 
     Parameters
     ----------
@@ -140,7 +153,7 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
     distance = report_distances(mechanism)
     if distance is None:
         return None
-    return expected_loss(mechanism["mass"].values, mechanism["prior"].values, distance)
+    return total_cost(mechanism["mass"].values, _cost(mechanism, distance, Distance()))
 
 
 def report_distances(mechanism: xr.Dataset) -> NDArray[np.float64] | None:
@@ -318,9 +331,7 @@ def _weiszfeld(points: Array, posterior: Array, at: Array) -> tuple[Array, Array
 
 
 def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
-    """For every report y the report z that minimises sum_u prior(u) P(y|u) l(u, z), shape (m,); y itself on ties.
-
-    With a claim about positions P(y|u) is that of the centre of u.
+    """For every report y the report z of least posterior expected loss, shape (m,); y itself on ties.
 
     Cost: O(n m^2).
     """
@@ -329,7 +340,7 @@ def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
 
 def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]:
     """The targets, and the expected loss with them."""
-    return best_reports(drawn_rows(mechanism), mechanism["prior"].values, loss_matrix(mechanism))
+    return best_reports(mechanism["mass"].values / float(ROW_SUM), _cost(mechanism, loss_matrix(mechanism)))
 
 
 @validated

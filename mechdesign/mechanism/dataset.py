@@ -59,6 +59,7 @@ from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import claim_cost
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 
@@ -343,6 +344,8 @@ def make_mechanism(
     edges = problem.edges if scale == 1 else metric.edges(problem.domain)
     places = reports or problem.reports
     loss = problem.loss_matrix if reports is None else problem.loss.matrix(problem.domain, places)
+    around = None if positions is None else positions.around
+    cost = claim_cost(problem.loss, loss, problem.prior_array, problem.domain, places, around)
     value = max_log_ratio(mass, problem.edges).value
     if value > 1 and scale == 1 and violations(mass, edges) == 0:
         value = 1.0  # its rounding
@@ -380,7 +383,7 @@ def make_mechanism(
         "claim": claim_sentence(metric, domain, edges),
         "cost": COST,
         "loss": problem.loss.name,
-        "expected_loss": expected_loss(mass, problem.prior_array, loss),
+        "expected_loss": total_cost(mass, cost),
         "scale": float(scale),
         "ratio": value,
         "versions": versions(),
@@ -416,21 +419,18 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     )
 
 
-def expected_loss(mass: NDArray[np.uint64], prior: NDArray[np.float64], loss: NDArray[np.float64]) -> float:
-    """Sum over u, y of prior(u) mass(u, y) 2^-62 loss(u, y), in loss units, in floating point."""
-    return math.fsum(p * float(row.astype(float) @ l) for p, row, l in zip(prior, mass, loss, strict=True)) / ROW_SUM
-
-
 def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
     """Sum over u, y of mass(u, y) 2^-62 cost(u, y), rounded; for cost = prior times loss, the expected loss."""
     return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM
 
 
 def relative_gap(loss: float, bound: float, scale: float) -> float:
-    """(loss - bound) / loss. Under a loss below 1e-9 of `scale`, that of the best constant report, (loss - bound) is
-    measured against that instead: a table cannot resolve less.
+    """(loss - bound) / loss, or 0 where rounding puts the bound above the loss.
+
+    Under a loss below 1e-9 of `scale`, that of the best constant report, the denominator is that instead: a table
+    cannot resolve less.
     """
-    return (loss - bound) / max(loss, RESOLUTION * scale)
+    return max(0.0, (loss - bound) / max(loss, RESOLUTION * scale))
 
 
 def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:

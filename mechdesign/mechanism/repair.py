@@ -257,18 +257,15 @@ def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
     return round_to_integers((1 - even) * table + even / table.shape[1], edges)
 
 
-def best_reports(
-    table: NDArray[np.float64], prior: NDArray[np.float64], loss: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], float]:
-    """For every report y the z that minimises sum_u prior(u) table(u, y) loss(u, z), (m,), y itself on ties; and the
-    expected loss with them.
+def best_reports(table: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """For every report y the z that minimises sum_u table(u, y) cost(u, z), (m,), y itself on ties; and the expected
+    loss with them.
 
-    table (n, m), of probabilities; prior (n,); loss (n, m). Cost: O(n m^2), a block of reports at a time.
+    table (n, m), of probabilities; cost (n, m), prior times loss. Cost: O(n m^2), a block of reports at a time.
     """
     target, total = np.arange(table.shape[1]), 0.0
     for start in range(0, len(target), _BLOCK):
-        joint = prior[:, None] * table[:, start : start + _BLOCK]
-        posterior_loss = joint.T @ loss
+        posterior_loss = table[:, start : start + _BLOCK].T @ cost
         place = np.arange(len(posterior_loss))
         own, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)
         least = posterior_loss[place, best]

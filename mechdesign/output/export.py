@@ -158,6 +158,7 @@ class Content:
             **({} if unit == self.stored.domain.unit else {"report_unit": unit}),
             **{name: str(mechanism.attrs[name]) for name in _KEPT},
             "sha256": known_checksum(mechanism),
+            **({"objective_of": str(mechanism.attrs["objective_of"])} if "objective" in self.figures else {}),
             **self.figures,
             **({} if self.accuracy is None else {"accuracy": self.accuracy}),
             "secrets": len(self.secrets),
@@ -415,7 +416,8 @@ def write_content(content: Content, target: Path) -> None:
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
     checked = certified(mechanism)
-    proved = {"expected_loss": True, "lower_bound": checked.lower_bound_checked}
+    proved = {"expected_loss": True, "objective": "objective" in mechanism.attrs}
+    proved["lower_bound"] = bool(checked.lower_bound_checked)
     proved["ratio"] = checked.ratio is not None and checked.row_ratio is None
     figures = {name: float(mechanism.attrs[name]) for name, holds in proved.items() if holds}
     ratios = {"ratio": checked.ratio, "row_ratio": checked.row_ratio}

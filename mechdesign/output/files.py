@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
+from mechdesign.base.figures import latex_powers
 from mechdesign.base.spreadsheets import csv_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.storage import check_target, save, write_atomically
@@ -58,5 +59,6 @@ def _write(target: Path, rows: Sequence[compare.Row], head: list[str], lines: li
     else:
         form = "l" + "r" * (len(head) - 1)
         text = pd.DataFrame(lines, columns=head).to_latex(index=False, escape=True, column_format=form)
+        text = latex_powers(text).replace("<", "$<$")  # which the default encoding of text sets as another sign
     write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
     return target

@@ -14,6 +14,7 @@ from fractions import Fraction
 from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent
 from mechdesign.base.units import lengths
 from mechdesign.closed_forms.loss import position_loss
+from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
@@ -150,8 +151,8 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     objective = float(attrs.get("objective", attrs["expected_loss"]))
     limited = attrs["program"] in (Bounded.name, Constrained.name)
     whose = f"no mechanism {'of this form' if by_form else 'with this claim'}{' and its limits' * limited}"
-    share = (objective - bound) / objective if gap is None else gap
-    end = f" (gap {percent(max(share, 0.0), up=True)})." if objective > 0 else "."
+    share = relative_gap(objective, bound, 0.0) if gap is None else gap
+    end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
     if "objective" in attrs and not by_form:
         return f"{whose.capitalize()} has less than {number(bound, up=False)}{end}"
     if type(loss) is SquaredDistance and at and not by_form:

@@ -168,13 +168,12 @@ def summary_words(
     hidden = {"certified", "chosen", "protects", "within", "factor_within"}
     if not verbose:
         hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
-        hidden |= {"objective", "loss", "remapped_loss"} if stored.positions is not None else set()
+        hidden |= {"objective", "loss"} if stored.positions is not None else set()
     names = [name for name in summary if name not in _LAST] + [name for name in _LAST if name in summary]
     if not verbose:
         names = [name for name in _FIRST if summary.get(name) is not None][:_ROWS]
-    words = _WORDS if at_position is None else _WORDS | {"loss": "loss between centres"}
-    if stored.positions is not None:
-        words |= {"loss": "loss of rows", "remapped_loss": "remapped loss of rows"}
+    between_centres = at_position is not None and stored.positions is None
+    words = _WORDS | {"loss": "loss between centres"} if between_centres else _WORDS
     yield {
         words.get(name, name.replace("_", " ")): _figure(name, summary[name])
         for name in names

@@ -49,9 +49,7 @@ def verification_words(result: Verification, stored: Stored | None = None, *, ve
         "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
         if worst is not None and (verbose or not rows)
         else None,
-        "expected loss": number(result.expected_loss, up=True, digits=9)
-        if result.expected_loss is not None and (verbose or not rows)
-        else None,
+        "expected loss": number(result.expected_loss, up=True, digits=9) if result.expected_loss is not None else None,
         "lower bound": f"{bound}: {why}" if why else bound if result.lower_bound_checked else None,
         **{_WINDOWS.get(words, words): _window(cost) for words, cost in (result.windows or {}).items()},
         "sha256sum": result.sha256,

@@ -63,6 +63,8 @@ class Positions(Program):
 
     corner_level: ArrayLike | None = None
     name = "positions"
+    between_positions = True
+    objective_of = "the mean loss to the true position"
 
     def __post_init__(self) -> None:
         if self.corner_level is None:

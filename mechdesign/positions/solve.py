@@ -75,7 +75,6 @@ Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 _SHARE, _LEAST_SECONDS = 2.0, 15.0  # of the seconds of the design, for the bound between centres, and at least
 _PRICED = 5e-4  # relative gap of the bound between centres
-_OBJECTIVE = "the mean loss to the true position"
 _BOUNDED = "the program of cones: no other spline within them does better"
 
 
@@ -108,9 +107,9 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
         parameters |= _priced(program, objective, targets.gap, started, deadline)
     return Design(
         mass=mass,
-        loss=total_cost(mass, program.problem.weighted_loss),
+        loss=objective,
         objective=objective,
-        objective_of=_OBJECTIVE,
+        objective_of=program.objective_of,
         scale=certified_scale(program.problem, mass),
         stopped=stopped,
         positions=program.patches,

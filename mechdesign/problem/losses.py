@@ -60,6 +60,7 @@ SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never s
 _SINGLE_TOLERANCE = 64 * 2.0**-24  # entries rounded to single precision, and a sum of them in blocks of 128
 STEPS = (-1, 0, 1)  # i, from the cell of a position to the row that is drawn from; None: always that of the cell
 _MOMENTS = {-1: (1 / 6, -1 / 24, 1 / 60), 0: (2 / 3, 0.0, 1 / 20), 1: (1 / 6, 1 / 24, 1 / 60), None: (1.0, 0.0, 1 / 12)}
+CENTRE_WEIGHTS = np.outer([1.0, 6.0, 1.0], [1.0, 6.0, 1.0]).ravel() / 64  # of the 3 x 3 rows that a centre draws
 _NODES = 20  # of a Gauss-Legendre rule
 _ON_LATTICE = 1e-9  # of a cell
 Array = NDArray[np.float64]
@@ -443,6 +444,25 @@ def position_cost(
     for rows, step in zip(around.T, product(STEPS, repeat=2), strict=True):
         cost += sp.csr_array((prior, (rows, np.arange(size))), shape=(size, size)) @ means(step)
     return cost
+
+
+def claim_cost(
+    loss: Loss, matrix: Array, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None
+) -> Array:
+    """C (n, m) such that the expected loss of a table P under its claim is the sum of C * P, in loss units.
+
+    matrix (n, m), the losses between centres: without `around` it is theirs. Where positions draw the rows `around`
+    (n, 9), it is the mean loss to the true position; without such a mean, the loss from the centres of the cells.
+    """
+    if around is None:
+        return prior[:, None] * matrix
+    cost = position_cost(loss, prior, domain, reports, around) if reports.size > 1 else None
+    if cost is not None:
+        return cost
+    size, from_centres = domain.size, np.zeros(matrix.shape)
+    for rows, weight in zip(around.T, CENTRE_WEIGHTS.tolist(), strict=True):
+        from_centres += weight * (sp.csr_array((prior, (rows, np.arange(size))), shape=(size, size)) @ matrix)
+    return from_centres
 
 
 def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Array] | None:

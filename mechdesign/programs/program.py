@@ -76,6 +76,12 @@ class Program(ReprMixin, ABC):
 
     problem: DesignProblem = field(kw_only=False)
     name: ClassVar[str]
+    between_positions: ClassVar[bool] = False  # whether its tables claim, and are judged, between any two positions
+
+    @property
+    def objective_of(self) -> str:
+        """The name of the objective."""
+        return "the expected loss"
 
     @abstractmethod
     def statement(self) -> cp.Problem:

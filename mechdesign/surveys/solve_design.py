@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import expected_loss, relative_gap
+from mechdesign.mechanism.dataset import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import LinearProgram
@@ -71,7 +71,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
     by_estimates, estimates = judged_by_estimates(program.problem, design.table)
     mass = repair(design.table, by_estimates.edges, by_estimates.weighted_loss)
-    loss = expected_loss(mass, by_estimates.prior_array, by_estimates.loss_matrix)
+    loss = total_cost(mass, by_estimates.weighted_loss)
     proof: dict[str, Any] = {}
     if design.bound is not None:
         proof = {"dual": design.bound.dual, "multipliers": design.bound.multipliers, "lower_bound": design.bound.value}

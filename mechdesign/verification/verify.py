@@ -36,7 +36,7 @@ from mechdesign.programs.posterior_rows import AreaCaps, first_numbers, posterio
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.forest import proved_bound
 from mechdesign.solvers.pricing import ConePricer, coupled_bound, project_dual
-from mechdesign.solvers.solve import rebuilt_program
+from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
 OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
@@ -57,6 +57,8 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
     """
     mechanism = stored.mechanism
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
+    if mechanism.attrs.get("objective_of") != program.objective_of:
+        return [f"objective_of: is not {program.objective_of!r}"], None
     if program.name in CHECKS:
         return CHECKS[program.name](stored, program)
     if not isinstance(program, Coupled):  # an extension that states its program again and has no check
@@ -329,13 +331,8 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
     check_loss(loss_matrix(mechanism))
     loss = mechanism_loss(mechanism)
     reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "ratio": row_ratio})
-    if "objective" in mechanism.attrs:
-        differences, follows = check_objective(stored)
-        reasons += differences
-    else:
-        # limits are checked with the objective: a file that names limits and no objective would have neither checked
-        reasons += ["objective: is missing"] * (mechanism.attrs["program"] == Constrained.name)
-        follows = _check_bound(stored)
+    differences, follows = _check_program(stored)
+    reasons += differences
     reasons += bound_reasons(mechanism, follows, loss)
     placed = stored.positions is not None
     ratio = row_ratio if not placed else None if reasons else 1.0
@@ -353,6 +350,21 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
         "position_claim": mechanism.attrs["position_claim"] if placed else None,
         "position_breaches": proof.position_breaches,
     }
+
+
+def _check_program(stored: Stored) -> tuple[list[str], bool | None]:
+    """What is wrong with the objective and the limits of a table, and whether its bound follows."""
+    attrs = stored.mechanism.attrs
+    name, entry = attrs["program"], SOLVERS.get(attrs["program"])
+    has_objective = entry is not None and entry.rebuild is not None
+    between_positions = entry is not None and entry.program.between_positions
+    # Limits and bounds between centres are of rows, and a position never draws one row alone.
+    if stored.positions is not None and not between_positions and (has_objective or "lower_bound" in attrs):
+        return [f"program: {name} limits or bounds rows, and the claim is between positions"], None
+    # The objective decides how limits and bound are checked: without it another check would take its place.
+    if has_objective and "objective" not in attrs:
+        return ["objective: is missing"], None
+    return check_objective(stored) if "objective" in attrs else ([], _check_bound(stored))
 
 
 def _check_bound(stored: Stored) -> bool | None:

@@ -188,7 +188,13 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     about: dict[str, str | float] = {
         "problem": str(mechanism.attrs["problem"]),
         "program": str(mechanism.attrs["program"]),
-        "promise": sentences.joined([sentences.protects(checked.protection), sentences.error_sentence(stored)]),
+        "promise": sentences.joined(
+            [
+                sentences.protects(checked.protection),
+                sentences.limit_sentences(stored),
+                sentences.error_sentence(stored),
+            ]
+        ),
     }
     drawn = _CELLS if stored.positions is None else _POSITIONS
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}

@@ -37,7 +37,7 @@ from mechdesign.base.opening import visible
 from mechdesign.base.units import lengths
 from mechdesign.closed_forms.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import known_checksum, stored_points, versions
+from mechdesign.mechanism.dataset import known_checksum, relative_gap, stored_points, versions
 from mechdesign.mechanism.stored import Stored
 from mechdesign.output.canvas import mechanism_words, readable
 from mechdesign.output.compare import AT_CLAIM, Row
@@ -103,7 +103,7 @@ def headline(stored: Stored, checked: Verification) -> str:
     parts.append(error_sentence(stored, at_position=at_position))
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
-        gap = (value - float(attrs["lower_bound"])) / value if value > 0 else 0.0
+        gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
         if "objective" not in attrs or stored.positions is not None:
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
     return joined([*parts, stopped_sentence(attrs.get("stopped"), gap)])
@@ -213,7 +213,7 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
     placed = checked.position_claim is not None
     bound = attrs["lower_bound"] if checked.lower_bound_checked else None
     figures = {
-        "expected_loss": ("loss between centres" if placed else "expected loss", checked.expected_loss, loss_unit),
+        "expected_loss": ("expected loss", checked.expected_loss, loss_unit),
         "objective": ("objective", attrs.get("objective"), ""),
         "lower_bound": ("lower bound", bound, loss_unit),
         "ratio": ("ratio", checked.ratio, "of the claim"),

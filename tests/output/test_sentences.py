@@ -19,6 +19,9 @@ from rows import each_row
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
+from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.output.compare import COLUMNS
+from mechdesign.output.files import write_rows
 
 FIGURES = [  # value, up, down
     (495.754, "495.8", "495.7"),
@@ -56,6 +59,24 @@ def test_lengths_shares_and_cells_of_tables():
         "-", "0.164%", "<0.0001%", "12.756",
     ]  # fmt: skip
     assert (amount(2.0, "m^2"), amount(2.0, "1"), amount(7.5, "USD")) == ("2 m²", "2", "7.5 USD")
+
+
+def test_latex_has_powers_as_formulas(tmp_path):
+    """Figures beyond 10^9 and below 10^-4 of a comparison, whose signs no font of LaTeX has by default."""
+    rows = [dict.fromkeys([key for _, key, _ in COLUMNS]) for _ in range(2)]
+    first = {"mechanism": "tiny", "loss": 4.1234567e-12, "lower_bound": 4e-12, "gap": 5e-10, "claim_over": "cells"}
+    second = {"mechanism": "huge", "loss": 7.5e21, "claim_over": "cells"}
+    written = write_rows([rows[0] | first, rows[1] | second], tmp_path / "rows.tex").read_text("utf-8")
+    assert r"$4.12346 \times 10^{-12}$ & $4 \times 10^{-12}$ & $<$0.0001\%" in written
+    assert r"$7.5 \times 10^{21}$" in written
+    assert written.isascii()
+
+
+def test_gaps_are_never_negative():
+    """Rounding puts a bound above the loss that it bounds; a gap of 1e-9 and more is another matter."""
+    assert relative_gap(1.0, 1.0 + 2.0**-52, 1.0) == 0.0
+    assert relative_gap(0.0, 1e-15, 1.0) == 0.0
+    assert relative_gap(2.0, 1.0, 1.0) == 0.5
 
 
 def page_contents(mechanism):

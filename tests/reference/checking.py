@@ -57,7 +57,8 @@ def table_untruths(file: File, claim: Claim, printed: Mapping[str, Any]):
     if file.attrs["loss"] in ("squared", "distance") and file.unit("secret") != file.unit("report"):
         yield "distances between places in different units"
     rows = figures.row_losses(mass, [ROW_SUM] * len(mass), loss)
-    true = figures.mean_loss(prior, rows)
+    placed = "around_row" in file.variables
+    true = figures.claimed_loss(file, prior, loss) if placed else figures.mean_loss(prior, rows)
     yield from loss_untruths(file, printed, true)
     yield from epsilon_untruths(file, claim, mass, lengths, lists, printed)
     yield from bound_untruths(file, printed, prior, loss, rows, true, lengths)

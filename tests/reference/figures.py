@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
-from math import exp, inf, isfinite
+from math import exp, hypot, inf, isfinite
 from typing import Any
 
 from reference.exact import log_ratio, square_root
@@ -102,16 +102,67 @@ def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Frac
     if program == "statistical":
         return None
     if program == "positions":
-        mass = file.values("mass", ("secret", "report"), "uint64")
-        cost = position_costs(file)
-        return (
-            sum(
-                (m * c for row, costs in zip(mass, cost, strict=True) for m, c in zip(row, costs, strict=True)),
-                Fraction(0),
-            )
-            / _LIMIT
-        )
+        return total(file, position_costs(file))
     raise Unreadable(f"an objective of program {program!r}")
+
+
+def total(file: File, cost: Table) -> Fraction:
+    """The sum of C P over the table of a file."""
+    mass = file.values("mass", ("secret", "report"), "uint64")
+    parts = (m * c for row, costs in zip(mass, cost, strict=True) for m, c in zip(row, costs, strict=True))
+    return sum(parts, Fraction(0)) / _LIMIT
+
+
+def claimed_loss(file: File, prior: Sequence[Fraction], loss: Table) -> Fraction:
+    """The expected loss of a claim about positions: to the true position for squared distances, and for distances to
+    centres of square cells; for others from the centres of the cells.
+    """
+    name, grid = file.attribute("loss", str), file.described("domain")
+    reports, secrets = file.points("report"), file.points("secret")
+    if name == "squared" and len(reports) > 1:
+        return total(file, position_costs(file))
+    side, low = Fraction(grid["cell"][0]), [Fraction(x) for x in grid["origin"]]
+    steps = [tuple((x - a) / side - Fraction(1, 2) for x, a in zip(place, low, strict=True)) for place in reports]
+    on_lattice = all(abs(k - round(k)) <= 1e-9 for step in steps for k in step)
+    around = file.values("around_row", ("secret", "around"), "int64")
+    found = [[Fraction(0)] * len(reports) for _ in secrets]
+    for u, place in enumerate(secrets):
+        for row, step in zip(around[u], product((-1, 0, 1), repeat=2), strict=True):
+            for y, report in enumerate(reports):
+                if name == "distance" and on_lattice and len(reports) > 1:
+                    gap = tuple(round((b - a) / side) for a, b in zip(place, report, strict=True))
+                    own = side * Fraction(_mean_distance(gap, step))
+                else:
+                    own = loss[u][y] * Fraction(6 ** step.count(0), 64)
+                found[row][y] += prior[u] * own
+    return total(file, found)
+
+
+@lru_cache(maxsize=4096)
+def _mean_distance(gap: tuple[int, int], step: tuple[int, int]) -> float:
+    """The mean over a cell of side 1 of the weight of a step times the distance to a report `gap` cells away: by
+    Gauss-Legendre rules of four nodes on squares, halved ever more often towards the report.
+    """
+    nodes = (0.3399810435848563, 0.6521451548625461), (0.8611363115940526, 0.3478548451374538)
+    rule = [(sign * x, w) for x, w in nodes for sign in (-1, 1)]
+    mean, squares = 0.0, [(-0.5, 0.0), (0.0, 0.0), (-0.5, -0.5), (0.0, -0.5)]
+    waiting = [(x, y, 0.5) for x, y in squares]
+    while waiting:
+        x, y, side = waiting.pop()
+        away = hypot(max(x - gap[0], gap[0] - x - side, 0.0), max(y - gap[1], gap[1] - y - side, 0.0))
+        if side > 2 * away and side > 2.0**-16:
+            half = side / 2
+            waiting += [(x + i * half, y + j * half, half) for i, j in product((0, 1), repeat=2)]
+            continue
+        for (s, v), (t, w) in product(rule, rule):
+            here = x + side * (1 + s) / 2, y + side * (1 + t) / 2
+            value = v * w * side**2 / 4 * hypot(here[0] - gap[0], here[1] - gap[1])
+            mean += value * _weight(step[0], here[0]) * _weight(step[1], here[1])
+    return mean
+
+
+def _weight(step: int, s: float) -> float:
+    return 0.75 - s * s if step == 0 else (0.5 + step * s) ** 2 / 2
 
 
 def position_costs(file: File) -> Table:

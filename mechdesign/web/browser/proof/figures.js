@@ -42,6 +42,23 @@ function* rowLosses(page, mass, rows, reports) {
   return losses;
 }
 
+/** The expected loss from the centres of cells, which draw nine rows by the weights of the spline; undefined where the
+ * loss is not known. */
+function centreLoss(page, mass) {
+  const judge = lossOf(page);
+  if (!judge) return undefined;
+  const [around, prior] = [places(page, "around_row"), array(page, "prior")];
+  const [weights, reports] = [[1, 6, 1].flatMap((a) => [1, 6, 1].map((b) => (a * b) / 64)), mass.length / prior.length];
+  let total = 0;
+  for (let u = 0; u < prior.length; u++) {
+    for (let y = 0; y < reports; y++) {
+      const drawn = weights.reduce((sum, weight, k) => sum + weight * Number(mass[around[9 * u + k] * reports + y]), 0);
+      total += prior[u] * drawn * judge(u, y);
+    }
+  }
+  return total * 2 ** -62;
+}
+
 /** Faults of the prior: it is a probability. */
 function priorFaults(prior) {
   const sum = prior.reduce((a, b) => a + b, 0);

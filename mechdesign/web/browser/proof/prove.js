@@ -68,6 +68,8 @@ function* proveCaps(page, outcome) {
 function* proveSentence(page, outcome) {
   const mass = page.contents.kind === "factors" ? null : array(page, "mass");
   outcome.found.position_loss = positionLoss(page, mass);
+  if (placedOf(page) && page.contents.kind === "table")
+    outcome.found.expected_loss = outcome.found.position_loss ?? centreLoss(page, mass);
   outcome.faults.push(...(yield* protectionFaults(page, outcome, mass && carriedRows(page), mass)));
 }
 
@@ -98,13 +100,14 @@ function* proveClaim(page, outcome) {
       `The ${counted(edges.tail.length)} edges of the claim connect all secrets.`,
     );
   }
+  const times = claim.scale === 1 ? "" : `${figure(claim.scale, true)} times `;
   const proved = {
     discrete:
       "No edge is longer than the claim says, and edges join every pair as closely as it says, in exact fractions.",
     euclidean:
-      "No edge is longer than epsilon times the distance of its ends, and edges join every pair of places as closely as that, in exact fractions.",
+      `No edge is longer than ${times}epsilon times the distance of its ends, and edges join every pair of places as closely as that, in exact fractions.`,
     eikonal:
-      "No edge is longer than the largest level times the distance of its ends, in exact fractions, and neighbours are joined.",
+      `No edge is longer than ${times}the largest level times the distance of its ends, in exact fractions, and neighbours are joined.`,
   };
   if (whole && proved[kind]) outcome.proved.push(proved[kind]);
   const given = {
@@ -147,8 +150,9 @@ function* proveTable(page, outcome) {
     losses: losses ?? undefined,
     violations: partly ? undefined : found.broken,
     worst: partly ? undefined : found.said,
+    // Positions never draw one row alone: their expected loss is found with the loss to the true position.
     expected_loss:
-      partly || !losses ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
+      partly || !losses || placedOf(page) ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
     ratio:
       partly || page.contents.verification.ratio === null
         ? undefined

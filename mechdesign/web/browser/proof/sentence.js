@@ -123,7 +123,7 @@ function boundOf(page) {
   const own = attribute(page, "objective") ?? attribute(page, "expected_loss");
   if (page.contents.verification.lower_bound_checked !== true) return { own, bound: 0, gap: null };
   const bound = attribute(page, "lower_bound");
-  return { own, bound, gap: own > 0 ? (own - bound) / own : 0 };
+  return { own, bound, gap: own > 0 ? Math.max(0, (own - bound) / own) : 0 };
 }
 
 function boundWords(page, { value, told }) {
@@ -131,7 +131,7 @@ function boundWords(page, { value, told }) {
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
   if (!(bound > 0) || (placed && program !== "positions") || (attribute(page, "objective") !== undefined && !placed)) return "";
   const whose = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
-  const end = own > 0 ? ` (gap ${percent(Math.max(gap, 0), true)}).` : ".";
+  const end = own > 0 ? ` (gap ${percent(gap, true)}).` : ".";
   const added = loss === "squared" && at !== null && !placed ? (value - own) * (1 - 1e-12) : 0;
   const best = `mechanism ${whose} does better than ${told(bound + added, false)}${end}`;
   if (loss !== "distance" || at === null || placed) return `No ${best}`;
