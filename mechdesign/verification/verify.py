@@ -63,8 +63,6 @@ def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
         return CHECKS[program.name](stored, program)
     if not isinstance(program, Coupled):  # an extension that states its program again and has no check
         raise KeyError(program.name)
-    if stored.positions is not None:
-        return ["position_claim: limits are of rows, and between positions no row is drawn alone"], None
     rows, table = program.side_rows(), mechanism["mass"].values / float(ROW_SUM)
     reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
     over = np.flatnonzero(rows.excess_up(table))
@@ -358,9 +356,9 @@ def _check_program(stored: Stored) -> tuple[list[str], bool | None]:
     name, entry = attrs["program"], SOLVERS.get(attrs["program"])
     has_objective = entry is not None and entry.rebuild is not None
     between_positions = entry is not None and entry.program.between_positions
-    # Limits and bounds between centres are of rows, and a position never draws one row alone.
+    # A position draws means of rows, which limits and bounds between centres say nothing about.
     if stored.positions is not None and not between_positions and (has_objective or "lower_bound" in attrs):
-        return [f"program: {name} limits or bounds rows, and the claim is between positions"], None
+        return [f"position_claim: limits and bounds of {name} are of rows, and no row is drawn alone"], None
     # The objective decides how limits and bound are checked: without it another check would take its place.
     if has_objective and "objective" not in attrs:
         return ["objective: is missing"], None

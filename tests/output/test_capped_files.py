@@ -114,7 +114,7 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
     beside = rewritten(between, program="constrained", parameters=parameters, objective=between.attrs["expected_loss"])
     del beside.attrs["lower_bound"]
     reasons = md.verify(rewritten(beside)).reasons
-    assert any(reason.startswith("position_claim: limits are of rows") for reason in reasons)
+    assert any(reason.startswith("position_claim: limits and bounds of constrained are of rows") for reason in reasons)
 
 
 def test_multipliers_are_of_discs_that_there_are() -> None:

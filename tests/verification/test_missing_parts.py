@@ -5,7 +5,6 @@ Two routes: the figures of the whole file, and the second verifier in plain Pyth
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -107,8 +106,8 @@ def with_bound_between_cells(kind: str, program: str) -> xr.Dataset:
     ("kind", "program", "reason"),
     [
         ("positions", "positions", "objective: is missing"),
-        ("positions", "optimal", "program: optimal limits or bounds rows"),
-        ("any position", "kernel", "program: kernel limits or bounds rows"),
+        ("positions", "optimal", "position_claim: limits and bounds of optimal are of rows"),
+        ("any position", "kernel", "position_claim: limits and bounds of kernel are of rows"),
     ],
 )
 def test_bound_between_cells_is_no_bound_between_positions(kind: str, program: str, reason: str) -> None:
@@ -119,15 +118,3 @@ def test_bound_between_cells_is_no_bound_between_positions(kind: str, program: s
     assert any(each.startswith(reason) for each in reasons), reasons
     if program != "positions":  # the bound alone is what is wrong
         assert md.verify(rewritten(without)).certified
-
-
-def test_limits_on_discs_beside_a_claim_between_positions_are_refused() -> None:
-    """A position draws a mean of rows, after which more of the posterior may lie in a disc than after any row."""
-    placed = made("positions")
-    limit = md.programs.PosteriorCap(radius=0.4, share="9/10", people=[1, 0, 0, 1])
-    program = md.programs.Constrained(read(placed).problem, constraints=[limit])
-    assert not program.caps[0].breaches(placed["mass"].values)
-    parameters = json.loads(placed.attrs["parameters"]) | program.parameters()
-    words = {"program": program.name, "objective_of": program.objective_of, "parameters": json.dumps(parameters)}
-    reasons = md.verify(rewritten(placed, **words)).reasons
-    assert reasons == ["program: constrained limits or bounds rows, and the claim is between positions"]
