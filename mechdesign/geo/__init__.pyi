@@ -3,8 +3,8 @@ from .area import Plane as Plane
 from .area import area_problem as area_problem
 from .area import plane_level as plane_level
 from .areas import Areas as Areas
-from .areas import read_area as read_area
 from .areas import read_areas as read_areas
+from .geojson import read_area as read_area
 from .georeferenced import raster_on as raster_on
 from .people import CheckIns as CheckIns
 from .people import read_checkins as read_checkins

@@ -22,7 +22,8 @@ straight line between two of its positions; nobody lives on those outside the ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,12 @@ from mechdesign.problem.problem import DesignProblem
 
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 PATHS = ("straight", "inside")
+Note = Callable[[str], None]  # called with a sentence for the user
 _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all pairs of rows between positions
+
+
+def silent(sentence: str) -> None:
+    """Drop a sentence for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,7 +132,13 @@ class Area(ReprMixin):
 
     @validated
     def grid(
-        self, cell: float, *, unit: str = "m", plane: Plane | None = None, forbidden: Area | None = None
+        self,
+        cell: float,
+        *,
+        unit: str = "m",
+        plane: Plane | None = None,
+        forbidden: Area | None = None,
+        on_note: Note = silent,
     ) -> Domain:
         """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
 
@@ -142,6 +154,8 @@ class Area(ReprMixin):
             By default about the middle of the area.
         forbidden : Area
             Where no cell may lie.
+        on_note : callable
+            Called with a sentence where `forbidden` holds no cell.
 
         Returns
         -------
@@ -178,6 +192,8 @@ class Area(ReprMixin):
                 value=f"{cell:g} {about.unit}",
                 remedy="use smaller cells, or a larger area",
             )
+        if forbidden is not None and (allowed == inside).all():
+            on_note(_forbids_nothing(self, forbidden, longitude[inside], latitude[inside]))
         mask = allowed.reshape(shape)
         return Domain.grid(shape, cell=cell, unit=about.unit, origin=origin.tolist(), mask=mask, plane=about)
 
@@ -190,11 +206,35 @@ class Area(ReprMixin):
         return plane.forward(unwrapped(degrees[:, 0]), degrees[:, 1])
 
 
-def area_of(polygons: list[list[NDArray[np.float64]]], *, source: str | Path = "area") -> Area:
+def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> str:
+    """A sentence on a forbidden area that holds none of these centres of cells: why."""
+    shapely = import_optional("shapely", "geo")
+    moved = shapely.transform(
+        forbidden.shape, lambda at: np.column_stack([area.middle + unwrapped(at[:, 0] - area.middle), at[:, 1]])
+    )
+    if shapely.intersects(moved, area.shape):
+        reason = "it lies between their centres; use smaller cells"
+    elif forbidden.contains(latitude, longitude).any():
+        reason = "longitude and latitude may be exchanged: write the longitude first"
+    else:
+        south, north = (f"{abs(y):.4f} {'NS'[y < 0]}" for y in forbidden.shape.bounds[1::2])
+        reason = f"it lies elsewhere, between {south} and {north}"
+    return f"The forbidden area holds none of the {len(longitude):,} cells: {reason}."
+
+
+def area_of(
+    polygons: list[list[NDArray[np.float64]]],
+    *,
+    source: str | Path = "area",
+    on_note: Note = silent,
+) -> Area:
     """The union of polygons, each a list of rings (k, 2) in degrees, the outer one first, then its holes.
 
-    Raises: InputError for none, degrees out of range or beyond 85 degrees of latitude, rings that are not closed, cross
-        themselves or have no area, and more than 180 degrees of longitude; for a missing extra.
+    Of rings that cross or touch themselves or another, the valid polygons of shapely are taken: all that a ring goes
+    around, without what a hole goes around. `on_note` is called with a sentence about what changed.
+
+    Raises: InputError for none, degrees out of range or beyond 85 degrees of latitude, polygons without an area, and
+        more than 180 degrees of longitude; for a missing extra.
     """
     shapely = import_optional("shapely", "geo")
     import_optional("pyproj", "geo")
@@ -207,11 +247,30 @@ def area_of(polygons: list[list[NDArray[np.float64]]], *, source: str | Path = "
     for rings in polygons:
         moved = [np.column_stack([middle + unwrapped(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
         part = shapely.Polygon(moved[0], moved[1:])
-        if not part.is_valid:
-            reason = shapely.is_valid_reason(part)
-            raise _bad(f"is no simple polygon ({reason})", source, "", "let no ring cross or touch itself or another")
-        parts.append(part)
+        parts.append(part if part.is_valid else _valid(part, source, on_note))
     return Area(shape=shapely.union_all(parts), middle=middle)
+
+
+def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
+    """The valid polygons of one whose rings cross or touch each other; a note says what changed."""
+    shapely = import_optional("shapely", "geo")
+    rings = [shapely.Polygon(ring) for ring in (polygon.exterior, *polygon.interiors)]
+    # Ring by ring: of a hole outside its polygon make_valid alone would make a part of the area.
+    shell, *holes = shapely.make_valid(rings, method="structure", keep_collapsed=False)
+    valid = shapely.difference(shell, shapely.union_all(holes))
+    reason = re.sub(r"\[(\S+) (\S+)\]", r" at \1, \2", shapely.is_valid_reason(polygon))
+    if valid.area == 0:
+        raise _bad("has a polygon without an area", source, reason, "draw rings around an area")
+    plane = Area(shape=valid, middle=0.0).plane("km")
+
+    def square(shape: Any) -> str:
+        return f"{shapely.transform(shape, lambda at: plane.forward(unwrapped(at[:, 0]), at[:, 1])).area:.4g} km²"
+
+    on_note(
+        f"{Path(source).name}: a polygon is not valid ({reason}) and was mended: its area was {square(polygon)} with "
+        f"the signs of its rings, and is {square(valid)} now."
+    )
+    return valid
 
 
 def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -220,11 +279,11 @@ def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
-    odd = ~((np.abs(positions[:, 0]) <= 180) & (np.abs(positions[:, 1]) <= 90))
+    odd = ~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))
     if odd.any():
         remedy = "give longitude and latitude in degrees (WGS 84), longitude first, not projected lengths"
         position = f"{positions[odd][0, 0]:g}, {positions[odd][0, 1]:g}"
-        raise _bad("must be longitudes within 180 and latitudes within 90 degrees", source, position, remedy)
+        raise _bad("must be longitudes within 360 and latitudes within 90 degrees", source, position, remedy)
     polar = np.abs(positions[:, 1]) > WIDEST
     if polar.any():
         position = f"{positions[polar][0, 1]:g}"

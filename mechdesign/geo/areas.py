@@ -1,4 +1,4 @@
-"""Areas: the places of a domain, parted into named neighbourhoods, every place in exactly one; and GeoJSON files.
+"""Areas: the places of a domain, parted into named neighbourhoods, every place in exactly one.
 
 | file | what is read |
 |---|---|
@@ -10,9 +10,7 @@
 A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
 its id. A place belongs to the area that its point lies in; on the border of two, to the first. A place in two areas is
 refused, by name; places in none are an area of their own, `rest`. Two names that differ in case or spaces alone are
-refused, and polygons that all have one name and leave no place.
-
-Polygons and lines are read from GeoJSON (RFC 7946): longitude before latitude, in degrees of WGS 84.
+refused, and polygons that all have one name and leave no place. Polygons are read as geojson.py reads them.
 """
 
 from __future__ import annotations
@@ -20,21 +18,19 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import validated
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.opening import readable
-from mechdesign.base.optional import import_optional
 from mechdesign.base.spreadsheets import text_of
-from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo.area import Area, area_of
+from mechdesign.errors import InputError
+from mechdesign.geo.area import Area, Note, area_of, silent
+from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Query
@@ -44,10 +40,8 @@ from mechdesign.problem.tables import named_column, number_column, read_frame, r
 MOST = 1_000  # areas: a table of more shares is a distribution
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 _POLYGONS = {".geojson", ".json"}
-_WGS84 = ("CRS84", "EPSG::4326", "EPSG:4326")
 _NAMES = ("name", "NAME", "Name", "label", "id")  # properties that name a feature
 _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error lists
-Feature = tuple[Any, Any, Any]  # geometry of shapely, properties, id
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,103 +137,14 @@ class Areas(ReprMixin):
 
 
 @validated
-def read_area(path: str | Path) -> Area:
-    """The union of all polygons of a GeoJSON file. Heights are left aside.
-
-    Parameters
-    ----------
-    path : str or Path
-        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
-
-    Returns
-    -------
-    Area
-        The region.
-
-    Raises
-    ------
-    FileFormatError
-        For a file that is missing, no GeoJSON, of another geometry or in another coordinate system.
-    InputError
-        For polygons that are none, and where shapely is not installed.
-
-    Examples
-    --------
-    >>> import json, pathlib, tempfile
-    >>> ring = [[12.45, 41.85], [12.55, 41.85], [12.55, 41.95], [12.45, 41.85]]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "area.geojson"
-    ...     _ = path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
-    ...     round(md.geo.read_area(path).middle, 2)
-    12.5
-    """
-    polygons = [polygon for geometry, _, _ in _features(path, "area") for polygon in _polygons(geometry, path)]
-    return area_of(polygons, source=path)
-
-
-def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
-    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are passed over.
-
-    Raises: FileFormatError for a file that is missing, no GeoJSON, without lines or in another coordinate system, and
-    for degrees out of range.
-    """
-    lines = [line for geometry, _, _ in _features(path, "over") for line in _lines(geometry)]
-    if not lines or not all((np.abs(line) <= (180.0, 90.0)).all() for line in lines):
-        raise FileFormatError("holds no lines in degrees, longitude before latitude", field="over", value=path)
-    return lines
-
-
-def _features(path: str | Path, field: str) -> list[Feature]:
-    """The features of a file that have a geometry; a bare geometry is one feature."""
-    shape = import_optional("shapely.geometry", "geo").shape
-    with readable(path, field):
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        listed = document["features"] if document["type"] == "FeatureCollection" else [document]
-        geometries = [(each.get("geometry") if each["type"] == "Feature" else each, each) for each in listed]
-        features = [
-            (shape(geometry), each.get("properties"), each.get("id")) for geometry, each in geometries if geometry
-        ]
-        crs = json.dumps(document.get("crs") or "CRS84")
-    if not any(name in crs for name in _WGS84):
-        raise FileFormatError("declares another coordinate system than WGS 84", field=field, value=crs)
-    return [feature for feature in features if not feature[0].is_empty]
-
-
-def _parts(geometry: Any) -> Iterator[Any]:
-    """The simple geometries of one that may be a collection."""
-    for part in getattr(geometry, "geoms", [geometry]):
-        yield from [part] if part is geometry else _parts(part)
-
-
-def _polygons(geometry: Any, path: str | Path) -> list[list[NDArray[np.float64]]]:
-    """The polygons of a geometry, each its rings."""
-    polygons = []
-    for part in _parts(geometry):
-        if part.geom_type != "Polygon":
-            raise FileFormatError(f"holds a {part.geom_type}, and no polygons alone", field="area", value=path)
-        polygons.append([_positions(ring) for ring in (part.exterior, *part.interiors)])
-    return polygons
-
-
-def _lines(geometry: Any) -> Iterator[NDArray[np.float64]]:
-    for part in _parts(geometry):
-        if part.geom_type == "Polygon":
-            yield from map(_positions, (part.exterior, *part.interiors))
-        elif part.geom_type == "LineString":
-            yield _positions(part)
-
-
-def _positions(line: Any) -> NDArray[np.float64]:
-    return np.asarray(line.coords, float)[:, :2]
-
-
 def read_areas(
     source: str | Path,
     domain: Domain,
     *,
     rest: str = "elsewhere",
     name_field: str | None = None,
-    on_note: Callable[[str], None] | None = None,
+    crs: str | None = None,
+    on_note: Note = silent,
 ) -> Areas:
     """The areas that a file, or words such as 3x3, cut the places of a domain into.
 
@@ -253,9 +158,11 @@ def read_areas(
         The name of the area of places that no polygon and no line of a CSV file names.
     name_field : str
         The property of polygons that names them.
+    crs : str
+        As for `read_area`.
     on_note : callable
-        Called with a sentence where places lie in no polygon and no line, where polygons have no name, and where
-        several have one name and are one area.
+        Called with a sentence where places lie in no polygon and no line, where polygons have no name, where several
+        have one name and are one area, and as by `read_area`.
 
     Returns
     -------
@@ -283,19 +190,15 @@ def read_areas(
     if blocks:
         return Areas.blocks(domain, int(blocks[1]), int(blocks[2]))
     if suffix in _POLYGONS:
-        return _of_polygons(path, domain, rest, name_field, on_note or _silent)
+        return _of_polygons(path, domain, rest, name_field, crs, on_note)
     if suffix == ".csv":
-        return _of_cells(path, domain, rest, on_note or _silent)
+        return _of_cells(path, domain, rest, on_note)
     raster = read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, labels=True)
     return Areas.of_labels(Query.from_raster(raster, domain).labels)
 
 
-def _silent(told: str) -> None:
-    """Nobody asked for notes."""
-
-
 def _of_polygons(
-    path: Path, domain: Domain, rest: str, name_field: str | None, on_note: Callable[[str], None]
+    path: Path, domain: Domain, rest: str, name_field: str | None, crs: str | None, on_note: Note
 ) -> Areas:
     plane = domain.plane
     if plane is None:
@@ -305,12 +208,10 @@ def _of_polygons(
             value=path,
             remedy="give a label raster or a CSV of cell and area, or design with `mechdesign area`",
         )
-    features = _features(path, "area")
-    if not features:
-        raise FileFormatError("holds no feature with polygons", field="area", value=path)
+    features = polygon_features(path, crs=crs, on_note=on_note)
     regions: dict[str, list[Area]] = {}
-    for name, (geometry, _, _) in zip(_names(path, features, name_field, on_note), features, strict=True):
-        regions.setdefault(name, []).append(area_of(_polygons(geometry, path), source=path))
+    for name, feature in zip(_names(path, features, name_field, on_note), features, strict=True):
+        regions.setdefault(name, []).append(area_of(rings_of(feature), source=path, on_note=on_note))
     longitude, latitude = plane.backward(domain.points)
 
     def members(longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool) -> NDArray[np.bool_]:
@@ -342,7 +243,7 @@ def _assigned(
     inside: NDArray[np.bool_],
     touched: NDArray[np.bool_],
     rest: str,
-    on_note: Callable[[str], None],
+    on_note: Note,
 ) -> Areas:
     """The areas of memberships (n, K): strictly inside, and inside or on the border."""
     twice = np.flatnonzero(inside.sum(axis=1) > 1)
@@ -357,7 +258,7 @@ def _assigned(
     return Areas(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
 
 
-def _of_cells(path: Path, domain: Domain, rest: str, on_note: Callable[[str], None]) -> Areas:
+def _of_cells(path: Path, domain: Domain, rest: str, on_note: Note) -> Areas:
     frame = read_frame(path, "areas", texts=("area",)).dropna(how="all")
     cell, area = number_column(frame, ("cell",), "areas"), frame[named_column(frame, ("area",), "areas")]
     shown = ["cell", "area"]
@@ -381,12 +282,12 @@ def _listed(places: NDArray[np.int64]) -> str:
     return f"cell {shown}" if len(places) == 1 else f"{len(places)} cells: {shown}{', ...' * (len(places) > _SHOWN)}"
 
 
-def _names(path: Path, features: list[Feature], name_field: str | None, on_note: Callable[[str], None]) -> list[str]:
+def _names(path: Path, features: list[Feature], name_field: str | None, on_note: Note) -> list[str]:
     """The name of every feature; those without are numbered, and a note says so."""
     fields = _NAMES if name_field is None else (name_field,)
     names: list[str | None] = []
-    for number, (_, properties, identifier) in enumerate(features):
-        record = properties if isinstance(properties, dict) else {}
+    for number, feature in enumerate(features):
+        record = feature.properties if isinstance(feature.properties, dict) else {}
         name = next((record[key] for key in fields if record.get(key) is not None), None)
         if name is None and name_field is not None:
             raise InputError(
@@ -394,7 +295,7 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
                 field="name-field",
                 value=name_field,
             )
-        name = identifier if name is None else name
+        name = feature.id if name is None else name
         names.append(name if isinstance(name, str) or name is None else json.dumps(name))
     if None in names:
         on_note(
@@ -406,7 +307,7 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
 def _properties(features: list[Feature]) -> str:
     """The properties of features, in words."""
     names = dict.fromkeys(
-        str(key) for _, properties, _ in features if isinstance(properties, dict) for key in properties
+        str(key) for feature in features if isinstance(feature.properties, dict) for key in feature.properties
     )
     shown = ", ".join(list(names)[:_PROPERTIES])
     return f"properties: {shown}{', ...' * (len(names) > _PROPERTIES)}" if names else "they have no properties"

@@ -92,12 +92,12 @@ def area(
     started = time.monotonic()
     from mechdesign.base.memory import require_memory
     from mechdesign.geo.area import area_problem
-    from mechdesign.geo.areas import read_area
     from mechdesign.geo.design import HELD, Request, beside, check_claim, designed, sentences
+    from mechdesign.geo.geojson import read_area
     from mechdesign.geo.georeferenced import raster_on
     from mechdesign.geo.people import read_people
     from mechdesign.mechanism.storage import check_target, save
-    from mechdesign.output.printing import note_compiling, progress, show
+    from mechdesign.output.printing import note, note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
     from mechdesign.problem.levels import PrivacyLevel, level_raster
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
@@ -128,8 +128,8 @@ def area(
         eps, claimed = parse_epsilon(within=within, factor=factor, epsilon=epsilon)
     else:
         _refuse("a single level", {"within": within, "epsilon": epsilon, **({} if of_people else {"factor": factor})})
-    left_out = None if forbidden is None else read_area(forbidden)
-    domain = region.grid(cell=cell, unit=unit, forbidden=left_out)
+    left_out = None if forbidden is None else read_area(forbidden, on_note=note)
+    domain = region.grid(cell=cell, unit=unit, forbidden=left_out, on_note=note)
     by_factors = domain.size > LARGEST_TABLE and of_people and program in ("auto", "eikonal")
     if not by_factors:
         require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
@@ -181,6 +181,7 @@ def area(
         summary |= {"chosen": design.why, **beside(between_cells, design.program, summary["position_loss"])}
     assert domain.plane is not None
     summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
+    summary |= {"middle": {"latitude": domain.plane.latitude, "longitude": domain.plane.longitude}}
     summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
     save(design.mechanism, output, overwrite=overwrite)
     more = sentences(summary, design.problem)
@@ -227,12 +228,13 @@ def _elastic(
 def parse_area(file: Path | None, box: str | None) -> Area:
     """The area of a GeoJSON file, or of --box W,S,E,N."""
     from mechdesign.geo.area import Area
-    from mechdesign.geo.areas import read_area
+    from mechdesign.geo.geojson import read_area
+    from mechdesign.output.printing import note
 
     if (file is None) == (box is None):
         raise InputError("one area is needed, a GeoJSON file or --box W,S,E,N", field="area", value=box)
     if file is not None:
-        return read_area(file)
+        return read_area(file, on_note=note)
     try:
         west, south, east, north = map(real_number, (box or "").replace(",", " ").split())
     except ValueError as error:

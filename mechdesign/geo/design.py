@@ -326,7 +326,15 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     document of `area`.
     """
     parameters, unit = problem.parameters, problem.domain.unit
-    parts = [_little(summary, problem), _coarse(summary, problem)]
+    middle = summary["middle"]
+    north, east = (
+        f"{abs(middle[axis]):.4f} {ends[middle[axis] < 0]}" for axis, ends in (("latitude", "NS"), ("longitude", "EW"))
+    )
+    parts = [
+        f"The middle of the area is at {north}, {east}.",
+        _little(summary, problem),
+        _coarse(summary, problem),
+    ]
     if "people" in parameters:
         within = f"{float(parameters['least']):.6g} {unit} and {float(parameters['most']):.6g} {unit}"
         disc = f"the disc that holds {float(parameters['people']):.6g} people, its radius between {within}"

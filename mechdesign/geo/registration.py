@@ -7,7 +7,7 @@ TABLES = {
     },
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
     "providers": {
-        "lines": "mechdesign.geo.areas",
+        "lines": "mechdesign.geo.geojson",
         "discs": "mechdesign.geo.disc_audit",
         "people": "mechdesign.geo.people",
         "rules": "mechdesign.geo.rules",

@@ -46,7 +46,7 @@ def design(
     Design a session for an area: simulates synthetic days, and says what a total a day is worth and gives away.
     """
     started = time.monotonic()
-    from mechdesign.geo.areas import read_area
+    from mechdesign.geo.geojson import read_area
     from mechdesign.mechanism.storage import check_target
     from mechdesign.output import printing
     from mechdesign.sessions.design_files import save_design
@@ -55,11 +55,11 @@ def design(
 
     check_target(output, overwrite=overwrite)
     region = parse_area(area, box)
-    left_out = None if forbidden is None else read_area(forbidden)
+    left_out = None if forbidden is None else read_area(forbidden, on_note=printing.note)
     printing.note_compiling()
     with printing.progress("simulating sessions", limit=time_limit) as on_progress:
         proposal = propose(
-            region.grid(cell=cell, unit="m", forbidden=left_out),
+            region.grid(cell=cell, unit="m", forbidden=left_out, on_note=printing.note),
             ticks=ticks,
             limit=nats,
             within=within,

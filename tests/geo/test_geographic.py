@@ -207,26 +207,26 @@ def test_collections_hold_the_union(tmp_path, wrap):
     assert np.array_equal(read_area(written(tmp_path, shapes[wrap])).grid(cell=200.0).points, plain.points)
 
 
-BOWTIE = [[2.0, 48.0], [2.1, 48.1], [2.1, 48.0], [2.0, 48.1], [2.0, 48.0]]
-
-
 @each_row(
     ("geometry", "error", "message"),
     [
         (polygon(), InputError, "no polygon"),
         ({"type": "MultiPolygon", "coordinates": []}, InputError, "no polygon"),
         ({"type": "FeatureCollection", "features": []}, InputError, "no polygon"),
-        (polygon(BOWTIE), InputError, "no simple polygon"),
-        (polygon([[2.0, 48.0], [2.1, 48.0], [2.2, 48.0], [2.0, 48.0]]), InputError, "no simple polygon"),
+        (polygon([[2.0, 48.0], [2.1, 48.0], [2.2, 48.0], [2.0, 48.0]]), InputError, "without an area"),
         (polygon([[485000, 4425000], [485100, 4425000], [485100, 4425100], [485000, 4425000]]), InputError, "degrees"),
         (polygon([[2.0, 91.0], [2.1, 91.0], [2.1, 92.0], [2.0, 91.0]]), InputError, "latitudes within 90"),
         (polygon([[2.0, 86.0], [2.1, 86.0], [2.1, 86.1], [2.0, 86.0]]), InputError, "beyond 85"),
         (polygon([[-120, 80], [0, 80], [120, 80], [-120, 80]]), InputError, "around a pole"),
-        (polygon([[2.0, 48.0], [2.1, 48.0], [2.0, 48.0]]), InputError, "Too few points"),
-        (polygon([[2.0, None], [2.1, 48.0], [2.1, 48.1], [2.0, None]]), FileFormatError, "cannot be read"),
-        ({"type": "Point", "coordinates": [2.0, 48.0]}, FileFormatError, "Point"),
-        ([1, 2], FileFormatError, "cannot be read"),
-        ({**polygon(OUTER), "crs": {"properties": {"name": "EPSG:2154"}}}, FileFormatError, "coordinate system"),
+        (polygon([[2.0, 48.0], [2.1, 48.0], [2.0, 48.0]]), InputError, "without an area"),
+        (polygon([[2.0, None], [2.1, 48.0], [2.1, 48.1], [2.0, None]]), FileFormatError, "two finite numbers"),
+        ({"type": "Point", "coordinates": [2.0, 48.0]}, FileFormatError, "only 1 point"),
+        ([1, 2], FileFormatError, "JSON object"),
+        (
+            {**polygon(OUTER), "crs": {"properties": {"name": "EPSG:2154"}}},
+            FileFormatError,
+            "coordinate system .* holds degrees",
+        ),
     ],
 )
 def test_areas_that_are_none_are_refused(tmp_path, geometry, error, message):

@@ -1,0 +1,317 @@
+"""GeoJSON files as people bring them: polygons and lines, in degrees of WGS 84 whatever system they are written in.
+
+Positions are longitude before latitude (RFC 7946), whatever order the register of a coordinate system names. Systems
+other than WGS 84 are projected by pyproj: the one that a `crs` member declares (GeoJSON of 2008), else `crs` for a file
+whose numbers are not degrees. Edges are straight in the system of the file. Longitudes go to 360 either way. Heights
+are left out. A byte order mark is understood. Refused are other formats (TopoJSON, Esri JSON), objects with one name
+twice, and numbers that are not finite.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.arguments import validated
+from mechdesign.base.descriptions import read_json
+from mechdesign.base.opening import readable
+from mechdesign.base.optional import import_optional
+from mechdesign.errors import FileFormatError
+from mechdesign.geo.area import Area, Note, area_of, silent
+
+_NESTING = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
+_ESRI = {"spatialReference", "geometryType", "attributes", "rings", "curveRings", "paths"}
+_CONVERT = "convert it: ogr2ogr -f GeoJSON -t_srs EPSG:4326 area.geojson FILE"
+_WGS84 = "OGC:CRS84"
+_LONGEST_EDGE = 1000.0  # m on a projected plane: a longer edge is cut, as it would bend by over 2 cm in degrees
+_WORDS = {"Point": "point", "LineString": "line"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """geometry, of shapely, in degrees; properties and id as the file has them."""
+
+    geometry: Any
+    properties: Any = None
+    id: Any = None
+
+
+@validated
+def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
+    """The union of all polygons of a GeoJSON file. Heights, points and lines are left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
+    crs : str
+        Coordinate system, such as "EPSG:27700", of a file that declares none and does not hold degrees.
+    on_note : callable
+        Called with a sentence where the file was projected, where polygons cross or touch themselves, and where parts
+        are left out.
+
+    Returns
+    -------
+    Area
+        The region.
+
+    Raises
+    ------
+    FileFormatError
+        For a file that is missing, is not GeoJSON, or has no polygon, and for an unknown coordinate system.
+    InputError
+        For numbers that are not degrees, polygons without an area, and where shapely is not installed.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> ring = [[12.45, 41.85], [12.55, 41.85], [12.55, 41.95], [12.45, 41.85]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "area.geojson"
+    ...     _ = path.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    ...     round(md.geo.read_area(path).middle, 2)
+    12.5
+    """
+    features = polygon_features(path, crs=crs, on_note=on_note)
+    polygons = [polygon for feature in features for polygon in rings_of(feature)]
+    return area_of(polygons, source=path, on_note=on_note)
+
+
+def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
+    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are left out.
+
+    Raises: FileFormatError for a file that is missing, not GeoJSON, or without lines, and for degrees out of range.
+    """
+    features = _read_features(path, "over", None, silent)
+    lines = [line for feature in features for line in _lines(feature.geometry)]
+    if not lines:
+        raise FileFormatError("holds no lines in degrees, longitude before latitude", field="over", value=path)
+    return lines
+
+
+def polygon_features(path: str | Path, *, crs: str | None = None, on_note: Note) -> list[Feature]:
+    """The features of a file that have polygons, and nothing else of them."""
+    features, left = [], Counter[str]()
+    for feature in _read_features(path, "area", crs, on_note):
+        parts = list(_parts(feature.geometry))
+        polygons = [part for part in parts if part.geom_type == "Polygon"]
+        left.update(_WORDS[part.geom_type] for part in parts if part.geom_type != "Polygon")
+        if polygons:
+            shapely = import_optional("shapely", "geo")
+            features.append(replace(feature, geometry=shapely.MultiPolygon(polygons)))
+    others = " and ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in sorted(left.items()))
+    if not features:
+        problem = f"holds no polygon, only {others}" if others else "holds no polygon"
+        raise FileFormatError(problem, field="area", value=path, remedy="give a Polygon or a MultiPolygon")
+    if others:
+        on_note(f"{Path(path).name}: {others} beside the polygons {'is' if left.total() == 1 else 'are'} left out.")
+    return features
+
+
+def rings_of(feature: Feature) -> list[list[NDArray[np.float64]]]:
+    """The polygons of a feature of `polygon_features`, each its rings (k, 2), the outer one first."""
+    return [
+        [np.asarray(ring.coords, float) for ring in (part.exterior, *part.interiors)] for part in feature.geometry.geoms
+    ]
+
+
+def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note) -> list[Feature]:
+    """The features of a file that have a geometry, in degrees; a bare geometry is one feature."""
+    import_optional("shapely", "geo")
+    with readable(path, field):
+        content = Path(path).read_bytes()
+    if not content.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise FileFormatError("is empty", field=field, value=path)
+    try:
+        document = read_json(content)
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(
+            f"cannot be read as GeoJSON ({error})", field=field, value=path, remedy=_CONVERT
+        ) from error
+    try:
+        features = list(_features(document, None))
+    except _NotGeoJSON as error:
+        raise FileFormatError(str(error), field=field, value=path, remedy=error.remedy) from error
+    placed = [
+        (feature, declared) for feature, declared in features if feature.geometry and not feature.geometry.is_empty
+    ]
+    return _in_degrees(placed, path, field, crs, on_note)
+
+
+class _NotGeoJSON(Exception):
+    """What is wrong with a document, and the remedy."""
+
+    def __init__(self, problem: str, remedy: str = _CONVERT) -> None:
+        super().__init__(problem)
+        self.remedy = remedy
+
+
+def _features(document: Any, crs: Any) -> Iterator[tuple[Feature, Any]]:
+    """The features of a document as they are written, each with the `crs` member that holds for it, None without."""
+    if not isinstance(document, Mapping):
+        raise _NotGeoJSON(f"must be a JSON object, got {reprlib.repr(document)}")
+    kind, crs = document.get("type"), document.get("crs") or crs
+    if kind == "Topology":
+        raise _NotGeoJSON("is TopoJSON, not GeoJSON")
+    if kind is None and _ESRI & set(document):
+        raise _NotGeoJSON("is Esri JSON, not GeoJSON")
+    if kind == "FeatureCollection":
+        features = document.get("features")
+        if not isinstance(features, list):
+            raise _NotGeoJSON(f"must have a list of features, got {reprlib.repr(features)}")
+        for feature in features:
+            yield from _features(feature, crs)
+    elif kind == "Feature":
+        geometry = document.get("geometry")
+        inner = geometry.get("crs") if isinstance(geometry, Mapping) else None
+        shape = None if geometry is None else _geometry(geometry)
+        yield Feature(geometry=shape, properties=document.get("properties"), id=document.get("id")), inner or crs
+    else:
+        yield Feature(geometry=_geometry(document)), crs
+
+
+def _geometry(document: Any) -> Any:
+    """The geometry of shapely that a JSON object describes, without heights."""
+    import shapely
+    from shapely.geometry import shape
+
+    if not isinstance(document, Mapping):
+        raise _NotGeoJSON(f"must have geometries that are objects, got {reprlib.repr(document)}")
+    kind = document.get("type")
+    if kind == "GeometryCollection" and isinstance(parts := document.get("geometries"), list):
+        return shapely.GeometryCollection([_geometry(part) for part in parts])
+    if kind not in _NESTING:
+        is_esri = kind is None and _ESRI & set(document)
+        raise _NotGeoJSON("is Esri JSON, not GeoJSON" if is_esri else f"has an object of type {reprlib.repr(kind)}")
+    coordinates = _positions(document.get("coordinates"), _NESTING[kind])
+    try:
+        return shape({"type": kind, "coordinates": coordinates})
+    except (ValueError, TypeError, IndexError) as error:
+        raise _NotGeoJSON(
+            f"has a {kind} that is not valid ({error})", "a line needs two positions, a ring four"
+        ) from error
+
+
+def _positions(value: Any, depth: int) -> Any:
+    """Positions in lists nested `depth` deep, each without its height; empty lists inside others are left out."""
+    if not isinstance(value, list):
+        raise _NotGeoJSON(f"must have coordinates in lists, got {reprlib.repr(value)}")
+    if depth:
+        return [_positions(part, depth - 1) for part in value if part != []]
+    if len(value) >= 2 and all(type(x) in (int, float) and math.isfinite(x) for x in value[:2]):
+        return tuple(map(float, value[:2]))
+    if not value:
+        return ()
+    raise _NotGeoJSON(f"must have positions of two finite numbers or more, got {reprlib.repr(value)}")
+
+
+def _in_degrees(
+    features: list[tuple[Feature, Any]], path: str | Path, field: str, crs: str | None, on_note: Note
+) -> list[Feature]:
+    """The features with their geometries in degrees of WGS 84."""
+    undeclared = [feature.geometry for feature, declared in features if declared is None]
+    assumed = None if all(map(_are_degrees, undeclared)) else crs
+    systems: dict[str, Callable[[Any], Any] | None] = {}
+    projected = []
+    for feature, declared in features:
+        geometry, name = feature.geometry, assumed if declared is None else _name(declared, path, field)
+        if name is not None:
+            if name not in systems:
+                systems[name] = _to_degrees(name, path, "crs" if declared is None else field, on_note)
+            if (to_degrees := systems[name]) is not None:
+                geometry = to_degrees(geometry)
+        if not _are_degrees(geometry):
+            _refuse_lengths(geometry, path, field, projected=name is not None)
+        projected.append(replace(feature, geometry=geometry))
+    return projected
+
+
+def _are_degrees(geometry: Any) -> bool:
+    """True if the coordinates of a geometry can be longitudes and latitudes."""
+    west, south, east, north = geometry.bounds
+    return bool(west >= -360 and east <= 360 and south >= -90 and north <= 90)
+
+
+def _refuse_lengths(geometry: Any, path: str | Path, field: str, *, projected: bool) -> None:
+    import shapely
+
+    positions = shapely.get_coordinates(geometry)
+    odd = positions[~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))][0]
+    swapped = (np.abs(positions[:, 1]) <= 360).all() and (np.abs(positions[:, 0]) <= 90).all()
+    remedy = "write the longitude first" if swapped else f"name their system, as --crs EPSG:27700, or {_CONVERT}"
+    if projected:
+        remedy = "the coordinates do not belong to the system that is declared"
+    raise FileFormatError(
+        "must be longitudes within 360 and latitudes within 90 degrees (WGS 84), longitude first",
+        field=field,
+        value=f"{path}: {odd[0]:g}, {odd[1]:g}",
+        remedy=remedy,
+    )
+
+
+def _name(declared: Any, path: str | Path, field: str) -> str:
+    """The name of the coordinate system that a `crs` member declares."""
+    properties = declared.get("properties") if isinstance(declared, Mapping) else None
+    name = declared
+    if isinstance(properties, Mapping):
+        name = properties.get("name")
+        if declared.get("type") == "EPSG" and "code" in properties:  # GeoJSON before 2008
+            name = f"EPSG:{properties['code']}"
+    if not isinstance(name, str) or not name.strip():
+        problem = "declares a coordinate system without a name"
+        raise FileFormatError(problem, field=field, value=f"{path}: {reprlib.repr(declared)}", remedy=_CONVERT)
+    return name.strip()
+
+
+def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Callable[[Any], Any] | None:
+    """The projection of geometries from a named system to degrees of WGS 84; None where they are those already."""
+    pyproj = import_optional("pyproj", "geo")
+    import shapely
+
+    plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
+    try:
+        system = pyproj.CRS.from_user_input(plain)
+        # Longitude first: files follow RFC 7946, not the order of axes in the register.
+        transform = pyproj.Transformer.from_crs(system, _WGS84, always_xy=True).transform
+    except pyproj.exceptions.ProjError as error:
+        problem = "names a coordinate system that is not known"
+        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=_CONVERT) from error
+    if system.to_2d().equals(pyproj.CRS(_WGS84), ignore_axis_order=True):
+        return None
+    on_note(f"{Path(path).name}: projected from {system.name} to longitude and latitude (WGS 84).")
+    metres = system.axis_info[0].unit_conversion_factor if system.is_projected and system.axis_info else 0.0
+
+    def to_degrees(geometry: Any) -> Any:
+        if metres and _are_degrees(geometry):
+            problem = f"declares the coordinate system {system.name}, which is not in degrees, and holds degrees"
+            raise FileFormatError(problem, field=field, value=path, remedy="remove its member crs, or correct it")
+        dense = shapely.segmentize(geometry, _LONGEST_EDGE / metres) if metres else geometry
+        return shapely.transform(dense, lambda at: np.column_stack(transform(at[:, 0], at[:, 1])))
+
+    return to_degrees
+
+
+def _parts(geometry: Any) -> Iterator[Any]:
+    """The simple geometries of one that may be a collection."""
+    for part in getattr(geometry, "geoms", [geometry]):
+        if part is not geometry:
+            yield from _parts(part)
+        elif not part.is_empty:
+            yield part
+
+
+def _lines(geometry: Any) -> Iterator[NDArray[np.float64]]:
+    for part in _parts(geometry):
+        if part.geom_type == "Polygon":
+            yield from (np.asarray(ring.coords, float) for ring in (part.exterior, *part.interiors))
+        elif part.geom_type == "LineString":
+            yield np.asarray(part.coords, float)
