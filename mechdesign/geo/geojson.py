@@ -195,7 +195,7 @@ def _geometry(document: Any) -> Any:
     coordinates = _positions(document.get("coordinates"), _NESTING[kind])
     try:
         return shape({"type": kind, "coordinates": coordinates})
-    except (ValueError, TypeError, IndexError) as error:
+    except (ValueError, TypeError, IndexError, shapely.errors.ShapelyError) as error:
         raise _NotGeoJSON(
             f"has a {kind} that is not valid ({error})", "a line needs two positions, a ring four"
         ) from error
