@@ -2,7 +2,8 @@
 
 Python raises KeyboardInterrupt between any two instructions, also after a search, when its result is not written yet,
 and drops it where it comes in a finalizer. Within `two_steps` a first Ctrl-C is raised before the end of the first
-`search`, and in later ones; in between it waits, and the next search ends as it begins.
+`search`, and in later ones; in between it waits, and the next search ends as it begins. A solver whose table is
+ready before its first search calls `hold`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def two_steps() -> Iterator[None]:
     if _state.handled or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    _state.handled = True
+    _state.handled, _state.waits = True, False
     signal.signal(signal.SIGINT, _press)
     try:
         yield
@@ -50,6 +51,11 @@ def _press(number: int, frame: FrameType | None) -> None:
     _state.pending, _state.pressed = _state.waits and not _state.pressed, True
     if not _state.pending:
         raise KeyboardInterrupt
+
+
+def hold() -> None:
+    """Let a first Ctrl-C wait for the next search from now on: there is a result to keep."""
+    _state.waits = True
 
 
 def search(run: Callable[[], Result], otherwise: Result) -> Result:

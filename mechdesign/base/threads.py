@@ -26,9 +26,17 @@ class OutOfTime(Exception):
     """A deadline passed before all the work was done."""
 
 
-def in_blocks(work: Callable[[int, int], None], total: int, block: int, *, deadline: float = math.inf) -> None:
+def in_blocks(
+    work: Callable[[int, int], None],
+    total: int,
+    block: int,
+    *,
+    deadline: float = math.inf,
+    on_done: Callable[[int], None] = lambda done: None,
+) -> None:
     """Call work(start, stop) for consecutive ranges of at most `block` out of range(total), on all cores.
 
+    on_done is called, in this thread, with how many of the total are done.
     Ranges must not depend on each other. An interrupt waits for the ranges under way and drops the others.
     Raises: OutOfTime where a range has not begun by the deadline, of time.monotonic().
     """
@@ -42,12 +50,14 @@ def in_blocks(work: Callable[[int, int], None], total: int, block: int, *, deadl
     if len(ranges) == 1 or WORKERS == 1:
         for start, stop in ranges:
             in_time(start, stop)
+            on_done(stop)
         return
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
             futures = [pool.submit(in_time, start, stop) for start, stop in ranges]
-            for future in futures:
+            for future, (_, stop) in zip(futures, ranges, strict=True):
                 future.result()
+                on_done(stop)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -66,6 +66,13 @@ FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 GapOption = Annotated[float, real("--gap", help="Target of (loss - lower_bound) / loss.")]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds; the best certified table so far is kept.")]
+BoundOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--bound/--no-bound",
+        help="Also compute a lower bound of the loss beside a mechanism that is made without one, or leave it out.",
+    ),
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print every figure and the whole claim.")]
 _WITHIN_HELP = "Places up to this far apart stay hard to tell apart; in --unit, metres without it."

@@ -12,6 +12,7 @@ import typer
 
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
+    BoundOption,
     DiscOption,
     GapOption,
     JsonOption,
@@ -49,9 +50,7 @@ def solve(
     work: Annotated[
         Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
     ] = None,
-    bound: Annotated[
-        bool | None, typer.Option("--bound/--no-bound", help="For the factored form: also a lower bound of the loss.")
-    ] = None,
+    bound: BoundOption = None,
     disc: DiscOption = None,
     share: ShareOption = None,
     people: PeopleOption = None,
@@ -117,11 +116,12 @@ def solve(
                 bound=bound,
             )
         checked = proved(mechanism)
-        summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
+        # The file comes first: nothing that is said of a design may cost the design.
         if output is not None:
             save(mechanism, output, overwrite=overwrite)
             if work is not None:
                 provider("work").discard_finished(work)
+        summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
         words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
         printing.show(summary, words, as_json=as_json)
     return _exit_code(summary, gap, method)

@@ -16,6 +16,7 @@ import typer
 from mechdesign.base.descriptions import real_number
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
+    BoundOption,
     BoxOption,
     DiscOption,
     EpsilonOption,
@@ -81,6 +82,7 @@ def area(
     ] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = math.inf,
+    bound: BoundOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -90,6 +92,7 @@ def area(
     Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground.
     """
     started = time.monotonic()
+    from mechdesign.base.interrupts import two_steps
     from mechdesign.base.memory import require_memory
     from mechdesign.geo.area import area_problem
     from mechdesign.geo.design import HELD, Request, beside, check_claim, designed, sentences
@@ -110,6 +113,9 @@ def area(
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     check_claim(positions, program)
+    if bound is False and program == "optimal":
+        message = "the optimal program works towards its bound: a larger --gap or a --time-limit ends it earlier"
+        raise InputError(message, field="bound", value="--no-bound")
     paths = "inside" if positions == "inside" else "straight"
     positions = "any" if positions == "inside" else positions
     of_people = levels_from is not None and levels_from.name.lower().endswith((".csv", ".csv.gz"))
@@ -162,7 +168,7 @@ def area(
         return area_problem(domain, epsilon=level, positions=positions, **setting)
 
     note_compiling()
-    with progress(name) as on_progress:
+    with two_steps(), progress(name) as on_progress:  # a first Ctrl-C ends a search: what it found is written
         request = Request(
             stated=stated,
             program=program,
@@ -172,19 +178,21 @@ def area(
             limit=limit,
             gap=gap,
             ends=time.monotonic() + time_limit,
+            bound=bound,
             on_progress=on_progress,
         )
         design = designed(request, domain)
         checked = proved(design.mechanism)
+        # The file comes first: nothing that is said of a design may cost the design.
+        save(design.mechanism, output, overwrite=overwrite)
         summary = summarise(design.mechanism, checked, seconds=time.monotonic() - started, file=output)
         between_cells = stated() if design.positions else design.problem
         summary |= {"chosen": design.why, **beside(between_cells, design.program, summary["position_loss"])}
-    assert domain.plane is not None
-    summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
-    summary |= {"middle": {"latitude": domain.plane.latitude, "longitude": domain.plane.longitude}}
-    summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
-    save(design.mechanism, output, overwrite=overwrite)
-    more = sentences(summary, design.problem)
+        assert domain.plane is not None
+        summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
+        summary |= {"middle": {"latitude": domain.plane.latitude, "longitude": domain.plane.longitude}}
+        summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
+        more = sentences(summary, design.problem)
     words = summary_words(
         summary, design.mechanism, checked, verbose=verbose, because=design.reason, limit=time_limit, more=more
     )

@@ -33,7 +33,7 @@ from mechdesign.closed_forms import build, planar_laplace
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.closed_forms.radial_laplace import mean_radius
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.output.printing import note
+from mechdesign.output.printing import note, where_possible
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import position_cost
 from mechdesign.problem.metric import Euclidean, level_range
@@ -193,7 +193,7 @@ def _pairs(domain: Domain) -> str:
 class Request:
     """What a mechanism is asked for: stated, the problem of the area between `positions` or cells; the program, which
     positions, whether levels vary, a limit on discs, and the targets of the design, which ends at a moment of
-    `time.monotonic`.
+    `time.monotonic`; bound, whether a bound is computed beside a mechanism that needs none, None as by default.
     """
 
     stated: Callable[..., DesignProblem]
@@ -204,6 +204,7 @@ class Request:
     limit: PosteriorCap | None
     gap: float
     ends: float
+    bound: bool | None = None
     on_progress: Callable[[Progress], None] | None = None
 
     @property
@@ -275,7 +276,7 @@ def _between_positions(request: Request, problem: DesignProblem) -> tuple[xr.Dat
         time_limit=request.left,
         method=method,
         on_progress=request.on_progress,
-        bound=False,
+        bound=bool(request.bound),
     )
     return mechanism, method
 
@@ -289,7 +290,8 @@ def _between_cells(request: Request, problem: DesignProblem, program: str) -> xr
     stated: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
     if request.limit is not None:
         stated = Constrained(problem, constraints=[request.limit])
-    return solve(stated, gap=request.gap, time_limit=request.left, on_progress=request.on_progress)
+    bound = request.bound if program == "eikonal" else None
+    return solve(stated, gap=request.gap, time_limit=request.left, on_progress=request.on_progress, bound=bound)
 
 
 def beside(problem: DesignProblem, program: str, at_position: float | None) -> dict[str, Any]:
@@ -303,16 +305,17 @@ def beside(problem: DesignProblem, program: str, at_position: float | None) -> d
     """
     cost = None
     if at_position is not None or problem.domain.size <= TABLES:
-        cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
+        stated = problem.loss, problem.prior_array, problem.domain, problem.reports
+        cost = where_possible("the best constant report", lambda: position_cost(*stated), None)
     level = float(problem.metric.smallest_level or 0.0)
     loss, placed = None, None
     if program != "planar-laplace" and problem.domain.size > TABLES:
         closed = {"distance": mean_radius, "squared": planar_laplace.mean_squared_error}
         loss = closed[problem.loss.name](level) if problem.loss.name in closed else None
     elif program != "planar-laplace":
-        table = build.laplace_clamped(problem, level)
-        loss = float((problem.weighted_loss * table).sum())
-        placed = None if cost is None else float((cost * table).sum())
+        table = where_possible("planar Laplace noise", lambda: build.laplace_clamped(problem, level), None)
+        loss = None if table is None else float((problem.weighted_loss * table).sum())
+        placed = None if table is None or cost is None else float((cost * table).sum())
     return {
         "constant_position_loss": None if cost is None or at_position is None else float(cost.sum(axis=0).min()),
         "alternative": "optimal" if program == "planar-laplace" else "planar_laplace",

@@ -21,6 +21,7 @@ from mechdesign.errors import InputError, MechdesignError, SizeError, SolverErro
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.given import InputMechanisms, input_mechanisms
 from mechdesign.output.matched import effective_epsilon, matched_makers
+from mechdesign.output.printing import where_possible
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
@@ -274,7 +275,10 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         ratio, row_ratio, over = 1.0, ratio, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
     channel = provider("channel") if "channel" in PROVIDERS else None
-    rank, asymptotic = (None, None) if channel is None else channel.channel_figures(mechanism)
+    rank, asymptotic = None, None
+    if channel is not None:
+        of_channel = lambda: channel.channel_figures(mechanism)  # noqa: E731
+        rank, asymptotic = where_possible(f"{name}: the error of many reports", of_channel, (None, None))
     effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
     if effective is None and claimed is not None:
         effective = float(claimed) * ratio
@@ -283,15 +287,15 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         loss=float(mechanism.attrs["expected_loss"]),
         lower_bound=None,
         gap=None,
-        remapped_loss=remapped_loss(mechanism),
-        expected_distance=expected_distance(mechanism),
+        remapped_loss=where_possible(f"{name}: the remapped loss", lambda: remapped_loss(mechanism), None),
+        expected_distance=where_possible(f"{name}: the distance", lambda: expected_distance(mechanism), None),
         claimed_epsilon=None if claimed is None else float(claimed),
         effective_epsilon=effective,
         ratio=ratio,
         epsilon_lower_bound=None,
         rank=rank,
         asymptotic_mse=asymptotic,
-        position_loss=position_loss(mechanism),
+        position_loss=where_possible(f"{name}: the loss at positions", lambda: position_loss(mechanism), None),
         claim_over=over,
         row_ratio=row_ratio,
     )

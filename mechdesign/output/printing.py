@@ -13,19 +13,25 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mechdesign.base.opening import visible
 from mechdesign.base.progress import clear
 from mechdesign.base.progress import note_compiling as note_compiling
 from mechdesign.base.progress import progress as progress
+from mechdesign.base.threads import OutOfTime
+from mechdesign.errors import SizeError, SolverError, UnsuitableError
 
 _LARGEST_EXACT = 1 << 53
 _UNLIMITED = 1 << 20  # columns
+_BEYOND_REACH = (SizeError, SolverError, UnsuitableError, OutOfTime, MemoryError, ArithmeticError)
 _PROSE = 120  # columns of a text at most: longer lines are hard to read
+
+
+Figure = TypeVar("Figure")
 
 
 class Note(str):
@@ -144,6 +150,18 @@ def note(text: str) -> None:
     clear()
     if sys.stderr is not None:
         print(visible(text), file=sys.stderr)
+
+
+def where_possible(what: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:
+    """Return compute(), or `otherwise` with a note where memory, time or the range of doubles does not suffice.
+
+    For figures beside a mechanism, which must not cost the mechanism.
+    """
+    try:
+        return compute()
+    except _BEYOND_REACH as error:
+        note(f"{what} is left out: {getattr(error, 'message', error)}")
+        return otherwise
 
 
 def print_json(document: Any) -> None:

@@ -23,6 +23,7 @@ from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
+QUOTED_GAP = 0.2  # of a bound that a sentence quotes, at most: a bound farther below the loss says little
 _NOISE = 1e-12  # relative: rounding of sums of losses
 
 
@@ -132,8 +133,8 @@ def objective_sentence(stored: Stored, value: float, what: str) -> str:
 
 
 def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> str | None:
-    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved. A program with
-    limits of its own bounds mechanisms that keep these too.
+    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved, or where the
+    gap is above `QUOTED_GAP`. A program with limits of its own bounds mechanisms that keep these too.
 
     gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
     cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
@@ -152,6 +153,8 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     limited = attrs["program"] in (Bounded.name, Constrained.name)
     whose = f"no mechanism {'of this form' if by_form else 'with this claim'}{' and its limits' * limited}"
     share = relative_gap(objective, bound, 0.0) if gap is None else gap
+    if objective > 0 and share > QUOTED_GAP:
+        return None
     end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
     if "objective" in attrs and not by_form:
         return f"{whose.capitalize()} has less than {number(bound, up=False)}{end}"
@@ -163,16 +166,20 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     return best[0].upper() + best[1:]
 
 
-def stopped_sentence(stopped: str | None, gap: float | None, *, limit: float | None = None) -> str | None:
+def stopped_sentence(
+    stored: Stored, stopped: str | None, gap: float | None, *, limit: float | None = None
+) -> str | None:
     """What a design that was stopped early may be missing, and the option that goes on; None where it was not.
 
-    gap, (loss - bound) / loss; limit, the seconds that it had.
+    gap, (loss - bound) / loss; limit, the seconds that it had. A bound that the design did not work towards, beside
+    eikonal weights for example, is quoted as `bound_sentence` does.
     """
     why = {"time": "Stopped at its time limit", "interrupt": "Stopped by hand"}.get(stopped or "")
     if why is None:
         return None
     longer = "a longer --time-limit" if limit is None or math.isinf(limit) else f"--time-limit {4 * limit:g}"
     on = f"{longer} goes on" if stopped == "time" else "the same command without an interruption goes on"
-    if gap is None or not 0 <= gap < 1:
+    most = 1 if "gap" in stored.parameters else QUOTED_GAP
+    if gap is None or not 0 <= gap < 1 or gap > most:
         return f"{why}: how much better the best is was not found; {on}."
     return f"{why}: up to {percent(gap, up=True)} of the loss may be avoidable; {on}."

@@ -23,8 +23,9 @@ from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.stored import Stored, read, stored_domain
 from mechdesign.output.compare import POSITIONS, Row, columns, printed, private_between_cells
-from mechdesign.output.printing import Block, Note, Table
+from mechdesign.output.printing import Block, Note, Table, where_possible
 from mechdesign.output.sentences import (
+    QUOTED_GAP,
     bound_sentence,
     error_sentence,
     joined,
@@ -91,7 +92,10 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
     value = loss if objective is None else float(objective)
     parameters = json.loads(attrs["parameters"])
     factored = "mass" not in mechanism
-    remapped = attrs.get("remapped_loss") if factored else remapped_loss(mechanism)
+    remapped = attrs.get("remapped_loss")
+    if not factored:
+        remapped = where_possible("the remapped loss", lambda: remapped_loss(mechanism), None)
+    at_position = where_possible("the loss at true positions", lambda: position_loss(mechanism), None)
     return {
         "problem": attrs["problem"],
         "program": attrs["program"],
@@ -110,8 +114,8 @@ def summarise(mechanism: xr.Dataset, checked: Verification, *, seconds: float, f
         "remapped_gap": relative_gap(float(remapped), float(bound), 0.0)
         if factored and remapped is not None and bound is not None
         else None,
-        "within_cell_error": within_cell_error(mechanism),
-        "position_loss": position_loss(mechanism),
+        "within_cell_error": where_possible("the error within cells", lambda: within_cell_error(mechanism), None),
+        "position_loss": at_position,
         "position_claim": checked.position_claim,
         "cell_lower_bound": parameters.get("cell_lower_bound"),
         "price": parameters.get("price"),
@@ -149,7 +153,7 @@ def summary_words(
     assert checked.protection is not None
     aimed = summary["objective_of"] is not None and stored.positions is None
     parts = [
-        stopped_sentence(summary["stopped"], summary["gap"], limit=limit),
+        stopped_sentence(stored, summary["stopped"], summary["gap"], limit=limit),
         protects(checked.protection, because=because),
         limit_sentences(stored),
         objective_sentence(stored, summary["objective"], summary["objective_of"])
@@ -288,7 +292,7 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
             loss = f"{amount(best['position_loss'], unit, up=True)} at true positions ({loss} between centres of cells)"
         sentences.append(f"Of those that are private as claimed, {best['mechanism']} has the least loss, {loss}.")
         between = "" if best["position_loss"] is None else " between centres"
-        if best["lower_bound"] is not None and best["lower_bound"] > 0:
+        if best["lower_bound"] is not None and best["lower_bound"] > 0 and best["gap"] <= QUOTED_GAP:
             bound = amount(best["lower_bound"], unit, up=False)
             sentences.append(f"No mechanism with this claim has less than {bound}{between}.")
     losses = [(row["position_loss"], row["mechanism"]) for row in anywhere if row["position_loss"] is not None]
@@ -332,10 +336,11 @@ def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Bl
     names = list(baselines_of(rows[0]))
     words = [name.replace("_", " ") for name in names]
     first, last, unit = rows[0], rows[-1], problem.loss.unit(problem.domain.unit)
+    gap = max(1e-6, *(row["gap"] for row in rows))
+    known = f"; no mechanism does better by more than {percent(gap, up=True)}" if gap <= QUOTED_GAP else ""
     yield (
         f"From scale {number(first['scale'])} to {number(last['scale'])} of the metric the best loss falls from "
-        f"{amount(first['loss'], unit, up=True)} to {amount(last['loss'], unit, up=True)}; no mechanism does better by "
-        f"more than {percent(max(1e-6, *(row['gap'] for row in rows)), up=True)}."
+        f"{amount(first['loss'], unit, up=True)} to {amount(last['loss'], unit, up=True)}{known}."
     )
     losses = [printed_losses(row) for row in rows]
     starred = [any(text[-1] == "*" for text in column) for column in zip(*losses, strict=True)]

@@ -65,6 +65,7 @@ from mechdesign.problem.losses import position_cost
 from mechdesign.problem.metric import Euclidean
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.optimal import BOUND_ENDS
 from mechdesign.solvers.pricing import sum_down
 from mechdesign.solvers.solve import Entry
 from mechdesign.verification.verify import AGREE, figure_differences
@@ -128,7 +129,7 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
     own = np.ascontiguousarray(cost[:, group.reports])
 
     def on_iteration(iteration: int, primal: float, dual: float) -> None:
-        _report_iteration(report, "cone blocks", iteration, primal, dual, own.size, cones.size * own.shape[1])
+        _report_iteration(report, "cone blocks", "gap", iteration, primal, dual, own.size, cones.size * own.shape[1])
 
     early = targets.time_limit < np.inf
     first, ended = _first_table(program, targets, deadline - targets.time_limit / 2) if early else (None, "")
@@ -157,7 +158,7 @@ def _first_table(
     """The table of weights of columns, and why their search ended; where that was early and it is worse, clamped noise
     in its place, and where that is worse too, the best constant report.
     """
-    on_iteration = None if report is None else partial(_report_iteration, report, "weights of columns")
+    on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
     found = interrupts.search(
         lambda: column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration), None
     )
@@ -173,11 +174,19 @@ def _first_table(
 
 
 def _report_iteration(
-    report: Callable[..., None], method: str, iteration: int, primal: float, dual: float, variables: int, rows: int
+    report: Callable[..., None],
+    method: str,
+    gap_of: str,
+    iteration: int,
+    primal: float,
+    dual: float,
+    variables: int,
+    rows: int,
 ) -> None:
+    """Report an iteration; gap_of, "inner gap" where the weights of columns are optimal and no bound is known."""
     gap = (primal - dual) / primal if primal > 0 else 0.0
     size = {"variables": variables, "constraints": rows}
-    report(method, round=0, iteration=iteration, loss=primal, lower_bound=dual, gap=gap, **size)
+    report(method, round=0, iteration=iteration, loss=primal, lower_bound=dual, gap=gap, gap_of=gap_of, **size)
 
 
 def _cones_go(program: Positions) -> bool:
@@ -232,14 +241,14 @@ def proved_bound(program: Positions, multipliers: Array) -> float:
 def _priced(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
     """The bound between centres and the price beside it, where that does not take too long."""
     taken = time.monotonic() - started
-    ends = min(deadline, started + taken + max(_SHARE * taken, _LEAST_SECONDS))
+    ends = min(started + BOUND_ENDS * (deadline - started), started + taken + max(_SHARE * taken, _LEAST_SECONDS))
     beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=ends)
     return {} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1}
 
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
     """A lower bound of the loss to the true position of the program between centres; None where none was found in time
-    or memory.
+    or memory, or where Ctrl-C ended the search.
 
     Cost: `solve_cone_blocks` with one cone an edge.
     """
@@ -256,7 +265,7 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
         return None
     own = np.ascontiguousarray(cost[:, group.reports])
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
-    if point.stopped == "time":
+    if point.stopped in ("time", "interrupt"):
         return None
     bound = sum_down(row_multipliers(cost, cones, group, point.slack))
     return bound if bound > 0 else None

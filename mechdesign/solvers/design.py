@@ -44,6 +44,8 @@ class Progress:
         In loss units: the least value so far, inf before the first, and the bound, minus infinity before the first.
     gap : float
         (loss - lower_bound) / loss.
+    gap_of : str
+        The words for this gap: "gap" where it is that of the mechanism.
     variables, constraints : int
         Of the program being solved.
     kappa : float
@@ -67,6 +69,7 @@ class Progress:
     loss: float = math.inf
     lower_bound: float = -math.inf
     gap: float = math.inf
+    gap_of: str = "gap"
     variables: int = 0
     constraints: int = 0
     kappa: float | None = None
@@ -77,7 +80,11 @@ class Progress:
         """In a few words."""
         if self.total is not None:
             return f"{self.method}, {self.done:,} of {self.total:,} {self.unit}"
-        return f"gap {percent(self.gap)}, {self.method}" if math.isfinite(self.gap) else f"no table yet, {self.method}"
+        return (
+            f"{self.gap_of} {percent(self.gap)}, {self.method}"
+            if math.isfinite(self.gap)
+            else f"no table yet, {self.method}"
+        )
 
     def __str__(self) -> str:
         words = [self.brief]

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -28,13 +28,14 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import ClosedForm
 from mechdesign.errors import InputError, SolverError
+from mechdesign.mechanism.dataset import total_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
 from mechdesign.solvers.blocks import solve_blocks
 from mechdesign.solvers.choose import MANY, VERTICES, few_rays, routes
 from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
-from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.design import Design, Progress, Targets, reporter
 from mechdesign.solvers.forest import Forest, Proof
 from mechdesign.solvers.highs import Method, solve_linear_program
 from mechdesign.solvers.pricing import (
@@ -43,6 +44,7 @@ from mechdesign.solvers.pricing import (
     anchor_bound,
     anchor_multipliers,
     homogeneous_bound,
+    lower_bound,
 )
 from mechdesign.solvers.search import Route, Search, Task
 from mechdesign.solvers.symmetry import symmetries
@@ -63,6 +65,9 @@ _FINEST = 1e-10  # tolerance of a solver below which nothing is gained
 # are infeasible by its tolerance, and one pricing is then enough. A share t costs 2 t of the bound.
 _SHRINK = 1e-7
 ENTRIES, _BESIDE = 20_000, 1e-3  # of a table, up to which other programs get its bound, to this gap
+BOUND_ENDS = 0.9  # of the time limit: the rest is for the certificate and the file
+TABLE_ENDS = 0.7  # of the time limit, until which a table with a bound beside it is sought
+_EARLY = ("time", "interrupt")  # reasons to stop that leave a better bound out
 _SMALLEST = 1e-300
 _FINE = 1e-6  # target gap from which they are priced as they are, and lowered by what turns out to be needed
 
@@ -127,28 +132,75 @@ def _task(problem: DesignProblem) -> Task:
     )
 
 
+class BoundBeside(NamedTuple):
+    """A lower bound of the optimal program and the dual (n,) that proves it; stopped, "time" or "interrupt" where a
+    better one was not sought to the end, else empty.
+    """
+
+    value: float = -np.inf
+    dual: NDArray[np.float64] = np.zeros(0)
+    stopped: str = ""
+
+
 def bound_beside(
-    problem: DesignProblem, duals: Sequence[NDArray[np.float64]], *, loss: float, deadline: float = np.inf
-) -> tuple[float, NDArray[np.float64]]:
-    """A lower bound of the optimal program beside a table that another program found, and the dual (n,) that proves it.
+    problem: DesignProblem,
+    duals: Sequence[NDArray[np.float64]],
+    *,
+    mass: NDArray[np.uint64],
+    targets: Targets,
+    started: float,
+) -> BoundBeside:
+    """A lower bound of the optimal program beside a table `mass` that another program found; none with bound=False.
 
     Up to 20,000 entries and 700 secrets the bound of the optimal program itself, to a gap of 1e-3; else the homogeneous
-    bound of given multipliers (n,), lowered as far as they have to be, or that of one secret where it is better. loss,
-    that of the table; deadline, of time.monotonic(), after which the bound of one secret is taken without a pricing.
+    bound of given multipliers (n,), lowered as far as they have to be, or that of one secret where it is better.
+    The search for it ends at `BOUND_ENDS` of the time limit that began at `started`, and at a first Ctrl-C; then the
+    best bound so far is returned, at least that of one secret, which takes no pricing.
     """
-    left, pricer = deadline - time.monotonic(), ConePricer.of(problem)
+    if targets.options.get("bound") is False:
+        return BoundBeside()
     if problem.constant_loss == 0:
-        return 0.0, np.zeros(problem.domain.size)
-    if problem.domain.size * problem.reports.size <= ENTRIES and problem.domain.size <= MANY and left > 0:
-        design = solve_optimal(problem, Targets(gap=_BESIDE, time_limit=left))
-        return design.lower_bound, design.dual
-    pricer.deadline = deadline + _LATE
-    best = anchor_multipliers(pricer, problem.weighted_loss)
-    for dual in duals:
-        with suppress(OutOfTime):
-            other = homogeneous_bound(pricer, problem.weighted_loss, dual, loss=max(loss, _SMALLEST), known=best[0])
-            best = max(best, (other.value, other.dual), key=lambda pair: pair[0])
-    return best
+        return BoundBeside(0.0, np.zeros(problem.domain.size))
+    deadline = started + BOUND_ENDS * targets.time_limit
+    left, most = deadline - time.monotonic(), problem.reports.size
+    if problem.domain.size * most <= ENTRIES and problem.domain.size <= MANY and left > 0:
+        on_progress = None if targets.on_progress is None else _of_the_bound(targets.on_progress)
+        design = solve_optimal(problem, Targets(gap=_BESIDE, time_limit=left, on_progress=on_progress))
+        return BoundBeside(design.lower_bound, design.dual, design.stopped if design.stopped in _EARLY else "")
+    report, pricer = reporter(targets.on_progress), ConePricer.of(problem)
+    best = BoundBeside(*anchor_multipliers(pricer, problem.weighted_loss))
+    loss = max(total_cost(mass, problem.weighted_loss), _SMALLEST)
+
+    def keep(value: float, dual: NDArray[np.float64]) -> None:
+        nonlocal best
+        best = max(best, BoundBeside(value, dual), key=lambda bound: bound.value)
+
+    def improve() -> str:
+        tried = [dual for dual in duals if dual.any()]  # multipliers of 0 prove nothing
+        for number, dual in enumerate(tried, 1):
+            title = f"bound, multipliers {number} of {len(tried)}"
+            pricer.on_done = lambda done, title=title: report(title, done=done, total=most, unit="reports")
+            homogeneous_bound(
+                pricer,
+                problem.weighted_loss,
+                dual,
+                loss=loss,
+                known=best.value,
+                visit=lambda trial, price: keep(lower_bound(trial, price.value), trial),
+            )
+        return ""
+
+    pricer.deadline = deadline
+    try:
+        stopped = interrupts.search(improve, "interrupt")
+    except OutOfTime:
+        stopped = "time"
+    return best._replace(stopped=stopped or ("time" if time.monotonic() > deadline else ""))
+
+
+def _of_the_bound(on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
+    """Progress of the search for the bound, whose gap is not that of the table that was made."""
+    return lambda state: on_progress(replace(state, gap_of="bound, its gap"))
 
 
 @dataclass(kw_only=True, eq=False)

@@ -52,7 +52,8 @@ _COMPLETE, _FEWEST = 0.5, 40  # share of all pairs, and places, from which prici
 _LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a path, or of a straight line
 _DIRECT, _NOISE = 1e-9, 1e-11  # relative shortening of all pairs while pivoting, largest for the longest; and at random
 _FARTHEST = 600.0  # nats, whose factor is a double
-_BLOCK = 64  # reports priced at a time
+_BLOCK = 64  # reports priced at a time, at most
+_PRICED_PLACES = 8192  # places times reports of a block, at most: a deadline and Ctrl-C wait for a block
 _TRIALS = 14
 _SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
 _RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
@@ -107,7 +108,8 @@ class ConePricer:
     distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
     anchors where they are known. Where edges are many, half of all pairs and more, pricing is by all pairs
     (tree_simplex.py), and trees are stars at first.
-    deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set.
+    deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set. on_done, called with
+    how many reports of a pricing are priced.
     Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
     """
 
@@ -124,6 +126,7 @@ class ConePricer:
         self._matrix = graph
         self.anchors = anchors
         self.deadline = math.inf
+        self.on_done: Callable[[int], None] = lambda done: None
         self.complete = many_pairs(len(edges.tail), size)
         if self.complete:
             lengths = straight if straight is not None else _all_paths(graph)
@@ -194,7 +197,8 @@ class ConePricer:
                     flat = rays_of_block / rays_of_block.max(axis=1, keepdims=True)
                     ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
-        in_blocks(block, m, _BLOCK, deadline=self.deadline)
+        most = max(1, min(_BLOCK, _PRICED_PLACES // n))
+        in_blocks(block, m, most, deadline=self.deadline, on_done=self.on_done)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, turns=turns, rays=minimisers if rays else None, ratio=largest)
 

@@ -20,13 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.base import interrupts
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.program import LinearProgram
 from mechdesign.programs.query_weights import QueryWeights
 from mechdesign.solvers.design import Design, Targets
 from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.optimal import bound_beside
+from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
 
 PRICED = 20_000  # entries of a table up to which multipliers are priced
 BROKEN = 1e-8  # relative; constraints broken by less are left to the repair
@@ -105,7 +105,7 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
     taken = np.zeros(0, np.int64)
     matrix, upper = [columns.mean[None, :]], [np.ones(1)]
     while True:
-        left = targets.time_limit - (time.monotonic() - started)
+        left = TABLE_ENDS * targets.time_limit - (time.monotonic() - started)
         rows = np.vstack(matrix)
         solution = solve_linear_program(
             LinearProgram(
@@ -130,13 +130,14 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
         upper.append(right)
         taken = np.concatenate([taken, worst])
     parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
+    interrupts.hold()
     mass = repair(np.maximum(table, 0.0), problem.edges, problem.weighted_loss)
     if mass.size > PRICED:
         return Design(mass=mass, parameters=parameters)
     first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
     duals = (first, _border_multipliers(program))
-    bound, dual = bound_beside(problem, duals, loss=total_cost(mass, problem.weighted_loss))
-    return Design(mass=mass, dual=dual, lower_bound=bound, parameters=parameters)
+    bound = bound_beside(problem, duals, mass=mass, targets=targets, started=started)
+    return Design(mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters)
 
 
 def _constraints(program: QueryWeights) -> _Constraints:

@@ -53,6 +53,7 @@ TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
 _LEAST_TIME = 1e-9  # seconds that a search gets
 _OPTIONS = ("rounds", "work", "scheduler", "bound")  # of factored eikonal weights
+_BESIDE = ("bound",)  # of programs with a bound beside their table
 _compiled = False
 
 
@@ -122,7 +123,9 @@ def solve(
     scheduler : str
         Of the factored form: the address of a dask scheduler whose workers compute the blocks.
     bound : bool
-        Of the factored form: whether a lower bound is computed, by default from 1,601 to 50,000 secrets.
+        Whether a lower bound is computed beside the mechanism of a program that does not need one: eikonal weights (in
+        the factored form by default from 1,601 to 50,000 secrets), `QueryWeights`, `Dictionary`, `StatisticalDesign`,
+        and for `Positions` the bound between centres of cells.
     verbose : bool
         Print a line of progress on standard error.
 
@@ -282,7 +285,10 @@ def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
 def _check_options(targets: Targets, taken: tuple[str, ...] = ()) -> None:
     for name, value in targets.options.items():
         if name not in taken:
-            raise InputError("is for the method factored of eikonal weights", field=name, value=value)
+            message = "is for the method factored of eikonal weights"
+            if name in _BESIDE:
+                message = "is for programs that have their bound beside them, and this one works towards it"
+            raise InputError(message, field=name, value=value)
 
 
 def _require_table(program: Program) -> None:
@@ -320,7 +326,7 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
         run = maps.Run(time_limit=targets.time_limit, on_progress=targets.on_progress, **targets.options)
         mechanism: xr.Dataset = maps.solve_factored(program, run)
         return mechanism
-    _check_options(targets)
+    _check_options(targets, _BESIDE)
     _require_table(program)
     return solve_weights(program, targets)
 
@@ -337,8 +343,8 @@ SOLVERS: Table[Entry] = Table(
             options=_OPTIONS,
             large=True,
         ),
-        "dictionary": Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False),
-        "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False),
+        "dictionary": Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False, options=_BESIDE),
+        "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False, options=_BESIDE),
         "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
         "bounded": Entry(
             program=Bounded,

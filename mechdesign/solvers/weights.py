@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
+from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import SolverError
-from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
@@ -42,12 +42,11 @@ from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.design import Design, Report, Targets, reporter, silent
 from mechdesign.solvers.highs import TIMED_OUT, solve_linear_program
 from mechdesign.solvers.lengths import left, settle, spent
-from mechdesign.solvers.optimal import bound_beside
+from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
 FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
 LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
-_SEARCH = 0.7  # share of the time limit for the fallback; the rest is for the repair and the bound
 _LEAST_TIME = 1.0  # seconds that HiGHS gets
 ROUNDS = 12
 UPDATES = 40  # of the weights per round
@@ -201,11 +200,12 @@ def _normalised(
 def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     """Solve the weight system of `program`, or its fallback; see the module docstring.
 
-    `stopped` is "time" where the limit left out rounds of the fallback, or the better of two bounds.
+    `stopped` is "time" where the limit left out rounds of the fallback or the better of two bounds, and "interrupt"
+    where Ctrl-C did. The option bound=False leaves the bound out.
     Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot. Raises: SizeError for tables that do not fit.
     """
     problem, started, size = program.problem, time.monotonic(), program.problem.domain.size
-    deadline, late, report = started + targets.time_limit, False, reporter(targets.on_progress)
+    late, stopped, report = False, "", reporter(targets.on_progress)
     require_memory(size, size, tables=8, what="the weight system")
     kernel = program.kernel()
     own_cost = (problem.weighted_loss * kernel).sum(axis=0)
@@ -219,19 +219,24 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
         parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
     else:
         diagnosis = diagnose(problem, weights)
-        table, dual, fallback, late = _fallback(problem, started + _SEARCH * targets.time_limit, report)
+        ends = started + TABLE_ENDS * targets.time_limit
+        found = interrupts.search(lambda: _fallback(problem, ends, report), None)
+        if found is None:
+            found, stopped = _fallback(problem, -math.inf, report), "interrupt"
+        table, dual, fallback, late = found
         parameters = {"remedy": fallback, **diagnosis.as_parameters()}
+    interrupts.hold()
     report("repair", done=size, total=size, unit="steps")
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
-    report("bound", total=size, unit="steps")
-    loss = total_cost(mass, problem.weighted_loss)
-    bound, dual = bound_beside(problem, (own_dual, dual), loss=loss, deadline=deadline)
-    late = late or time.monotonic() >= deadline
+    if stopped:  # Ctrl-C ends the design, and not its table alone
+        targets = replace(targets, time_limit=0.0)
+    duals = (own_dual,) if dual is own_dual else (own_dual, dual)
+    bound = bound_beside(problem, duals, mass=mass, targets=targets, started=started)
     return Design(
         mass=mass,
-        dual=dual,
-        lower_bound=bound,
-        stopped="time" if late else "",
+        dual=bound.dual,
+        lower_bound=bound.value,
+        stopped=stopped or ("time" if late else bound.stopped),
         parameters={**program.parameters(), **parameters},
     )
 

@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mechdesign.base import interrupts
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
@@ -36,7 +37,7 @@ from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.highs import CostSeries
 from mechdesign.solvers.symmetry import alike, symmetries
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights
-from mechdesign.surveys.criterion_bound import bound_criterion
+from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion
 from mechdesign.surveys.frequency_estimation import judged_by_estimates
 from mechdesign.surveys.grid_design import LIGHT, RayTable, design_norm, design_on_grid
 from mechdesign.surveys.statistical_design import FAR, LARGEST, StatisticalDesign
@@ -59,7 +60,8 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
     small clusters (surveys/grid_design.py), without one.
 
     The gap is also what a ray has to gain, relative to the objective, for a search to count as successful. No round
-    starts after the time limit, a quarter of which is for the bound. The loss that is told is the objective before
+    starts after the time limit, a quarter of which is for the bound, or after Ctrl-C. The option bound=False leaves
+    the bound out. The loss that is told is the objective before
     repair.
     Returns: the design with reports of its own; its parameters are the number of searches, the largest gain of a ray
         that the last one found, relative to the objective, and the places that reports are judged by, with their loss.
@@ -99,26 +101,33 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
     pool, rays, norm = program.rays, program.rays, design_norm(program)
     n = len(pool)
     search = RaySearch(program, np.random.default_rng(program.seed))
-    starts, stopped, gain, number = STARTS[0], "rounds", math.inf, 0
-    bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
-    least = 0.0 if bound is None else bound.value
-    while number < _ROUNDS:
-        mixture = optimal_weights(rays, norm, charge=program.charges(rays))
-        value = mixture.value - program.offset + float(program.charges(rays) @ mixture.theta)
-        rays = rays[:, mixture.theta > _IDLE]
-        reached = relative_gap(value, least, value)
-        size = {"variables": rays.shape[1], "constraints": n}
-        report("rays", round=number, loss=value, lower_bound=least, gap=reached, **size)
-        if reached <= gap or time.monotonic() - started > targets.time_limit:
-            stopped = "gap" if reached <= gap else "time"
-            break
-        images, worth = search.find(mixture, pool, rays, starts)
-        gain, number = max(worth, 0.0) / value, number + 1
-        if gain <= gap and starts == STARTS[1]:
-            stopped = "search"
-            break
-        starts = STARTS[1] if gain <= gap else starts
-        rays = distinct(np.column_stack([rays, images[:, : n * (n + 1)]]))
+    bound: CriterionBound | None = None
+    starts, gain, number = STARTS[0], math.inf, 0
+
+    def run() -> str:
+        nonlocal bound, starts, gain, number, rays
+        if targets.options.get("bound") is not False:
+            report("bound")
+            bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
+        least = 0.0 if bound is None else bound.value
+        while number < _ROUNDS:
+            mixture = optimal_weights(rays, norm, charge=program.charges(rays))
+            value = mixture.value - program.offset + float(program.charges(rays) @ mixture.theta)
+            rays = rays[:, mixture.theta > _IDLE]
+            reached = relative_gap(value, least, value)
+            size = {"variables": rays.shape[1], "constraints": n}
+            report("rays", round=number, loss=value, lower_bound=least, gap=reached, **size)
+            if reached <= gap or time.monotonic() - started > targets.time_limit:
+                return "gap" if reached <= gap else "time"
+            images, worth = search.find(mixture, pool, rays, starts)
+            gain, number = max(worth, 0.0) / value, number + 1
+            if gain <= gap and starts == STARTS[1]:
+                return "search"
+            starts = STARTS[1] if gain <= gap else starts
+            rays = distinct(np.column_stack([rays, images[:, : n * (n + 1)]]))
+        return "rounds"
+
+    stopped = interrupts.search(run, "interrupt")
     for _ in range(_TRIMS):
         theta = optimal_weights(rays, norm, charge=program.charges(rays)).theta
         if theta.min() > LIGHT:

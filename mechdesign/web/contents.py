@@ -106,7 +106,7 @@ def headline(stored: Stored, checked: Verification) -> str:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
         if "objective" not in attrs or stored.positions is not None:
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
-    return joined([*parts, stopped_sentence(attrs.get("stopped"), gap)])
+    return joined([*parts, stopped_sentence(stored, attrs.get("stopped"), gap)])
 
 
 def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:

@@ -5,6 +5,7 @@
 const NODE = [-1, 1].flatMap((half) => device.NODES.flatMap((x) => [(half - x) / 2, (half + x) / 2]));
 const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weight / 2, weight / 2]);
 const KILOMETRES = 10_000; // metres from which a length is told in km
+const QUOTED_GAP = 0.2; // of a bound that a sentence quotes, at most
 const BUDGET = "k reports cost k times as much.";
 
 /** A figure in plain digits, thousands apart; up, whether it is rounded up, or down, null to the nearest. */
@@ -130,6 +131,7 @@ function boundWords(page, { value, told }) {
   const [{ own, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
   if (!(bound > 0) || (placed && program !== "positions") || (attribute(page, "objective") !== undefined && !placed)) return "";
+  if (own > 0 && gap > QUOTED_GAP) return "";
   const whose = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
   const end = own > 0 ? ` (gap ${percent(gap, true)}).` : ".";
   const added = loss === "squared" && at !== null && !placed ? (value - own) * (1 - 1e-12) : 0;
@@ -143,7 +145,8 @@ function stoppedWords(page) {
   const why = { time: "Stopped at its time limit", interrupt: "Stopped by hand" }[stopped];
   if (!why) return "";
   const on = `${stopped === "time" ? "a longer --time-limit" : "the same command without an interruption"} goes on`;
-  const known = gap !== null && gap >= 0 && gap < 1;
+  const most = "gap" in described(page, "parameters") ? 1 : QUOTED_GAP;
+  const known = gap !== null && gap >= 0 && gap < 1 && gap <= most;
   return known
     ? `${why}: up to ${percent(gap, true)} of the loss may be avoidable; ${on}.`
     : `${why}: how much better the best is was not found; ${on}.`;
