@@ -162,8 +162,8 @@ def bound_beside(
     if problem.constant_loss == 0:
         return BoundBeside(0.0, np.zeros(problem.domain.size))
     deadline = started + BOUND_ENDS * targets.time_limit
-    left, most = deadline - time.monotonic(), problem.reports.size
-    if problem.domain.size * most <= ENTRIES and problem.domain.size <= MANY and left > 0:
+    left, reports = deadline - time.monotonic(), problem.reports.size
+    if problem.domain.size * reports <= ENTRIES and problem.domain.size <= MANY and left > 0:
         on_progress = None if targets.on_progress is None else _of_the_bound(targets.on_progress)
         design = solve_optimal(problem, Targets(gap=_BESIDE, time_limit=left, on_progress=on_progress))
         return BoundBeside(design.lower_bound, design.dual, design.stopped if design.stopped in _EARLY else "")
@@ -175,11 +175,13 @@ def bound_beside(
         nonlocal best
         best = max(best, BoundBeside(value, dual), key=lambda bound: bound.value)
 
+    def told(title: str, done: int) -> None:
+        report(title, done=done, total=reports, unit="reports")
+
     def improve() -> str:
         tried = [dual for dual in duals if dual.any()]  # multipliers of 0 prove nothing
         for number, dual in enumerate(tried, 1):
-            title = f"bound, multipliers {number} of {len(tried)}"
-            pricer.on_done = lambda done, title=title: report(title, done=done, total=most, unit="reports")
+            pricer.on_done = partial(told, f"bound, multipliers {number} of {len(tried)}")
             homogeneous_bound(
                 pricer,
                 problem.weighted_loss,

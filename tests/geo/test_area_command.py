@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import re
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +17,10 @@ from rows import each_row
 from tolerances import REORDERED
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SizeError
 from mechdesign.geo.design import chosen_for
+from mechdesign.output import summary
+from mechdesign.solvers import optimal
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
@@ -435,3 +438,48 @@ def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_p
     assert run_json(*words, "-o", tmp_path / "a.nc")[1]["error"]["field"] == "test"
     assert given[0]["time_limit"] <= 30.0
     assert callable(given[0]["on_progress"])
+
+
+def test_ctrl_c_in_the_bound_of_an_area_keeps_the_file(run_json, tmp_path, monkeypatch):
+    def pressed(*given, **options):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(optimal, "ENTRIES", 0)
+    monkeypatch.setattr(optimal, "homogeneous_bound", pressed)
+    file = tmp_path / "area.nc"
+    code, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "-o", file)
+    assert (code, made["certified"], made["stopped"]) == (0, True, "interrupt")
+    assert md.verify(md.load(file)).certified
+
+
+def test_an_area_without_its_bound(run, run_json, tmp_path):
+    file = tmp_path / "area.nc"
+    _, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "--no-bound", "-o", file)
+    assert made["lower_bound"] is None
+    assert "lower_bound" not in md.load(file).attrs
+    code, _, error = run("area", PARK, *USUAL, "--program", "optimal", "--no-bound", "-o", tmp_path / "b.nc")
+    assert (code, "works towards its bound" in error) == (2, True)
+
+
+def test_a_comparison_that_does_not_fit_costs_no_file(run, tmp_path):
+    """A level so low that planar Laplace noise would need a table of 10^7 GB."""
+    file = tmp_path / "area.nc"
+    words = ["--cell", "400", "--within", "400", "--factor", "1.000001", "--positions", "cells"]
+    code, out, error = run("area", PARK, *words, "-o", file)
+    assert code == 0
+    assert "planar Laplace noise is left out: " in " ".join(error.split())
+    assert "Planar Laplace noise" not in out
+    assert md.verify(md.load(file)).certified
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), OverflowError("too large"), SizeError("does not fit")])
+@pytest.mark.parametrize("figure", ["remapped_loss", "position_loss", "within_cell_error"])
+def test_a_figure_that_fails_costs_no_file(figure, failure, run_json, tmp_path, monkeypatch):
+    def failing(*given, **options):
+        raise failure
+
+    monkeypatch.setattr(summary, figure, failing)
+    file = tmp_path / "area.nc"
+    code, made = run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
+    assert (code, made[figure]) == (0, None)
+    assert md.verify(md.load(file)).certified

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -16,11 +18,13 @@ from reference.checking import ROW_SUM
 from rows import each_row, few
 from tolerances import ORACLE
 
+import mechdesign as md
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.extend import Design
 from mechdesign.losses import LOSSES
 from mechdesign.positions import Positions
+from mechdesign.positions import solve as between
 from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.solve import cell_lower_bound
 from mechdesign.positions.symmetry import Orbits, position_orbits
@@ -203,3 +207,26 @@ def test_reports_may_be_some_of_the_cells() -> None:
     assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
     assert found.lower_bound <= beside.objective <= 1.2 * found.objective
     assert program.patches.breaches(found.mass) == program.patches.breaches(beside.mass) == 0
+
+
+def test_ctrl_c_in_the_bound_between_centres_keeps_the_design(monkeypatch):
+    """It comes before the search for that bound begins, waits, and ends it: the design is as without the bound."""
+    near = between.near_edges
+
+    def pressed(*given):
+        signal.raise_signal(signal.SIGINT)
+        return near(*given)
+
+    monkeypatch.setattr(between, "near_edges", pressed)
+    mechanism = md.solve(CASES["square"](), gap=0.01)
+    assert mechanism.attrs["stopped"] == "gap"
+    assert "price" not in json.loads(mechanism.attrs["parameters"])
+    assert md.verify(mechanism).certified
+
+
+def test_progress_of_columns_says_that_the_gap_is_an_inner_one():
+    seen = []
+    md.solve(CASES["square"](), method="columns", on_progress=seen.append)
+    columns = [str(state) for state in seen if state.method == "columns"]
+    assert columns
+    assert all(text.startswith("inner gap ") and " %, columns, " in text for text in columns)

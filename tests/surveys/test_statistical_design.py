@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import signal
 from dataclasses import replace
 from functools import cache
 
@@ -408,6 +409,23 @@ def test_a_time_limit_ends_the_search_with_what_there_is():
     assert md.verify(found).certified
     assert md.verify(found).lower_bound_checked is None
     assert [state.method for state in told] == ["bound", "rays"]
+
+
+@pytest.mark.parametrize("method", ["bound", "rays"])
+def test_ctrl_c_in_the_bound_or_the_search_keeps_a_table(method):
+    def on_progress(state):
+        if state.method == method:
+            signal.raise_signal(signal.SIGINT)
+
+    found = md.solve(StatisticalDesign(problem=square(3, 0.6)), on_progress=on_progress)
+    assert found.attrs["stopped"] == "interrupt"
+    assert ("lower_bound" in found.attrs) == (method == "rays")
+    assert md.verify(found).certified
+
+
+def test_without_the_bound_a_statistical_design_has_none():
+    found = md.solve(StatisticalDesign(problem=square(3, 0.6)), time_limit=1e-9, bound=False)
+    assert "lower_bound" not in found.attrs
 
 
 def _altered(mechanism, **attrs):
