@@ -17,14 +17,9 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
-
-SMALLEST = 1e-9  # coefficients of the row sums below this are left out of a linear program: HiGHS would drop them
-_FARTHEST = 600.0  # nats beyond the cap: e^600 is a double, and so are its products with losses
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,42 +113,6 @@ def restrict(
         distance=distance,
         constant=constant,
     )
-
-
-def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearProgram, NDArray[np.float64]]:
-    """The restricted program as a linear program, and the scale (v,) by which its point is multiplied to give q.
-
-    Variables are q e^{-max(head - cap, 0)}: without the cap entries further than `cap` nats would weigh nothing in the
-    row sums and could take any value. Where that asks for an entry below e^{-cap} of its neighbour, equality is
-    allowed: the envelope of the repair sees to the rest.
-    """
-    m, n = restricted.component.shape
-    shift = np.clip(restricted.head - cap, 0.0, _FARTHEST)
-    block = np.repeat(np.arange(m + 1), np.diff(restricted.rows))
-    lower, upper = restricted.first[block] + restricted.lower, restricted.first[block] + restricted.upper
-    k = np.maximum(restricted.slack + shift[upper] - shift[lower], 0.0)
-    near = k < LOOSE
-    variable = restricted.first[:-2, None] + restricted.component
-    kernel = np.exp(shift[variable] - restricted.distance)
-    reports, secrets = np.nonzero(kernel > SMALLEST)
-    total = restricted.variables
-    sums = sp.csr_array(
-        (
-            np.r_[kernel[reports, secrets], np.ones(n)],
-            (np.r_[secrets, np.arange(n)], np.r_[variable[reports, secrets], np.full(n, total - 1)]),
-        ),
-        shape=(n, total),
-    )
-    cone = cone_rows(k[near], lower[near], upper[near], total)
-    scale = np.exp(shift)
-    program = LinearProgram(
-        cost=restricted.cost * scale,
-        matrix=sp.csr_array(sp.vstack([sums, cone], format="csr")),
-        row_lower=np.r_[np.ones(n), np.full(cone.shape[0], -np.inf)],
-        row_upper=np.r_[np.ones(n), np.zeros(cone.shape[0])],
-        linking=n,
-    )
-    return program, scale
 
 
 @numba.njit(cache=True, nogil=True)

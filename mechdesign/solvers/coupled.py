@@ -46,12 +46,11 @@ from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
 from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
-from mechdesign.programs.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows, require_whole
+from mechdesign.programs.whole import count_rows, require_whole
 from mechdesign.solvers.choose import DESIGNS, SMALL, VERTICES, nearest
 from mechdesign.solvers.design import Design, Targets, reporter
-from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, best_bound, project_dual
+from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, project_dual
 from mechdesign.solvers.rays import RayGeneration
 from mechdesign.solvers.search import FIRST_MARGIN, Route, Search, Task
 
@@ -60,10 +59,6 @@ _DESIGNS = 0.8  # the same for designs of changing priors
 _SOON = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 _LONG = 1.0  # nats to the nearest place, in the median, from which rays are faster than the whole program
-SIMPLEX_LIMIT = 10_000  # rows up to which the simplex method is used
-_SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0)]  # method, cap in nats
-_LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0)]
-_TRIALS = 8
 # Designs of changing priors.
 _CENTRED = 0.5  # share of the best multipliers in the next ones
 _AROUND, _NARROWEST, _WIDEST, _GROW = 3.0, 1.5, 8.0, 1.3  # factor of the best multipliers; its square root after a loss
@@ -90,24 +85,6 @@ class CoupledTask(Task):
     def designs_first(self) -> bool:
         """Whether the side rows share one maximum, and the whole program is large: multipliers are a prior then."""
         return count_rows(self.problem, self.rows.size) > SMALL and designs_fit(self.problem, self.rows)
-
-    @property
-    def routes(self) -> list[tuple[Method, float]]:
-        """Methods and caps of the whole program, in the order of trial; none where it is too large."""
-        if count_rows(self.problem, self.rows.size) > MOST_ROWS:
-            return []
-        return _SMALL if count_rows(self.problem, self.rows.size) <= SIMPLEX_LIMIT else _LARGE
-
-    def solve(
-        self, rows: SideRows, method: Method, cap: float, tolerance: float, time_limit: float
-    ) -> tuple[WholeProgram, LinearSolution]:
-        """The point that HiGHS finds, with `rows` in place of the task's."""
-        whole = assemble_whole(self.problem, self.cost, rows, self.pricer.distance, cap=cap, unit=self.unit)
-        return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
-
-    def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> CoupledBound:
-        """The best bound over multipliers of the row sums below `dual`."""
-        return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
 
     def first_bound(self) -> CoupledBound:
         """A bound that no search is needed for, with equal multipliers of the side rows that have a share."""
@@ -237,7 +214,7 @@ class _Search(Search):
         """Closed forms, then one route after another; why the search stopped."""
         task = self.task
         self.by_closed_forms()
-        routes: list[Route] = [partial(self.by_whole, method, cap) for method, cap in task.routes]
+        routes: list[Route] = [partial(self.by_whole, method, cap) for method, cap in task.whole_trials]
         share = (_DESIGNS if task.designs_first else _SHARE) if routes else 1.0
         ends = time.monotonic() + share * self.left
         if task.designs_first:
@@ -258,26 +235,9 @@ class _Search(Search):
             if time.monotonic() >= ends:
                 break
 
-    def by_whole(self, method: Method, cap: float) -> str:
-        """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""
-        task, margin = replace(self.task, unit=self.unit), self.task.first_margin
-        for _ in range(_TRIALS):
-            if self.left <= 0:
-                return "time"
-            whole, solution = task.solve(task.rows.tightened(margin), method, cap, min(1e-4, self.gap) / 20, self.left)
-            table = whole.table(solution.x)
-            if solution.status == "Infeasible" or not table.max() > 0:
-                break
-            bound = task.bound(*whole.multipliers(solution.dual))
-            self.prove(bound)
-            excess = self.offer(table, bound.folded)
-            if self.reached > self.gap and not excess.any() and self.left > 0:
-                self.prove(task.polished(bound, self.gap / 4, self.left))
-            self.tell("whole", len(whole.program.cost), whole.program.matrix.shape[0])
-            if not excess.any():
-                break
-            margin = np.where(excess > 0, 2 * (margin + excess), margin)
-        return "precision"
+    def polish(self, bound: CoupledBound) -> None:
+        """Prove the bound with multipliers of the optimal program for its effective cost, which are more accurate."""
+        self.prove(self.task.polished(bound, self.gap / 4, self.left))
 
     def design(self, program: Coupled, stopped: str, time_limit: float) -> Design:
         """The result. Raises: InfeasibleError, DesignError, SolverError where there is no certified table."""
@@ -309,9 +269,9 @@ def no_table(task: CoupledTask, program: Coupled, time_limit: float = math.inf) 
     """
     rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
-    for method, cap in task.routes:
+    for method, cap in task.whole_trials:
         try:
-            whole, solution = elastic.solve(rows, method, cap, FIRST_MARGIN, time_limit)
+            whole, solution = elastic.solve_whole(rows, method, cap, FIRST_MARGIN, time_limit)
         except SolverError:
             continue
         bound = elastic.bound(*whole.multipliers(solution.dual))

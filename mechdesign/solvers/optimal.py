@@ -6,9 +6,7 @@ multipliers it ends with are priced or charged, for a bound.
 Restricted programs, for blocks. 1. Start from programs (programs/restricted.py) with few variables: one eikonal kernel
 per report, cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted
 program.  3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a
-ray with a negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet. With
-every node near a report cut the same program is the whole one, which HiGHS solves: simplex up to 3,000 variables, else
-its interior-point method.
+ray with a negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
 """
 
 from __future__ import annotations
@@ -27,17 +25,16 @@ from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.closed_forms.best import ClosedForm
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
-from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import solve_blocks
 from mechdesign.solvers.choose import MANY, VERTICES, few_rays, routes
 from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
 from mechdesign.solvers.design import Design, Progress, Targets, reporter
 from mechdesign.solvers.forest import Forest, Proof
-from mechdesign.solvers.highs import Method, solve_linear_program
 from mechdesign.solvers.pricing import (
     ConePricer,
     CoupledBound,
@@ -49,9 +46,6 @@ from mechdesign.solvers.pricing import (
 from mechdesign.solvers.search import Route, Search, Task
 from mechdesign.solvers.symmetry import symmetries
 
-SIMPLEX_LIMIT = 3_000  # variables up to which the simplex method is used
-_CAPS = {"simplex": 18.0, "ipm": 9.0}  # nats up to which far entries are scaled
-_FAR = 20.0  # nats from the anchor beyond which the whole program starts from the eikonal profile
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit
 _PRICING, _LATE = 0.05, 2.0  # share of the time limit, and seconds, that pricing may take beyond it
 _LAST, _LAST_SHARE = 2e-7, 0.25  # seconds a constraint, and share of the time limit, kept for the last certificate
@@ -226,10 +220,10 @@ class _Search(Search):
         ways: dict[str, Route] = {
             "vertices": lambda: self.by_rays("vertices", self.deadline),
             "boxes": self._boxes,
-            "highs": partial(self._rounds, "highs"),
-            "blocks": partial(self._rounds, "blocks"),
+            "blocks": self._rounds,
         }
-        return self.follow([ways[attempt] for attempt in attempts])
+        whole: list[Route] = [partial(self.by_whole, *trial) for trial in self.task.whole_trials]
+        return self.follow([way for name in attempts for way in (whole if name == "highs" else [ways[name]])])
 
     def _prove(self, value: float, dual: NDArray[np.float64]) -> bool:
         cost = self.task.cost
@@ -258,27 +252,22 @@ class _Search(Search):
             return self.pricer.distance <= _NEAR
         return turns
 
-    def _rounds(self, attempt: str) -> str:
+    def _rounds(self) -> str:
         self.scale = self.problem.domain.size / self.unit  # objectives near 1 a secret, whatever the unit of the loss
-        self.cut = self.pricer.distance <= _FAR if attempt == "highs" else self._eikonal_cuts()
+        self.cut = self._eikonal_cuts()
         if self.start is not None and self.start.cut is not None:
             self.cut |= self.start.cut
         self.start, finest = None, self.gap / 2
-        tolerance = max(finest, _ROUGH) if attempt == "blocks" else min(1e-4, self.gap)
+        tolerance = max(finest, _ROUGH)
         for _ in range(_ROUNDS):
             if self.left <= 0:
                 return "time"
             near = self.pricer.distance, self.pricer.parent, self.cut
             restricted = restrict(self.problem, self.scale, *near)
-            tell = partial(self.tell, attempt, restricted.variables, restricted.constraints)
-            if attempt == "highs":
-                point, dual, ended = self._solve_highs(restricted, tolerance)
-            else:
-                point, dual, ended = self._solve_blocks(restricted, tolerance, tell)
+            tell = partial(self.tell, "blocks", restricted.variables, restricted.constraints)
+            point, dual, ended = self._solve_blocks(restricted, tolerance, tell)
             self.latest = dual / self.scale
             table = restricted.table(point)
-            if not table.max() > 0:
-                raise SolverError("HiGHS gave no table", field="method", value=attempt)
             best = self.value
             self.offer(table, self.task.cost)
             fresh, better = self._price(self.latest)  # `fresh`: where a ray leaves its profile, cut from now on
@@ -293,8 +282,8 @@ class _Search(Search):
             # Without new cuts only a finer solve can gain, and not where the last one was as fine as it gets.
             if not fresh.any() and (exact or not gained):
                 return "precision"
-            rough = attempt == "blocks" and tolerance > finest
-            tolerance = finest if rough else max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
+            finer = max(_FINEST, min(tolerance, self.reached) / (3 if fresh.any() else 10))
+            tolerance = finest if tolerance > finest else finer
             self.cut |= fresh
         return "precision"
 
@@ -329,16 +318,6 @@ class _Search(Search):
             program, dual=self.latest * self.scale, tolerance=tolerance, deadline=self.deadline, on_progress=tell
         )
         return solution.q, solution.dual, solution.stopped
-
-    def _solve_highs(
-        self, program: RestrictedProgram, tolerance: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-        """The same by HiGHS."""
-        method: Method = "simplex" if program.variables <= SIMPLEX_LIMIT else "ipm"
-        linear, scale = linear_program(program, _CAPS[method])
-        left = self.deadline - time.monotonic()
-        solution = solve_linear_program(linear, method=method, tolerance=tolerance / 20, time_limit=max(left, 1.0))
-        return solution.x * scale, solution.dual, "precision" if method == "simplex" else "gap"
 
     def _price(self, multipliers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], bool]:
         """Price every report: where cuts would pay (m, n), and whether the bound improved."""

@@ -3,7 +3,9 @@
     minimise <cost, P> + t   over the private tables of a problem, with side rows G P <= h + s t
 
 The optimal program is the one without side rows. Routes are taken in turn, each from what the ones before have found,
-until one meets the gap or time ends. One of them is here, since both programs take it: the rays of rays.py.
+until one meets the gap or time ends. Two of them are here, since both programs take them: the rays of rays.py, and the
+whole linear program by HiGHS. Its costs are counted in units of the best loss in hand, which is the one place where a
+program is scaled to its own loss: the tolerances of HiGHS are absolute.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +26,20 @@ from mechdesign.mechanism.dataset import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows, objective
+from mechdesign.programs.whole import MOST_ROWS, WholeProgram, assemble_whole, count_rows
 from mechdesign.solvers.design import Report
-from mechdesign.solvers.pricing import ConePricer, CoupledBound
+from mechdesign.solvers.highs import LinearSolution, Method, solve_linear_program
+from mechdesign.solvers.pricing import ConePricer, CoupledBound, best_bound
 from mechdesign.solvers.rays import RayGeneration, generate
 
 FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of HiGHS
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
+SIMPLEX_LIMIT = 10_000  # rows of the whole program up to which the simplex method is used
+# Method, and cap in nats: without one, last, the variables are the probabilities themselves, which suits answers that
+# are likely far from their anchors.
+_SMALL: list[tuple[Method, float]] = [("simplex", 9.0), ("simplex", 18.0), ("ipm", 9.0), ("simplex", 0.0)]
+_LARGE: list[tuple[Method, float]] = [("ipm", 5.0), ("ipm", 9.0), ("ipm", 0.0)]
+_TRIALS = 8  # of a whole program, with margins that grow
 _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
 
 Route = Callable[[], str]  # why it ended: "gap", "time", "interrupt" or "precision", where it can do no better
@@ -53,6 +63,23 @@ class Task:
     def first_margin(self) -> NDArray[np.float64]:
         """What limits (k,) are lowered by at first; 0 on rows with a share."""
         return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
+
+    @property
+    def whole_trials(self) -> list[tuple[Method, float]]:
+        """Methods and caps of the whole program, in the order of trial; none where it is too large."""
+        rows = count_rows(self.problem, self.rows.size)
+        return [] if rows > MOST_ROWS else _SMALL if rows <= SIMPLEX_LIMIT else _LARGE
+
+    def solve_whole(
+        self, rows: SideRows, method: Method, cap: float, tolerance: float, time_limit: float
+    ) -> tuple[WholeProgram, LinearSolution]:
+        """The point that HiGHS finds, with `rows` in place of the task's."""
+        whole = assemble_whole(self.problem, self.cost, rows, self.pricer.distance, cap=cap, unit=self.unit)
+        return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
+
+    def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> CoupledBound:
+        """The best bound over multipliers of the row sums below `dual`."""
+        return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
 
     def certify(
         self, table: NDArray[np.float64], charge: NDArray[np.float64], *, private: bool = False
@@ -200,6 +227,31 @@ class Search:
         finally:
             if len(rays.x) and rays.objective < self.value:
                 self.offer(rays.table(), task.cost if self.proof is None else self.proof.folded)
+
+    def by_whole(self, method: Method, cap: float) -> str:
+        """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it."""
+        task, margin = replace(self.task, unit=self.unit), self.task.first_margin
+        for _ in range(_TRIALS):
+            if self.left <= 0:
+                return "time"
+            tolerance = min(1e-4, self.gap) / 20
+            whole, solution = task.solve_whole(task.rows.tightened(margin), method, cap, tolerance, self.left)
+            table = whole.table(solution.x)
+            if solution.status == "Infeasible" or not table.max() > 0:
+                break
+            bound = task.bound(*whole.multipliers(solution.dual))
+            self.prove(bound)
+            excess = self.offer(table, bound.folded)
+            if self.reached > self.gap and not excess.any() and self.left > 0:
+                self.polish(bound)
+            self.tell("whole", len(whole.program.cost), whole.program.matrix.shape[0])
+            if not excess.any():
+                break
+            margin = np.where(excess > 0, 2 * (margin + excess), margin)
+        return "precision"
+
+    def polish(self, bound: CoupledBound) -> None:
+        """Better a bound of the whole program, where there is another way to."""
 
     def tell(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
         """Report progress in a round or, without an iteration, after it; with the size of the program in hand."""

@@ -32,6 +32,7 @@ from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverErr
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
 from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
+from mechdesign.solvers import search
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import coupled_bound, project_dual
 
@@ -68,7 +69,7 @@ def test_designs_of_changing_priors_end_at_the_optimum(
 ) -> None:
     asked, optimum = program_of(case, program), solved(case, program).attrs
     monkeypatch.setattr(coupled_task, "SMALL", 0)
-    monkeypatch.setattr(coupled_task, "MOST_ROWS", 0)
+    monkeypatch.setattr(search, "MOST_ROWS", 0)
     seen: list[str] = []
     design = design_of(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
     assert design.stopped == "gap"
@@ -220,7 +221,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupled_task, "SIMPLEX_LIMIT", 0)
+    monkeypatch.setattr(search, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
         design = design_of(program_of(case, program), gap=1e-4)

@@ -86,7 +86,7 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
         found = solve(*given, **options)
         return replace(found, x=np.zeros_like(found.x))
 
-    monkeypatch.setattr("mechdesign.solvers.coupled.solve_linear_program", zero)
+    monkeypatch.setattr("mechdesign.solvers.search.solve_linear_program", zero)
     found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)

@@ -7,19 +7,23 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from cases import CASES
 from rows import few
 from tolerances import BLOCKS, SOLVED
 
 from mechdesign import DesignProblem, load_problem
 from mechdesign.base.threads import OutOfTime, in_blocks
-from mechdesign.programs.restricted import RestrictedProgram, linear_program, restrict
+from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
+from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
 from mechdesign.solvers.highs import solve_linear_program
 from mechdesign.solvers.pricing import ConePricer
 
 CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms
+SMALLEST = 1e-9  # coefficients of the row sums that HiGHS would drop
+FARTHEST = 600.0  # nats beyond the cap: e^600 is a double, and so are its products with losses
 RESTORED = 1e-5  # of row sums: what the method ends with; restoration stops where only the constant report is left
 
 
@@ -113,6 +117,42 @@ def test_factors_solve_the_normal_equations(case: str, cuts: str) -> None:
         return
     coupled = np.linalg.solve(schur, right)
     assert algebra.solve(right) == pytest.approx(coupled, rel=1e-7, abs=1e-7 * np.abs(coupled).max())
+
+
+def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearProgram, np.ndarray]:
+    """The restricted program as a linear program, and the scale (v,) by which its point is multiplied to give q.
+
+    Variables are q e^{-max(head - cap, 0)}: without the cap entries further than `cap` nats would weigh nothing in the
+    row sums and could take any value. Where that asks for an entry below e^{-cap} of its neighbour, equality is
+    allowed: the envelope of the repair sees to the rest.
+    """
+    m, n = restricted.component.shape
+    shift = np.clip(restricted.head - cap, 0.0, FARTHEST)
+    block = np.repeat(np.arange(m + 1), np.diff(restricted.rows))
+    lower, upper = restricted.first[block] + restricted.lower, restricted.first[block] + restricted.upper
+    k = np.maximum(restricted.slack + shift[upper] - shift[lower], 0.0)
+    near = k < LOOSE
+    variable = restricted.first[:-2, None] + restricted.component
+    kernel = np.exp(shift[variable] - restricted.distance)
+    reports, secrets = np.nonzero(kernel > SMALLEST)
+    total = restricted.variables
+    sums = sp.csr_array(
+        (
+            np.r_[kernel[reports, secrets], np.ones(n)],
+            (np.r_[secrets, np.arange(n)], np.r_[variable[reports, secrets], np.full(n, total - 1)]),
+        ),
+        shape=(n, total),
+    )
+    cone = cone_rows(k[near], lower[near], upper[near], total)
+    scale = np.exp(shift)
+    program = LinearProgram(
+        cost=restricted.cost * scale,
+        matrix=sp.csr_array(sp.vstack([sums, cone], format="csr")),
+        row_lower=np.r_[np.ones(n), np.full(cone.shape[0], -np.inf)],
+        row_upper=np.r_[np.ones(n), np.zeros(cone.shape[0])],
+        linking=n,
+    )
+    return program, scale
 
 
 @every
