@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.cli.options import DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
+from mechdesign.cli.options import ColumnsOption, DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
 from mechdesign.cli.parsing import (
+    PEOPLE,
     check_disc_picture,
     draw_discs,
     epsilon_words,
     parameter_values,
+    parse_columns,
     parse_discs,
     parse_problem,
     people_of,
@@ -45,6 +47,7 @@ def audit(
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     disc: DiscOption = None,
     people: PeopleOption = None,
+    columns: ColumnsOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -60,7 +63,15 @@ def audit(
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}
         _audit_rule(
-            table, others, context, disc=disc, people=people, picture=picture, overwrite=overwrite, as_json=as_json
+            table,
+            others,
+            context,
+            disc=disc,
+            people=people,
+            columns=columns,
+            picture=picture,
+            overwrite=overwrite,
+            as_json=as_json,
         )
         return
     if disc is None and people is not None:
@@ -69,14 +80,17 @@ def audit(
     from mechdesign.output import printing
     from mechdesign.output.summary import proved
     from mechdesign.output.verdicts import audit_words
-    from mechdesign.problem.tables import read_table
+    from mechdesign.problem.tables import PLACE_ROLES, TABLE_ROLES, read_table
     from mechdesign.verification.audit import audit as audit_table
     from mechdesign.verification.audit import repaired
 
     if output is not None:
         check_target(output, overwrite=overwrite)
-    setting = _setting(context, metric)
-    entries = read_table(Path(table))
+    named = parse_columns(columns, *TABLE_ROLES, *PLACE_ROLES, *PEOPLE)
+    setting, notes = _setting(context, metric, named), list[str]()
+    entries = read_table(Path(table), columns=named, on_note=notes.append)
+    for told in notes:
+        printing.note(told)
     built = setting(len(entries))
     printing.note_compiling()
     with printing.progress(f"audit {Path(table).name}") as on_progress:
@@ -87,11 +101,13 @@ def audit(
         save(fixed, output, overwrite=overwrite)
         loss = float(fixed.attrs["expected_loss"])
         outcome = {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
-    document, words = {**result.as_dict(), "repaired": outcome}, list(audit_words(result, outcome, verbose=verbose))
+    document: dict[str, Any] = {**result.as_dict(), "repaired": outcome}
+    document["notes"] = [*notes, *document["notes"]]
+    words = list(audit_words(result, outcome, verbose=verbose))
     if disc is not None:
         from mechdesign.verification.disc_audit import audit_discs, disc_words
 
-        persons = people_of(people, built.domain)
+        persons = people_of(people, built.domain, columns)
         weight = built.prior_array if persons is None else persons
         radii, area = parse_discs(disc, built.domain.unit)
         audits = [audit_discs(entries, built.domain, weight, radius, centres=area or "places") for radius in radii]
@@ -108,6 +124,7 @@ def _audit_rule(
     *,
     disc: str | None,
     people: Path | None,
+    columns: str | None,
     picture: Path | None,
     overwrite: bool,
     as_json: bool,
@@ -134,7 +151,9 @@ def _audit_rule(
         radii, area = parse_discs(disc, "m")
         if area:
             raise InputError("rules are audited by discs; leave out :area", field="disc", value=disc)
-        found = window.audit_rule_discs(rule, people, window.window(box), radii, epsilon=epsilon)
+        found = window.audit_rule_discs(
+            rule, people, window.window(box), radii, epsilon=epsilon, columns=parse_columns(columns, *PEOPLE)
+        )
         draw_discs(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)
         return
@@ -143,7 +162,9 @@ def _audit_rule(
     show(document, rules.rule_words(document), as_json=as_json)
 
 
-def _setting(context: typer.Context, metric: str | None) -> Callable[[int], DesignProblem]:
+def _setting(
+    context: typer.Context, metric: str | None, columns: dict[str, str] | None
+) -> Callable[[int], DesignProblem]:
     """The problem of --metric, given the number of secrets of the table: that of a mechanism file, a problem, or of a
     metric with its parameters.
     """
@@ -172,4 +193,4 @@ def _setting(context: typer.Context, metric: str | None) -> Callable[[int], Desi
     values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
     parameters = {"unit": "m"} if "within" in values else {}
     parameters |= epsilon_words(values, radius=metric == "euclidean")
-    return lambda secrets: named_problem(metric, parameters, secrets=secrets)
+    return lambda secrets: named_problem(metric, parameters, secrets=secrets, columns=columns)

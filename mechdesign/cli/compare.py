@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli.options import (
+    ColumnsOption,
     GapOption,
     JsonOption,
     LimitOption,
@@ -17,7 +18,7 @@ from mechdesign.cli.options import (
     check_page,
     save_page,
 )
-from mechdesign.cli.parsing import parse_problem, parse_scales
+from mechdesign.cli.parsing import parse_columns, parse_problem, parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def compare(
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     only: Annotated[str | None, typer.Option("--only", metavar="NAMES", help=_ONLY_HELP)] = None,
     mine: Annotated[list[Path] | None, typer.Option("--with", help=_WITH_HELP)] = None,
+    columns: ColumnsOption = None,
     scales: Annotated[str | None, typer.Option("--scales", help=_SCALES_HELP)] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
@@ -51,6 +53,8 @@ def compare(
     """
     file, parameters = parse_problem(problem, context)
     from mechdesign.output.given import read_mechanisms
+    from mechdesign.output.printing import note
+    from mechdesign.problem.tables import TABLE_ROLES
     from mechdesign.solvers.solve import check_targets
 
     check_targets(gap, time_limit)
@@ -59,7 +63,7 @@ def compare(
         raise InputError("is for one scale: a curve has the optimum and its baselines", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
-    mechanisms = read_mechanisms(mine or ())
+    mechanisms = read_mechanisms(mine or (), columns=parse_columns(columns, *TABLE_ROLES), on_note=note)
     targets = {"gap": gap, "time_limit": time_limit}
     if along is not None:
         _curve(built, along, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)

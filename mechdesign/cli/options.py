@@ -86,6 +86,8 @@ DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help
 ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
 _PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior without."
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
+_COLUMNS_HELP = "Columns of a text file by our names, where they have others: report=antwort,count=anzahl."
+ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="OURS=THEIRS,...", help=_COLUMNS_HELP)]
 BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."

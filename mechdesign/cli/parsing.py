@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
+PEOPLE = ("latitude", "longitude", "population")  # columns of a file of people
 PROGRAMS = (*_CORE, *Table[object]("solvers"))  # those of the core, and by name those of capabilities
 
 
 def as_options(text: str) -> str:
     """A remedy with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
-    work=FOLDER is --work FOLDER.
+    work=FOLDER is --work FOLDER, columns={'count': 'n'} is --columns count=n.
     """
-    return re.sub(r"\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
+    text = re.sub(r"\bcolumns=\{'([^']*)': '([^']*)'\}", r"--columns \1=\2", text)
+    return re.sub(r"(?<!--columns )\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
 
 
 def _option(argument: re.Match[str]) -> str:
@@ -59,6 +61,20 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
             value = rest.pop(0)
         parameters[name] = value
     return parameters
+
+
+def parse_columns(words: str | None, *roles: str) -> dict[str, str] | None:
+    """The columns of --columns OURS=THEIRS,...; ours are among `roles`. Raises: InputError."""
+    if words is None:
+        return None
+    columns: dict[str, str] = {}
+    for word in words.split(","):
+        ours, equals, theirs = (part.strip() for part in word.partition("="))
+        if not equals or not theirs or ours.lower() not in roles or ours.lower() in columns:
+            message = "must be OURS=THEIRS, each of ours once: " + ", ".join(dict.fromkeys(roles))
+            raise InputError(message, field="columns", value=word)
+        columns[ours.lower()] = theirs
+    return columns
 
 
 def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
@@ -163,17 +179,19 @@ def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, 
         save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
-def people_of(path: Path | None, domain: Domain) -> NDArray[np.int64] | None:
+def people_of(path: Path | None, domain: Domain, columns: str | None = None) -> NDArray[np.int64] | None:
     """Whole persons (n,) of the CSV file of --people at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider
 
     persons: NDArray[np.int64] | None = None
     if path is not None:
-        persons = provider("people").whole_people(path, domain)
+        persons = provider("people").whole_people(path, domain, columns=parse_columns(columns, *PEOPLE))
     return persons
 
 
-def parse_limit(disc: str | None, share: str | None, people: Path | None, domain: Domain) -> PosteriorCap | None:
+def parse_limit(
+    disc: str | None, share: str | None, people: Path | None, domain: Domain, columns: str | None = None
+) -> PosteriorCap | None:
     """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
     if disc is None or share is None:
         if (disc, share, people) != (None, None, None):
@@ -184,7 +202,9 @@ def parse_limit(disc: str | None, share: str | None, people: Path | None, domain
     radii, area = parse_discs(disc, domain.unit)
     if len(radii) > 1:
         raise InputError("one radius is needed", field="disc", value=disc)
-    return PosteriorCap(radius=radii[0], share=share, people=people_of(people, domain), centres=area or "anywhere")
+    return PosteriorCap(
+        radius=radii[0], share=share, people=people_of(people, domain, columns), centres=area or "anywhere"
+    )
 
 
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import typer
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
+    ColumnsOption,
     DiscOption,
     GapOption,
     JsonOption,
@@ -54,6 +55,7 @@ def solve(
     disc: DiscOption = None,
     share: ShareOption = None,
     people: PeopleOption = None,
+    columns: ColumnsOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
     ] = False,
@@ -85,7 +87,7 @@ def solve(
     check_targets(gap, time_limit)
     check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
-    limit = parse_limit(disc, share, people, built.domain)
+    limit = parse_limit(disc, share, people, built.domain, columns)
     if limit is not None:
         if program != Optimal.name or explain:
             raise InputError("is for the optimal program", field="disc", value=program)

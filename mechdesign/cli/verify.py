@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli.options import DiscOption, FileArgument, JsonOption, OverwriteOption, PeopleOption, VerboseOption
+from mechdesign.cli.options import (
+    ColumnsOption,
+    DiscOption,
+    FileArgument,
+    JsonOption,
+    OverwriteOption,
+    PeopleOption,
+    VerboseOption,
+)
 from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs, people_of
 from mechdesign.errors import InputError
 
@@ -17,6 +25,7 @@ def verify(
     ] = True,
     disc: DiscOption = None,
     people: PeopleOption = None,
+    columns: ColumnsOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Picture of the shares of --disc by radius: .png, .pdf, .svg.")
     ] = None,
@@ -50,7 +59,7 @@ def verify(
     if disc is not None and stored is not None:
         from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 
-        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain)
+        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns)
         audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area or "places")
         document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], output, overwrite=overwrite)

@@ -35,7 +35,7 @@ from mechdesign.geo.georeferenced import raster_on
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Query
 from mechdesign.problem.rasters import read_raster
-from mechdesign.problem.tables import named_column, number_column, read_frame, refuse_line
+from mechdesign.problem.text import Columns, is_csv, named_column, number_column, read_frame, refuse_line
 
 MOST = 1_000  # areas: a table of more shares is a distribution
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
@@ -144,6 +144,7 @@ def read_areas(
     rest: str = "elsewhere",
     name_field: str | None = None,
     crs: str | None = None,
+    columns: Columns = None,
     on_note: Note = silent,
 ) -> Areas:
     """The areas that a file, or words such as 3x3, cut the places of a domain into.
@@ -160,6 +161,8 @@ def read_areas(
         The property of polygons that names them.
     crs : str
         As for `read_area`.
+    columns : mapping of str to str
+        The columns of a text file by our names, where they have others: {"cell": "id", "area": "district"}.
     on_note : callable
         Called with a sentence where places lie in no polygon and no line, where polygons have no name, where several
         have one name and are one area, and as by `read_area`.
@@ -191,8 +194,8 @@ def read_areas(
         return Areas.blocks(domain, int(blocks[1]), int(blocks[2]))
     if suffix in _POLYGONS:
         return _of_polygons(path, domain, rest, name_field, crs, on_note)
-    if suffix == ".csv":
-        return _of_cells(path, domain, rest, on_note)
+    if is_csv(path):
+        return _of_cells(path, domain, rest, columns, on_note)
     raster = read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, labels=True)
     return Areas.of_labels(Query.from_raster(raster, domain).labels)
 
@@ -258,13 +261,13 @@ def _assigned(
     return Areas(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
 
 
-def _of_cells(path: Path, domain: Domain, rest: str, on_note: Note) -> Areas:
-    frame = read_frame(path, "areas", texts=("area",)).dropna(how="all")
-    cell, area = number_column(frame, ("cell",), "areas"), frame[named_column(frame, ("area",), "areas")]
-    shown = ["cell", "area"]
+def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: Note) -> Areas:
+    frame = read_frame(path, "areas", texts=("area",), columns=columns, roles=("cell", "area"))
+    shown = [named_column(frame, (name,), "areas") for name in ("cell", "area")]
+    cell, area = number_column(frame, ("cell",), "areas"), frame[shown[1]]
     odd = ~((cell >= 0) & (cell < domain.size) & (cell == np.floor(cell)))
     refuse_line(odd, frame, shown, "areas", f"no such cell: use 0 to {domain.size - 1}")
-    refuse_line(frame["cell"].duplicated().to_numpy(), frame, shown, "areas", "a cell is listed twice")
+    refuse_line(frame[shown[0]].duplicated().to_numpy(), frame, shown, "areas", "a cell is listed twice")
     refuse_line(area.fillna("").str.strip().eq("").to_numpy(), frame, shown, "areas", "has no name")
     words = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
     missed = np.setdiff1d(np.arange(domain.size), cell)

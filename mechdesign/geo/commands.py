@@ -18,6 +18,7 @@ from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
     BoxOption,
+    ColumnsOption,
     DiscOption,
     EpsilonOption,
     FactorOption,
@@ -32,7 +33,15 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import parse_epsilon, parse_even_level, parse_limit, parse_radius, positive_number
+from mechdesign.cli.parsing import (
+    PEOPLE,
+    parse_columns,
+    parse_epsilon,
+    parse_even_level,
+    parse_limit,
+    parse_radius,
+    positive_number,
+)
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,6 +82,7 @@ def area(
     levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
     people: Annotated[str | None, typer.Option("--people", metavar="COUNT|FILE", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
+    columns: ColumnsOption = None,
     disc: DiscOption = None,
     share: ShareOption = None,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
@@ -103,6 +113,7 @@ def area(
     from mechdesign.output.printing import note, note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
     from mechdesign.problem.levels import PrivacyLevel, level_raster
+    from mechdesign.problem.text import is_csv
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
 
     if output.suffix != ".nc":
@@ -118,13 +129,15 @@ def area(
         raise InputError(message, field="bound", value="--no-bound")
     paths = "inside" if positions == "inside" else "straight"
     positions = "any" if positions == "inside" else positions
-    of_people = levels_from is not None and levels_from.name.lower().endswith((".csv", ".csv.gz"))
+    of_people = levels_from is not None and is_csv(levels_from)
     eps: float = 0.0
     claimed: dict[str, float] = {}
     census = Path(people) if people is not None and disc is not None else None
     count = None if people is None or census is not None else positive_number(people, "people")
     if not of_people:
         _refuse("levels from people", {"people": count, "radii": radii})
+    if not of_people and census is None:
+        _refuse("a CSV file of people", {"columns": columns})
     if disc is not None or share is not None:
         if positions == "any" or program not in ("auto", "optimal"):
             message = "limits on discs are kept between cells, by the optimal program"
@@ -139,18 +152,19 @@ def area(
     by_factors = domain.size > LARGEST_TABLE and of_people and program in ("auto", "eikonal")
     if not by_factors:
         require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
+    named = parse_columns(columns, *PEOPLE)
     varying, density = None, None
     if levels_from is not None and of_people:
         varying, density, claimed = _elastic(
-            domain, levels_from, water=left_out, people=count, radii=radii, factor=factor
+            domain, levels_from, water=left_out, people=count, radii=radii, factor=factor, columns=named
         )
     elif levels_from is not None:
         nats_per_unit = raster_on(domain, levels_from)
         axes = [nats_per_unit.x, nats_per_unit.y, nats_per_unit.z]
         varying = PrivacyLevel(raster=level_raster(axes, nats_per_unit.values, nats_per_unit.unit))
-    limit = parse_limit(disc, share, census, domain)
+    limit = parse_limit(disc, share, census, domain, columns)
     if census is not None and density is None:
-        density = read_people(census, domain, water=left_out).density
+        density = read_people(census, domain, water=left_out, columns=named).density
     name = output.stem if area is None else area.stem
     setting: dict[str, Any] = {
         "density": density if prior is None else raster_on(domain, prior),
@@ -214,6 +228,7 @@ def _elastic(
     people: float | None,
     radii: str | None,
     factor: float | None,
+    columns: dict[str, str] | None,
 ) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
     """The level of --levels-from, the density of the people, and the parameters of the design."""
     from mechdesign.base.arguments import positive
@@ -228,7 +243,7 @@ def _elastic(
         raise InputError("must be two lengths, LEAST,MOST", field="radii", value=radii) from error
     rule = {"people": 2000.0 if people is None else people, "least": least, "most": most}
     nats = 2.0 if factor is None else nats_of_factor(factor)
-    density = read_people(path, domain, margin=positive(rule["most"], "most"), water=water).density
+    density = read_people(path, domain, margin=positive(rule["most"], "most"), water=water, columns=columns).density
     level = provider("elastic").elastic_level(density, nats=nats, **rule)
     return level, density, {**rule, "nats": nats}
 

@@ -24,6 +24,7 @@ from mechdesign.errors import InputError
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.text import Columns
 from mechdesign.verification.disc_audit import DiscAudit
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
@@ -35,7 +36,13 @@ Table = NDArray[np.float64]
 
 @validated
 def audit_rule_discs(
-    name: str, path: str | Path, domain: Domain, radii: Sequence[float], *, epsilon: float | None = None
+    name: str,
+    path: str | Path,
+    domain: Domain,
+    radii: Sequence[float],
+    *,
+    epsilon: float | None = None,
+    columns: Columns = None,
 ) -> dict[str, Any]:
     """The audits of a rule, or of planar-laplace at epsilon (nats per m), with the people of a CSV file, over a window.
 
@@ -49,7 +56,7 @@ def audit_rule_discs(
         named_rule(name)
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
         raise InputError(f"must be a grid of cells of {FINE:g} m", field="domain", value=domain.cell)
-    persons = lattice_people(path, domain)
+    persons = lattice_people(path, domain, columns=columns)
     edge = math.ceil(MARGIN / FINE)
     inner = persons[edge:-edge, edge:-edge]
     discs = []
@@ -74,9 +81,9 @@ def window(box: str) -> Domain:
     return parse_area(None, box).grid(cell=FINE, unit="m")
 
 
-def lattice_people(path: str | Path, domain: Domain) -> Table:
+def lattice_people(path: str | Path, domain: Domain, *, columns: Columns = None) -> Table:
     """The people of each cell of the whole lattice of a domain, with a margin of `MARGIN` on all sides."""
-    return np.asarray(read_people(path, domain, margin=MARGIN).density.values) * FINE**2
+    return np.asarray(read_people(path, domain, margin=MARGIN, columns=columns).density.values) * FINE**2
 
 
 def grid_shares(

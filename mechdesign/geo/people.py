@@ -1,8 +1,8 @@
 """People: where they live, from weighted points on Earth such as centres of population of census block groups, and how
 many of their check-ins fall into each cell of a grid.
 
-Points are read from a CSV file with a header (also .gz, .bz2, .xz, .zip): columns of latitude and longitude in degrees
-and of population, as the US Census Bureau's centres of population have them; other columns are left aside.
+Points are read from a text file with a header (`problem/text.py`): columns of latitude and longitude in degrees and of
+population, by their usual names (INTPTLAT, decimalLatitude, POP100, pop_2020); other columns are left aside.
 
 How points become a density. The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the
 point nearest to its centre, if that lies within `reach` and the centre is not in the water: its Voronoi cell, cut. The
@@ -36,11 +36,20 @@ from mechdesign.geo.area import Area
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
 from mechdesign.problem.plane import WIDEST, Plane
-from mechdesign.problem.tables import named_column, number_column, read_frame, refuse_line
+from mechdesign.problem.text import (
+    LATITUDE,
+    LONGITUDE,
+    POPULATION,
+    Columns,
+    matching_columns,
+    named_column,
+    number_column,
+    read_frame,
+    refuse_line,
+)
 
 REACH = 8000.0  # m: nobody is spread further
-_LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lng", "lon", "long")
-_PEOPLE = ("population", "people", "pop")
+_ROLES = ("latitude", "longitude", "population")
 _WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
 _BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
 _FIELDS = 5
@@ -61,7 +70,13 @@ class People(ReprMixin):
 
 @validated
 def read_people(
-    path: str | Path, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
+    path: str | Path,
+    domain: Domain,
+    *,
+    margin: float = 0.0,
+    reach: float | None = None,
+    water: Area | None = None,
+    columns: Columns = None,
 ) -> People:
     r"""The people of a CSV file of weighted points, on the lattice of a grid that has a plane.
 
@@ -78,6 +93,8 @@ def read_people(
         Beyond which nobody is spread from a point, in the unit; 8 km by default.
     water : Area
         Where nobody lives.
+    columns : mapping of str to str
+        The columns of the file by our names, where they have others: {"population": "inhabitants_2021"}.
 
     Returns
     -------
@@ -115,7 +132,7 @@ def read_people(
         raise InputError("must be finite and not negative", field="margin", value=margin)
     far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
     lattice = _lattice(domain, domain.plane, margin)
-    latitude, longitude, people = _columns(Path(path))
+    latitude, longitude, people = _columns(Path(path), columns)
     at = lattice.plane.forward(longitude, latitude)
     here = lattice.inside(at)
     if not people[here].any():
@@ -137,9 +154,9 @@ def read_people(
 
 
 @validated
-def whole_people(path: str | Path, domain: Domain) -> NDArray[np.int64]:
+def whole_people(path: str | Path, domain: Domain, *, columns: Columns = None) -> NDArray[np.int64]:
     """Whole persons (n,) at the places of a grid with a plane, rounded: of a CSV file as `read_people` reads it."""
-    density = read_people(path, domain).density
+    density = read_people(path, domain, columns=columns).density
     assert domain.cell is not None and domain.index is not None
     persons = density.values * math.prod(domain.cell)
     return np.rint(persons[tuple(domain.index.T)]).astype(np.int64)
@@ -179,12 +196,14 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
     return _Lattice(plane=plane, shape=shape, first=(east, north), origin=origin, cell=cell)
 
 
-def _columns(source: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _columns(source: Path, columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Latitudes, longitudes and people of all lines, checked."""
-    frame = read_frame(source, "people", encoding_errors="replace")
-    latitude, longitude, people = (
-        number_column(frame, names, "people") for names in (_LATITUDES, _LONGITUDES, _PEOPLE)
-    )
+    frame = read_frame(source, "people", columns=columns, roles=_ROLES, encoding_errors="replace")
+    north, east = LATITUDE, LONGITUDE
+    # GIS programs write the degrees of points as X and Y
+    if not matching_columns(frame, north) and not matching_columns(frame, east) and {"x", "y"} <= set(frame.columns):
+        north, east = ("y",), ("x",)
+    latitude, longitude, people = (number_column(frame, names, "people") for names in (north, east, POPULATION))
     if len(people) == 0:
         raise InputError("has no line", field="people", value=source)
     exchanged = bool((np.abs(longitude) <= WIDEST).all() and (np.abs(latitude) <= 180).all())
@@ -192,11 +211,11 @@ def _columns(source: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], ND
     refuse_line(
         ~((np.abs(latitude) <= WIDEST) & (np.abs(longitude) <= 180)),
         frame,
-        [named_column(frame, names, "people") for names in (_LATITUDES, _LONGITUDES)],
+        [named_column(frame, names, "people") for names in (north, east)],
         "people",
         f"must be a latitude within {WIDEST:g} and a longitude within 180 degrees; {reason}",
     )
-    refuse_line(people < 0, frame, [named_column(frame, _PEOPLE, "people")], "people", "must not be negative")
+    refuse_line(people < 0, frame, [named_column(frame, POPULATION, "people")], "people", "must not be negative")
     return latitude, longitude, people
 
 

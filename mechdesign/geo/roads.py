@@ -32,9 +32,17 @@ from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.levels import ROUND_DOWN
 from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
 from mechdesign.problem.plane import WIDEST, Plane
-from mechdesign.problem.tables import named_column, number_column, read_frame, refuse_line
+from mechdesign.problem.text import (
+    LATITUDE,
+    LONGITUDE,
+    matching_columns,
+    named_column,
+    number_column,
+    read_frame,
+    refuse_line,
+)
 
-_IDS, _LONGITUDES, _LATITUDES = ("osmid", "id"), ("lon", "longitude", "lng"), ("lat", "latitude")
+_IDS = ("osmid", "id")
 _SHOWN = 5  # parts that an error names
 _LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its ends: the median of a real network
 
@@ -236,7 +244,7 @@ def read_roads(
 def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
     """The name of the column of nodes, one of these, without an empty field."""
     name = named_column(table, names, field)
-    refuse_line(table[name].isna().to_numpy(), table, [name], field, f"{name} is empty")
+    refuse_line((table[name].isna() | table[name].eq("")).to_numpy(), table, [name], field, f"{name} is empty")
     if len(table) == 0:
         raise InputError("has no lines", field=field, value=name)
     return name
@@ -246,7 +254,7 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
     """Points (n, 2) in m, longitudes and latitudes (n, 2) where the table has them, and the plane of the points where
     they are made from those.
     """
-    geographic = any(name in table.columns for name in _LONGITUDES)
+    geographic = bool(matching_columns(table, LONGITUDE))
     planar = "x" in table.columns
     known = canonical_unit(unit or ("m" if planar else "degree"))
     if known not in ("m", "degree"):
@@ -254,14 +262,14 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
     if known == "m" and not planar and geographic:
         raise UnitError("longitudes and latitudes are degrees, not lengths; use degree", field="unit", value=unit)
     if known == "degree":
-        named = (_LONGITUDES, _LATITUDES) if geographic else (("x",), ("y",))
+        named = (LONGITUDE, LATITUDE) if geographic else (("x",), ("y",))
         degrees = np.column_stack([number_column(table, spellings, "nodes") for spellings in named])
         plane = _plane(degrees)
         return plane.forward(*degrees.T), degrees, plane
     points = np.column_stack([number_column(table, (axis,), "nodes") for axis in ("x", "y")])
     if not geographic:
         return points, None, None
-    return points, np.column_stack([number_column(table, names, "nodes") for names in (_LONGITUDES, _LATITUDES)]), None
+    return points, np.column_stack([number_column(table, names, "nodes") for names in (LONGITUDE, LATITUDE)]), None
 
 
 def _plane(degrees: NDArray[np.float64]) -> Plane:

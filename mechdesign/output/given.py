@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,24 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
+from mechdesign.problem.text import Columns
 from mechdesign.verification.audit import audit
 
 InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
 
 
-def read_mechanisms(paths: Iterable[Path]) -> dict[str, ArrayLike | xr.Dataset]:
+def read_mechanisms(
+    paths: Iterable[Path], *, columns: Columns = None, on_note: Callable[[str], None] | None = None
+) -> dict[str, ArrayLike | xr.Dataset]:
     """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
     mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
     for path in paths:
         if path.stem in mechanisms:
             raise InputError("two have this name", field="with", value=path)
-        mechanisms[path.stem] = load(path) if path.suffix.lower() == ".nc" else read_table(path)
+        if path.suffix.lower() == ".nc":
+            mechanisms[path.stem] = load(path)
+        else:
+            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note)
     return mechanisms
 
 

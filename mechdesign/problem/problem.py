@@ -41,6 +41,7 @@ from mechdesign.problem.losses import (
 )
 from mechdesign.problem.metric import Discrete, Euclidean, Metric, check_storable
 from mechdesign.problem.tables import read_places
+from mechdesign.problem.text import Columns
 
 Parameter = int | float | str
 MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a problem file
@@ -360,7 +361,9 @@ def _find(name: str | Path) -> Path:
     return shipped[str(name)]
 
 
-def named_problem(metric: str, parameters: Mapping[str, str], *, secrets: int) -> DesignProblem:
+def named_problem(
+    metric: str, parameters: Mapping[str, str], *, secrets: int, columns: Columns = None
+) -> DesignProblem:
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
     euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with the
@@ -377,9 +380,9 @@ def named_problem(metric: str, parameters: Mapping[str, str], *, secrets: int) -
         claim, loss = Discrete(epsilon=_number(parameters, "epsilon")), "zero-one"
     else:
         unit = _needed(parameters, "unit")
-        reports = domain = _domain(parameters, unit, secrets)
+        reports = domain = _domain(parameters, unit, secrets, columns)
         if "reports" in parameters:
-            reports = Domain.points_at(read_places(parameters["reports"]), unit=unit)
+            reports = Domain.points_at(read_places(parameters["reports"], columns=columns), unit=unit)
         claim, loss = Euclidean(epsilon=_number(parameters, "epsilon"), unit=unit), "squared"
     return DesignProblem(
         domain=domain,
@@ -392,10 +395,10 @@ def named_problem(metric: str, parameters: Mapping[str, str], *, secrets: int) -
     )
 
 
-def _domain(parameters: Mapping[str, str], unit: str, secrets: int) -> Domain:
+def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Columns) -> Domain:
     options = {"grid", "cell", "places"} & set(parameters)
     if options == {"places"}:
-        return Domain.points_at(read_places(parameters["places"]), unit=unit)
+        return Domain.points_at(read_places(parameters["places"], columns=columns), unit=unit)
     if options != {"grid", "cell"}:
         message = "the metric needs the places of the secrets: pass either --grid AxB --cell H or --places FILE.csv"
         raise InputError(message, field="grid" if options != {"grid"} else "cell", value=", ".join(parameters))

@@ -1,28 +1,23 @@
-"""Readers of CSV files, places, and tables P(y|u) that other programs wrote: one row a secret, one column a report.
-
-CSV files become data frames of pandas: columns are found by any of their names, numbers checked by line. Tables:
+"""Places, and tables P(y|u) that other programs wrote: one row a secret, one column a report.
 
 | suffix | what is read |
 |---|---|
-| .csv .tsv .txt .dat | text: a matrix, with or without header line and index column, or long form |
+| .csv .tsv .txt .dat, also .gz .bz2 .xz .zip | text: a matrix, with or without header and index, or long form |
 | .npy | a NumPy array of two axes, of numbers |
 | .parquet | a matrix or long form, where pyarrow is installed |
 
-Fields of text are separated by commas, semicolons, tabs or blanks; empty lines and lines starting with # are left out.
-Long form has the columns secret, report and one of probability, mass or count, others are ignored; what is not listed
-is 0. PrivKit writes obfuscated traces, which are samples and no table: they are refused.
+`problem/text.py` reads texts. Long form has the columns secret, report and one of probability, mass or count, others
+are ignored; what is not listed is 0. PrivKit writes obfuscated traces, which are samples and not a table.
+
+Labels or data. Words are labels. A line or a column of different numbers may be either, such as ages or 0, 1, 2. One
+reading of all is taken where it alone makes every row sum to 1, or of counts every row to one number; where none does,
+numbers that may be labels are refused. Labels give the order, as `base/labels.py` says it.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
 import re
-import warnings
-from collections.abc import Collection
-from itertools import takewhile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,103 +25,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
+from mechdesign.base.labels import listed, place_order, refuse_two_orders, unlabelled
 from mechdesign.base.memory import require_memory
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.problem.text import (
+    INDEX,
+    LATITUDE,
+    LONGITUDE,
+    Columns,
+    TextFile,
+    advice,
+    doubtful_number,
+    is_missing,
+    matching_columns,
+    named_column,
+    number_column,
+    number_of,
+    plain_name,
+)
 
-Names = tuple[str, ...]
-_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc"}
+TABLE_ROLES = ("secret", "report", "probability", "mass", "count")
+PLACE_ROLES = ("x", "y", "z")
+OFF = 0.01  # rows further than this from 1 are not probabilities that were rounded
+
+_TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc", ".gz", ".bz2", ".xz", ".zip"}
 _VALUES = ("probability", "mass", "count")
-_ROW_NAMES = {"secret", "index", "id", ""}  # headers of a column that names the rows
+_ROW_NAMES = INDEX | {
+    "secret",
+    "secrets",
+    "label",
+    "labels",
+    "name",
+    "names",
+}  # headers of a column that names the rows
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
-_DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][-+]?\d+)?")
-_FEWEST = 3  # a line that reads 0, 1, 2 or more cannot be probabilities: it numbers the columns, or the rows
-
-
-def read_frame(
-    path: str | Path, field: str, *, texts: Collection[str] | None = (), encoding_errors: str = "strict"
-) -> Any:
-    """The data frame of a CSV file with a header (also .gz, .bz2, .xz, .zip), its index the numbers of the lines.
-
-    Comments (#) before the header are left out; names of columns are in lower case, without spaces around.
-    Parameters: texts, the columns to keep as texts, None for all; encoding_errors, "replace" where words of other
-        encodings may stand beside the columns that are used.
-    Raises: FileFormatError for a file that is missing, empty or no table, with the reason that pandas gives.
-    """
-    import pandas as pd
-
-    options: dict[str, Any] = {"skipinitialspace": True, "encoding_errors": encoding_errors, "index_col": False}
-    with readable(path, field), warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the header would be dropped
-        first = len(opening_comments(path, field))
-        header = pd.read_csv(Path(path), skiprows=first, nrows=0, **options).columns
-        names = [str(name).strip().lower() for name in header]
-        try:
-            frame = pd.read_csv(
-                Path(path),
-                skiprows=first + 1,
-                names=names,
-                header=None,
-                dtype=str if texts is None else dict.fromkeys(set(names) & set(texts), str),
-                skip_blank_lines=False,
-                low_memory=False,
-                **options,
-            )
-        except pd.errors.ParserWarning as error:
-            raise FileFormatError("has fields without a name", field=field, value=", ".join(names)) from error
-    frame.index += first + 2
-    return frame
-
-
-def opening_comments(path: str | Path, field: str) -> list[str]:
-    """The lines before the first one of a text file that does not begin with #."""
-    with (
-        readable(path, field),
-        _OPENERS.get(Path(path).suffix.lower(), open)(path, "rt", encoding="utf-8-sig", errors="replace") as stream,
-    ):
-        return list(takewhile(lambda line: line.startswith("#"), stream))
-
-
-def named_column(frame: Any, names: Names, field: str) -> str:
-    """The first of these names, in lower case, that a column has. Raises: FileFormatError where none has."""
-    for name in names:
-        if name in frame.columns:
-            return name
-    raise FileFormatError(f"has no column named {' or '.join(names)}", field=field, value=", ".join(frame.columns))
-
-
-def number_column(frame: Any, names: Names, field: str) -> NDArray[np.float64]:
-    """The numbers (k,) of the column with one of these names.
-
-    Raises: FileFormatError as `named_column`; InputError, with the line, for a field that is no finite number.
-    """
-    import pandas as pd
-
-    name = named_column(frame, names, field)
-    values = pd.to_numeric(frame[name], errors="coerce").to_numpy(float)
-    refuse_line(~np.isfinite(values), frame, [name], field, f"{name} must be a finite number")
-    return np.asarray(values)
-
-
-def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: str, message: str) -> None:
-    """Raises: InputError with the first odd line, where there is one: its number and what stands in these columns."""
-    if odd.any():
-        at = int(np.argmax(odd))
-        shown = " ".join(str(value) for value in frame[columns].iloc[at])
-        more = f", and {int(odd.sum()) - 1} more" if odd.sum() > 1 else ""
-        raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")
+_AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "reporty"), ("z", "secretz", "reportz"))
+_WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
+_LIKE_THE_OTHERS = 3.0  # a line whose sum is within this factor of the others' may be one of them
+_FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they read 0, 1, 2
+Note = Callable[[str], None]
 
 
 @validated
-def read_table(path: str | Path) -> NDArray[np.float64]:
+def read_table(
+    path: str | Path, *, columns: Columns = None, on_note: Callable[[str], None] | None = None
+) -> NDArray[np.float64]:
     r"""The table (n, m) of a file as doubles, neither checked nor normalised.
 
     Parameters
     ----------
     path : str or Path
-        A .csv, .npy, .npz, .nc, .json or .parquet file of a table.
+        A .csv, .npy or .parquet file of a table.
+    columns : mapping of str to str
+        Of long form, the columns of the file by our names: {"secret": "true", "count": "n"}.
+    on_note : callable
+        Called with a sentence on labels that were not read as data, and on their order.
 
     Returns
     -------
@@ -138,7 +93,8 @@ def read_table(path: str | Path) -> NDArray[np.float64]:
     FileFormatError
         For a missing or malformed file.
     InputError
-        For a field that is no number, with row and column.
+        For a field that is not a number, with row and column; for numbers that may be labels or data; for labels in two
+        orders.
     SizeError
         Where the table of a long form would not fit.
 
@@ -158,21 +114,25 @@ def read_table(path: str | Path) -> NDArray[np.float64]:
         if suffix == ".npy":
             return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))  # no size is taken from its header
         if suffix == ".parquet":
-            return _parquet(source)
+            return _parquet(source, columns, on_note or _silent)
         if suffix in _TEXT:
-            return _text_table(source)
+            return _text_table(source, columns, on_note or _silent)
     message = "is no table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
     raise FileFormatError(message, field="table", value=source.name)
 
 
 @validated
-def read_places(path: str | Path) -> NDArray[np.float64]:
-    r"""Coordinates of a text file with one place a line; a header line is skipped.
+def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.float64]:
+    r"""Coordinates of a text file with one place a line.
+
+    Columns x, y and z are found by their names where there is a header line; others, such as an id, are left aside.
 
     Parameters
     ----------
     path : str or Path
         The file.
+    columns : mapping of str to str
+        The columns of the file by our names: {"x": "east", "y": "north"}.
 
     Returns
     -------
@@ -182,111 +142,299 @@ def read_places(path: str | Path) -> NDArray[np.float64]:
     Raises
     ------
     FileFormatError
-        For a missing or malformed file.
+        For a missing or malformed file, and for a header that names no coordinates.
+    InputError
+        For longitudes and latitudes, which are not lengths, and a first column that may be coordinates or numbers of
+        lines.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "places.csv"
-    ...     _ = path.write_text("x,y\n0,0\n1,2\n")
+    ...     _ = path.write_text("id,x,y\n7,0,0\n8,1,2\n")
     ...     md.read.places(path)
     array([[0., 0.],
            [1., 2.]])
     """
-    with readable(path, "places"):
-        places = _numbers(_without_header(_fields(Path(path), "places")))
+    text = TextFile(path, "places")
+    words = text.words()
+    first = list(words.iloc[0])
+    named = text.short or any(not _is_number(word, text.decimal) and not is_missing(word) for word in first)
+    if named or columns:
+        return _named_places(text, columns)
+    places = _numbers(words.to_numpy(object), text, "places")
     if not 1 <= places.shape[1] <= 3:
         raise InputError("coordinates have 1 to 3 columns", field="places", value=f"{places.shape[1]} columns")
+    whole = all(_WHOLE.fullmatch(word) for word in words[0])
+    numbered = whole and (np.diff(places[:, 0]) == 1).all() and places[0, 0] in (0, 1) and len(places) >= _FEWEST
+    distinct = whole and len(np.unique(places[:, 0])) == len(places)
+    header = _counts_up(first) and len(first) > 1
+    if header or (places.shape[1] == 2 and numbered) or (places.shape[1] == 3 and distinct and len(places) > 1):
+        line = "the first line" if header else "the first column"
+        raise InputError(
+            f"{line} may be labels or coordinates",
+            field="places",
+            value=listed(first if header else list(words[0])),
+            remedy="write a header: x,y for coordinates, id,x,y where the first column names places",
+        )
     return places
 
 
-def _text_table(source: Path) -> NDArray[np.float64]:
-    fields = _fields(source, "table")
-    names = [word.lower() for word in fields.iloc[0]]
+def _named_places(text: TextFile, columns: Columns) -> NDArray[np.float64]:
+    """Coordinates of the columns x, y and z, or of the only column."""
+    frame = text.frame(columns=columns, roles=PLACE_ROLES)
+    if frame.empty:
+        raise FileFormatError("has a header and no rows", field="places", value=", ".join(frame.columns))
+    axes = [names for names in _AXES if matching_columns(frame, names)]
+    if not axes and (matching_columns(frame, LATITUDE) or matching_columns(frame, LONGITUDE)):
+        raise InputError(
+            "are longitudes and latitudes, which are not lengths",
+            field="places",
+            value=", ".join(frame.columns),
+            remedy="project them: md.geo.Plane(latitude=LAT, longitude=LON, unit='m').forward(longitudes, latitudes) "
+            "with LAT, LON in the middle gives columns x and y",
+        )
+    if axes != list(_AXES[: len(axes)]) or not axes:
+        if not axes and len(frame.columns) == 1:
+            return number_column(frame, (frame.columns[0],), "places")[:, None]
+        names = _AXES[0] if not axes else next(names for names in _AXES if names not in axes)
+        named_column(frame, names, "places")
+    return np.column_stack([number_column(frame, names, "places") for names in axes])
+
+
+def _silent(told: str) -> None:
+    """No-op callback."""
+
+
+def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:
+    text = TextFile(source, "table")
+    names = [name.lower() for name in text.head()]
     if samples := sorted(_SAMPLES & set(names)):
         message = "holds obfuscated positions, which are samples of a mechanism and not its table"
         raise InputError(message, field="table", value=", ".join(samples))
-    if {"secret", "report"} <= set(names):
-        return _long_form(fields.iloc[1:].set_axis(names, axis=1))
-    body = _without_header(fields)
-    named, labels = names[0] in _ROW_NAMES, list(body[0])
-    words = not any(_is_number(word) or _DECIMAL_COMMA.fullmatch(word) for word in labels)
-    numbered = len(labels) >= _FEWEST and _counts_up(labels)
-    if len(names) > 1 and ((len(body) < len(fields) and named) or words or numbered):
-        body = body.iloc[:, 1:]
-    return _numbers(body)
+    if {"secret", "report"} <= set(names) | set(columns or ()):
+        return _long_form(text.frame(texts=("secret", "report"), columns=columns, roles=TABLE_ROLES), note)
+    if set(columns or ()) & set(TABLE_ROLES):
+        message = "is a matrix: only long form has columns secret and report"
+        raise InputError(message, field="columns", value=", ".join(names)[:200])
+    words = text.words().to_numpy(object)
+    if text.short:
+        words[0] = ["", *words[0][:-1]]
+    header, index = _Reading(words, text, note).labels()
+    body = words[header:, index:]
+    if 0 in body.shape:
+        raise FileFormatError("has a header and no rows", field="table", value=", ".join(names)[:200])
+    return _in_order(_numbers(body, text, "table"), words, header, index, note)
 
 
-def _fields(source: Path, field: str) -> Any:
-    """The fields of a text file as texts, comments and empty lines left out."""
-    import pandas as pd
-
-    text = source.read_text(encoding="utf-8-sig")
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    if not lines:
-        raise FileFormatError("is empty", field=field, value=source)
-    separator = next((mark for mark in ";\t," if mark in lines[0] or mark in lines[-1]), r"\s+")
-    fields = pd.read_csv(
-        io.StringIO("\n".join(lines)),
-        sep=separator,
-        header=None,
-        dtype=str,
-        keep_default_na=False,
-        skipinitialspace=True,
-        index_col=False,
-    )
-    return fields.apply(lambda column: column.fillna("").str.strip())
+def _in_order(
+    table: NDArray[np.float64], words: NDArray[Any], header: bool, index: bool, note: Note
+) -> NDArray[np.float64]:
+    """The table with rows and columns in the order of their labels."""
+    rows = list(words[header:, 0]) if index else None
+    columns = list(words[0, index:]) if header else None
+    for axis, (labels, side) in enumerate(((rows, "secret"), (columns, "report"))):
+        if labels is not None:
+            order = place_order(labels, "table", side)
+            table = np.take(table, order, axis=axis)
+            labels[:] = [labels[k] for k in order]
+    refuse_two_orders(rows, columns, "table")
+    if rows is not None and any(not _WHOLE.fullmatch(word) for word in rows):
+        note(f"Secrets are taken in the order of the file: {listed(rows)}.")
+    return np.ascontiguousarray(table)
 
 
-def _without_header(fields: Any) -> Any:
-    """The rows below a header line: one without numbers, or that numbers the columns."""
-    first = list(fields.iloc[0])
-    named = first[0].lower() in _ROW_NAMES
-    numbered = _counts_up(first[named:]) and (named or len(first) >= _FEWEST)
-    body = fields.iloc[1:] if numbered or not any(map(_is_number, first)) else fields
-    if body.empty:
-        raise FileFormatError("has a header and no rows", field="table", value=", ".join(first))
-    return body
+class _Reading:
+    """Which of the first line and the first column of a matrix are labels."""
+
+    def __init__(self, words: NDArray[Any], text: TextFile, note: Note) -> None:
+        self.words, self.text, self.note = words, text, note
+        read = np.frompyfunc(lambda word: number_of(word, text.decimal, shares=True), 1, 1)
+        self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
+
+    def labels(self) -> tuple[bool, bool]:
+        """Whether the first line and the first column are labels. Raises: InputError where they may be either."""
+        if self.words.shape[1] == 1:
+            return bool(np.isnan(self.first[0]) and not is_missing(self.words[0, 0])), False
+        header = self._header_of_words()
+        index = self._index_of_words(header)
+        if header and index is None:
+            named = plain_name(self.words[0, 0]) in _ROW_NAMES
+            index = True if named else False if self._alike() else None
+        lines = [bool(header)]
+        if header is None and self._labels(self.words[0, int(index is True) :]):
+            lines.append(True)
+        columns = [bool(index)]
+        if index is None and any(self._labels(self.words[int(line) :, 0]) for line in lines):
+            columns.append(True)
+        return self._decided([(line, column) for line in lines for column in columns])
+
+    def _header_of_words(self) -> bool | None:
+        """True if words make the first line a header, False if they make it a row; None without words."""
+        if self.text.short:
+            return True
+        odd = [word for word, number in zip(self.words[0, 1:], self.first[1:], strict=True) if np.isnan(number)]
+        if odd:
+            return not all(map(is_missing, odd)) or bool(np.isnan(self.first).all())
+        if not np.isnan(self.first[0]):
+            return None
+        # one word before numbers: the name of the index above labels, or the label of a row
+        if plain_name(self.words[0, 0]) in _ROW_NAMES or not np.isnan(self.column[1:]).any():
+            return True
+        if (np.diff(self.first[1:]) > 0).all() and all(_WHOLE.fullmatch(word) for word in self.words[0, 1:]):
+            raise self._refusal("line", self.words[0])
+        return False
+
+    def _index_of_words(self, header: bool | None) -> bool | None:
+        if self.text.short:
+            return True
+        below = self.words[1 if header else 0 :, 0]
+        odd = [word for word, number in zip(below, self.column[1 if header else 0 :], strict=True) if np.isnan(number)]
+        if odd and not all(map(is_missing, odd)):
+            return True
+        return False if odd else None
+
+    def _alike(self) -> bool:
+        """True if the names of all columns are one word and running numbers, such as r0, r1, r2."""
+        parts = [re.fullmatch(r"(.*?)(\d+)", word) for word in self.words[0]]
+        if not all(parts):
+            return False
+        stems, numbers = {part[1] for part in parts if part}, [int(part[2]) for part in parts if part]
+        return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
+
+    def _labels(self, words: NDArray[Any]) -> bool:
+        """True if fields may be labels: different whole numbers, or numbers that rise."""
+        numbers = np.array([number_of(word, self.text.decimal) for word in words])
+        whole = all(_WHOLE.fullmatch(word) for word in words)
+        rising = bool((np.diff(numbers) > 0).all())
+        return (
+            len(words) > 0 and not np.isnan(numbers).any() and (rising or (whole and len(set(numbers)) == len(words)))
+        )
+
+    def _block(self, reading: tuple[bool, bool]) -> NDArray[np.float64]:
+        words = self.words[reading[0] :, reading[1] :]
+        return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
+
+    def _decided(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+        """The reading of several whose rows sum to 1, or of counts to one number."""
+        plain = readings[0]
+        if self._in_pairs():
+            raise self._refusal("line", self.words[0])
+        if len(readings) == 1:
+            return plain
+        blocks = {reading: self._block(reading) for reading in readings if len(self.words) - reading[0] > 1}
+        sound = [reading for reading, block in blocks.items() if _adds_up(block)]
+        line_of_0_and_1 = list(self.words[0, plain[1] :]) == ["0", "1"] and (True, plain[1]) in sound
+        if line_of_0_and_1:
+            raise self._refusal("line", self.words[0])
+        if plain in sound:
+            return plain
+        if len(sound) == 1:
+            [reading] = sound
+            line, total = self.first[reading[1] :].sum(), blocks[reading][0].sum()
+            counts = total > 1 + OFF
+            if reading[0] > plain[0] and counts and total / _LIKE_THE_OTHERS < line < total * _LIKE_THE_OTHERS:
+                raise self._refusal("line", self.words[0])
+            self._tell(reading, plain)
+            return reading
+        if sound:
+            raise self._refusal("line", self.words[0])
+        return self._without_sums(readings, blocks)
+
+    def _without_sums(
+        self, readings: list[tuple[bool, bool]], blocks: dict[tuple[bool, bool], NDArray[np.float64]]
+    ) -> tuple[bool, bool]:
+        """The reading of rows without a common sum: whole numbers beside fractions are labels, others may be."""
+        plain, most = readings[0], readings[-1]
+        inner = blocks.get(most)
+        if inner is None or np.isnan(inner).any():
+            return plain
+        if (inner != np.floor(inner)).any():  # probabilities that do not sum to 1
+            self._tell(most, plain)
+            return most
+        for kind, reading, labels in (
+            ("line", (True, plain[1]), self.first[plain[1] :]),
+            ("column", (plain[0], True), self.column[plain[0] :]),
+        ):
+            square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
+            other = reading in square and plain not in square
+            if reading in readings and ((np.diff(labels) > 0).all() or other):
+                raise self._refusal(kind, self.words[0, plain[1] :] if kind == "line" else self.words[plain[0] :, 0])
+        return plain
+
+    def _in_pairs(self) -> bool:
+        """True if commas may be decimal marks: the fields, taken in pairs, are rows of probabilities."""
+        whole, decimals = self.words[:, ::2], self.words[:, 1::2]
+        if self.text.separator != "," or whole.shape != decimals.shape or whole.shape[1] < 2:
+            return False
+        joined = np.frompyfunc(lambda left, right: number_of(f"{left}.{right}", "."), 2, 1)(whole, decimals)
+        return _adds_up(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
+
+    def _tell(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
+        """Say which numbers were taken as labels."""
+        kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
+        for (kind, words), taken, before in zip(kinds, reading, plain, strict=True):
+            if taken and not before:
+                self.note(f"The {kind} of the table is taken as labels, not as data: {listed(list(words))}.")
+
+    def _refusal(self, kind: str, words: NDArray[Any]) -> InputError:
+        remedy = {
+            "line": "write a header line of words; for data, name the columns alike: r0,r1,r2",
+            "column": "write a header line: its first cell empty for labels; for data, all names alike: r0,r1,r2",
+        }
+        message = f"the first {kind} may be labels or data"
+        return InputError(message, field="table", value=listed(list(words)), remedy=remedy[kind])
+
+
+def _adds_up(block: NDArray[np.float64]) -> bool:
+    """True for rows of probabilities that sum to 1, or of counts that sum to one number."""
+    if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
+        return False
+    sums = block.sum(axis=1)
+    if (block == np.floor(block)).all() and block.max() > 1:
+        return bool((sums == sums[0]).all())
+    return bool((abs(sums - 1) <= OFF).all())
 
 
 def _counts_up(words: list[str]) -> bool:
     return words == [str(k) for k in range(len(words))]
 
 
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+def _is_number(word: str, decimal: str) -> bool:
+    return not np.isnan(number_of(word, decimal, shares=True))
 
 
-def _numbers(fields: Any) -> NDArray[np.float64]:
-    """The numbers (n, m) of texts. Raises: InputError that names row and column of what is none."""
-    words = fields.to_numpy(object)
+def _numbers(words: NDArray[Any], text: TextFile, field: str) -> NDArray[np.float64]:
+    """The numbers (n, m) of texts. Raises: InputError that names row and column of what is not a number."""
+    shares = field == "table"
     try:
         table = words.astype(float)
     except ValueError:
-        table = np.vectorize(lambda word: float(word) if _is_number(word) else np.nan, otypes=[float])(words)
+        table = np.vectorize(lambda word: number_of(word, text.decimal, shares=shares), otypes=[float])(words)
     odd = np.argwhere(~np.isfinite(table))
     if len(odd):
         row, column = odd[0]
         word = words[row, column]
-        remedy = "write decimal points" if _DECIMAL_COMMA.fullmatch(word) else None
-        raise InputError(f"row {row}, column {column} is not a number", field="table", value=repr(word), remedy=remedy)
+        message = f"row {row}, column {column} is not a number"
+        raise InputError(message, field=field, value=repr(word), remedy=advice(word, shares=shares))
+    if text.doubtful is not None:
+        raise doubtful_number(text.doubtful, field)
     return np.ascontiguousarray(table)
 
 
-def _parquet(source: Path) -> NDArray[np.float64]:
+def _parquet(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:
     import pandas as pd
 
     import_optional("pyarrow", "parquet")
     frame = pd.read_parquet(source)
     frame.columns = [str(name).lower() for name in frame.columns]
-    if {"secret", "report"} <= set(frame.columns):
-        return _long_form(frame)
-    return _matrix_of(frame.drop(columns=[name for name in frame.columns if name in _ROW_NAMES]).to_numpy())
+    frame.attrs = {"columns": {role: name.lower() for role, name in (columns or {}).items() if role in TABLE_ROLES}}
+    if {"secret", "report"} <= set(frame.columns) | set(columns or ()):
+        return _long_form(frame.reset_index(drop=True), note)
+    named = [name for name in frame.columns if plain_name(name) in _ROW_NAMES]
+    frame = frame.set_index(named[0]) if len(named) == 1 else frame
+    return _matrix_of(np.asarray(unlabelled(frame, "table")))
 
 
 def _matrix_of(array: NDArray[Any]) -> NDArray[np.float64]:
@@ -295,18 +443,19 @@ def _matrix_of(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.array(array, float, order="C")
 
 
-def _long_form(frame: Any) -> NDArray[np.float64]:
+def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
     """The table (n, m) of columns secret, report and probability, mass or count.
 
-    Place numbers have no gap, so n and m are at most the number of lines.
+    Numbers of places have no gap, so n and m are at most the number of lines.
     """
-    present = [name for name in _VALUES if name in frame.columns]
+    present = [name for name in _VALUES if matching_columns(frame, (name,))]
     if present == ["probability", "mass"]:  # of our own tables: the same numbers, exact in the second
         present.remove("probability")
     if len(present) != 1 or frame.empty:
         message = "long form has the columns secret, report and one of " + ", ".join(_VALUES)
         raise FileFormatError(message, field="table", value=", ".join(frame.columns))
-    secret, report = (_place_numbers(frame[name]) for name in ("secret", "report"))
+    labels = [frame[named_column(frame, (name,), "table")] for name in ("secret", "report")]
+    secret, report = _place_numbers(labels[0], labels[1], note)
     n, m = int(secret.max()) + 1, int(report.max()) + 1
     require_memory(n, m, tables=3, what="the table")
     place, times = np.unique(secret * m + report, return_counts=True)
@@ -314,18 +463,50 @@ def _long_form(frame: Any) -> NDArray[np.float64]:
         u, y = divmod(int(place[np.argmax(times > 1)]), m)
         raise InputError("a pair is listed twice", field="table", value=f"secret {u}, report {y}")
     table = np.zeros((n, m))
-    table[secret, report] = _numbers(frame[present].astype(str))[:, 0]
+    table[secret, report] = number_column(frame, (present[0],), "table", shares=True)
     return table
 
 
-def _place_numbers(labels: Any) -> NDArray[np.int64]:
-    """The place numbers of a column: integers from 0 without a gap, or texts in the order in which they appear."""
+def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of secrets and reports. Integers count from 0, or both from 1; other labels are in the order of the
+    secrets for both columns, where these hold the same labels.
+    """
     import pandas as pd
 
-    numbers = pd.to_numeric(labels, errors="coerce")
-    if numbers.isna().all():
-        return np.asarray(pd.factorize(labels)[0], np.int64)
-    known = np.sort(numbers.unique())
-    if not np.array_equal(known, np.arange(len(known))):
-        raise InputError("must be numbered from 0 without a gap", field=str(labels.name), value=f"up to {known[-1]:g}")
-    return np.asarray(numbers, np.int64)
+    numbers = [pd.to_numeric(column, errors="coerce") for column in (secrets, reports)]
+    if not any(column.isna().any() for column in numbers):
+        known = [np.sort(column.unique()) for column in numbers]
+        for first in (0, 1):
+            if all(np.array_equal(labels, np.arange(first, first + len(labels))) for labels in known):
+                return np.asarray(numbers[0], np.int64) - first, np.asarray(numbers[1], np.int64) - first
+        if not np.array_equal(known[0], known[1]) or known[0][0] < 0:
+            odd = next(k for k in (0, 1) if not np.array_equal(known[k], np.arange(len(known[k]))))
+            raise InputError(
+                "must be numbered from 0 without a gap",
+                field="secret" if odd == 0 else "report",
+                value=f"{known[odd][0]:g} to {known[odd][-1]:g}, {len(known[odd])} of them",
+                remedy="or give secrets and reports the same labels",
+            )
+        note(f"Secrets and reports are taken in the order of their labels: {listed([f'{x:g}' for x in known[0]])}.")
+        return np.searchsorted(known[0], numbers[0]), np.searchsorted(known[0], numbers[1])
+    words = [column.astype(str).str.strip() for column in (secrets, reports)]
+    for column, name in zip(words, ("secret", "report"), strict=True):
+        if (column == "").any():
+            line = column.index[int(np.argmax(column == ""))]
+            raise InputError("has no label", field=name, value=f"nothing in line {line}")
+    order = list(dict.fromkeys(words[0]))
+    own = list(dict.fromkeys(words[1]))
+    shared = set(own) & set(order)
+    if shared == set(own):
+        note(f"Secrets and reports are taken in one order, that of the secrets in the file: {listed(order)}.")
+        own = order
+    elif shared == set(order):
+        own = order + [label for label in own if label not in shared]
+        note(f"Reports are taken in the order of the secrets, and others after them: {listed(own)}.")
+    elif shared:
+        message = "share some labels only with the secrets"
+        value = f"{listed(own)}; secrets {listed(order)}"
+        raise InputError(message, field="report", value=value, remedy="name all reports as secrets, or none")
+    else:
+        note(f"Secrets are taken in the order of the file: {listed(order)}; reports: {listed(own)}.")
+    return pd.Index(order).get_indexer(words[0]), pd.Index(own).get_indexer(words[1])

@@ -9,6 +9,7 @@ import typer
 
 from mechdesign.cli.options import (
     AREAS,
+    ColumnsOption,
     ConfidenceOption,
     JsonOption,
     NameFieldOption,
@@ -17,7 +18,7 @@ from mechdesign.cli.options import (
     check_page,
     save_page,
 )
-from mechdesign.cli.parsing import as_options
+from mechdesign.cli.parsing import as_options, parse_columns
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
@@ -29,6 +30,7 @@ def estimate(
     files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
     areas: Annotated[str | None, AREAS] = None,
     name_field: NameFieldOption = None,
+    columns: ColumnsOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
     against: Annotated[Path | None, typer.Option("--against", help="Reports of another period, as REPORTS.")] = None,
@@ -46,7 +48,7 @@ def estimate(
     from mechdesign.output import printing
     from mechdesign.surveys.channel import report_places, shared_domain
     from mechdesign.surveys.export import check_shares_target, save_shares
-    from mechdesign.surveys.reports import read_reports
+    from mechdesign.surveys.reports import ROLES, count_reports
     from mechdesign.surveys.shares import estimate_shares
     from mechdesign.surveys.tables import estimate_document
     from mechdesign.surveys.terminal import estimate_words
@@ -68,23 +70,35 @@ def estimate(
     if areas is None and (against, name_field) != (None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
-    counts = list(read_reports(reports, places, on_note=printing.note).values())
+    named = parse_columns(columns, *ROLES, "cell", "area")
+    read_columns, periods = {}, []
+    for key, period in (("columns", reports), ("against_columns", against)):
+        if period is not None:
+            counted = count_reports(period, places, columns=named)
+            printing.note(counted.words(period.name))
+            read_columns[key] = {"read": counted.read, "left_aside": counted.left_aside}
+            periods.append(list(counted.counts.values()))
     parted = None
     if areas is not None:
-        parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
-    others = None if against is None else list(read_reports(against, places, on_note=printing.note).values())
+        parted = read_areas(
+            areas,
+            domain,
+            name_field=name_field,
+            columns=named,
+            on_note=lambda told: printing.note(as_options(told)),
+        )
     estimated = estimate_shares(
         mechanisms,
-        counts,
+        periods[0],
         parted,
         confidence=confidence,
         simultaneous=simultaneous,
-        against=others,
+        against=periods[1] if against is not None else None,
     )
     for path in output or []:
         if path.suffix.lower() == ".html":
             save_page(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
         else:
             save_shares(estimated, path, overwrite=overwrite)
-    document = estimate_document(estimated)
+    document = estimate_document(estimated) | read_columns
     printing.show(document, estimate_words(document), as_json=as_json)

@@ -13,6 +13,7 @@ from mechdesign.base.descriptions import real_number
 from mechdesign.cli.options import (
     AREAS,
     BoxOption,
+    ColumnsOption,
     ConfidenceOption,
     JsonOption,
     NameFieldOption,
@@ -22,7 +23,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import as_options, parameter_values, parse_problem
+from mechdesign.cli.parsing import as_options, parameter_values, parse_columns, parse_problem
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 
@@ -56,6 +57,7 @@ def plan(
         list[Path] | None, typer.Option("--with", help="A mechanism of yours beside them: .nc; repeatable.")
     ] = None,
     name_field: NameFieldOption = None,
+    columns: ColumnsOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
@@ -116,7 +118,13 @@ def plan(
             designed, more = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
         tables, described = designed | tables, more | described
     assert domain is not None
-    parted = read_areas(areas, domain, name_field=name_field, on_note=lambda told: printing.note(as_options(told)))
+    parted = read_areas(
+        areas,
+        domain,
+        name_field=name_field,
+        columns=parse_columns(columns, "cell", "area"),
+        on_note=lambda told: printing.note(as_options(told)),
+    )
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
     options["error"] = error
     planned = make_plan(

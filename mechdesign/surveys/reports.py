@@ -1,4 +1,4 @@
-"""Reports of a collection, counted: a CSV file with a header, a report a line.
+"""Reports of a collection, counted: a text file with a header (`problem/text.py`), a report a line.
 
 | columns (any case) | what a line is |
 |---|---|
@@ -8,17 +8,20 @@
 | count, beside any of these | how often it was made; 1 without |
 | mechanism, beside any of these | SHA-256 of the file that made it, or its first 8 digits or more |
 
-Any other column of numbers is refused, for it may be the count; other columns of words are left aside.
+One form a file: two are refused unless `columns` names one. Left aside, and listed, are true positions (secret_x,
+true_lon, home_lat), an index in the first column, and columns of words. Any other column of numbers is refused, for it
+may be the count, unless `columns` names the count.
 
-A line "# mechanism: SHA-256" before the header names the file that made them all. Of several forms the first of the
-table is read. On a grid a position belongs to the cell around it (its lower borders are its own), elsewhere to the
-report that is nearest, no further than half of the least distance between two. Compressed files are read as they are.
+A line "# mechanism: SHA-256" before the header names the file that made them all. On a grid a position belongs to the
+cell around it (its lower borders are its own), elsewhere to the report that is nearest, no further than half of the
+least distance between two.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,31 +30,75 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.tables import number_column, opening_comments, read_frame, refuse_line
+from mechdesign.problem.locate import refuse_degrees
+from mechdesign.problem.text import (
+    INDEX,
+    LATITUDE,
+    LONGITUDE,
+    Columns,
+    Names,
+    is_missing,
+    matching_columns,
+    named_column,
+    number_column,
+    plain_name,
+    read_frame,
+    refuse_line,
+)
 
+ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
 _FEWEST = 8  # digits that name a checksum
 _MOST = 2.0**53  # reports: sums of counts are exact below
 _NUMBER = ("report", "cell")
-_DEGREES = (("longitude", "lon", "lng", "report_longitude"), ("latitude", "lat", "report_latitude"))
-_PLANE = tuple((axis, f"report_{axis}") for axis in AXES)
-_KNOWN = {"count", "mechanism"}.union(_NUMBER, *_DEGREES, *_PLANE)
+_DEGREES = (
+    (*LONGITUDE, "reportlongitude", "reportlon", "reportlng"),
+    (*LATITUDE, "reportlatitude", "reportlat"),
+)
+_PLANE = tuple((axis, f"report{axis}") for axis in AXES)
+_COUNT = ("count", "counts")
 _NAMED = re.compile(r"#\s*mechanism:\s*\"?([0-9a-fA-F]+)\"?\s*")
+_TRUE = re.compile(  # where people truly are
+    r"(true|secret|home|actual|real|orig|origin|original|exact)"
+    r"(x|y|z|lat|lon|lng|long|latitude|longitude|cell|place|position|location|id)?"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedReports:
+    """counts (m,) by the checksum of the mechanism; the columns that were read, and those left aside, by name."""
+
+    counts: dict[str, NDArray[np.int64]]
+    read: list[str]
+    left_aside: list[str]
+
+    def words(self, name: str) -> str:
+        """A sentence on the columns of the file of this name."""
+        aside = f"; left aside: {', '.join(column or 'the index' for column in self.left_aside)}" * bool(
+            self.left_aside
+        )
+        return f"{name}: columns read: {', '.join(self.read)}{aside}."
 
 
 def read_reports(
-    path: str | Path, places: Mapping[str, Domain], *, on_note: Callable[[str], None] | None = None
+    path: str | Path,
+    places: Mapping[str, Domain],
+    *,
+    columns: Columns = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> dict[str, NDArray[np.int64]]:
     r"""How often each report was made, by the checksum of the mechanism that made it.
 
     Parameters
     ----------
     path : str or Path
-        A CSV file; see the module docstring for its columns.
+        A text file; see the module docstring for its columns.
     places : mapping of str to Domain
         What the reports of each mechanism are, by its SHA-256: where there are several, the file must say which made
         each report.
+    columns : mapping of str to str
+        The columns of the file by our names, where they have others: {"report": "answer", "count": "n"}.
     on_note : callable
-        Called with a sentence on columns that were left aside.
+        Called with a sentence on the columns that were read and left aside.
 
     Returns
     -------
@@ -61,11 +108,11 @@ def read_reports(
     Raises
     ------
     FileFormatError
-        For a file that is missing, empty or without such columns.
+        For a file that is missing, empty or without such columns, or with two forms of a report.
     InputError
-        For a column of numbers that is none of these, and, with the line, for a field that is no number, a report or
-        position that the mechanism does not have, a negative or fractional count, another mechanism, and where no
-        report is left.
+        For a column of numbers that is none of these, for degrees in columns x and y, and, with the line, for a field
+        that is no number, a report or position that the mechanism does not have, a negative or fractional count,
+        another mechanism, and where no report is left.
 
     Notes
     -----
@@ -80,59 +127,95 @@ def read_reports(
     ...     md.surveys.read_reports(path, {"a" * 64: md.Domain.nodes(3)})["a" * 64]
     array([5, 0, 1])
     """
+    counted = count_reports(path, places, columns=columns)
+    if on_note is not None:
+        on_note(counted.words(Path(path).name))
+    return counted.counts
+
+
+def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Columns = None) -> CountedReports:
+    """The counts of `read_reports`, and which columns they were read from."""
     source = Path(path)
-    named = [match[1] for line in opening_comments(source, "reports") if (match := _NAMED.fullmatch(line.strip()))]
-    frame = read_frame(source, "reports", texts=("mechanism",), encoding_errors="replace")
-    columns = _columns(frame, next(iter(places.values())))
-    aside = _aside(frame)
-    fields = [number_column(frame, (name,), "reports") for name in columns]
+    frame = read_frame(source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, encoding_errors="replace")
+    named = [match[1] for line in frame.attrs["comments"] if (match := _NAMED.fullmatch(line.strip()))]
+    form = _form(frame, next(iter(places.values())))
+    positions = [named_column(frame, names, "reports") for names in form]
+    count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
+    read = [*positions, *(name for name in (count, maker_column) if name is not None)]
+    aside = _left_aside(frame, read, count)
+    fields = [number_column(frame, names, "reports") for names in form]
     times = np.ones(len(frame))
-    if "count" in frame.columns:
-        times = number_column(frame, ("count",), "reports")
+    if count is not None:
+        times = number_column(frame, _COUNT, "reports")
         odd = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
-        refuse_line(odd, frame, ["count"], "reports", "counts are integers, not negative")
+        refuse_line(odd, frame, [count], "reports", "counts are integers, not negative")
     if not 0 < times.sum() <= _MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
-    maker = _makers(frame, places, named)
+    maker = _makers(frame, places, named, maker_column)
     counts = {}
     for k, (name, domain) in enumerate(places.items()):
         lines = np.flatnonzero(maker == k)
-        numbers = _places([values[lines] for values in fields], frame.iloc[lines], columns, domain)
+        numbers = _places([values[lines] for values in fields], frame.iloc[lines], positions, form, domain)
         counts[name] = np.bincount(numbers, times[lines], minlength=domain.size).astype(np.int64)
-    if aside and on_note is not None:
-        on_note(f"{source.name}: left aside the column{'s' * (len(aside) > 1)} {', '.join(aside)}.")
-    return counts
+    return CountedReports(counts=counts, read=read, left_aside=aside)
 
 
-def _columns(frame: Any, places: Domain) -> list[str]:
-    """The columns that say what was reported."""
-    for names in ((_NUMBER,), _DEGREES, _PLANE[: places.dimension]):
-        present = [[name for name in spellings if name in frame.columns] for spellings in names]
-        if all(present):
-            if max(map(len, present)) > 1:
-                raise FileFormatError("has two columns of one kind", field="reports", value=", ".join(frame.columns))
-            return [name for [name] in present]
+def _column(frame: Any, names: Names) -> str | None:
+    """The column of these names, None without one. Raises: FileFormatError for two."""
+    return named_column(frame, names, "reports") if matching_columns(frame, names) else None
+
+
+def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
+    """The names of the columns that hold what was reported. Raises: FileFormatError for none, and for two forms."""
+    forms: list[tuple[Names, ...]] = [(_NUMBER,), _DEGREES, _PLANE[: max(places.dimension, 2)]]
+    given = frame.attrs["columns"]
+    named = [form for form in forms if any(names[0].rstrip("*") in given for names in form)]
+    found = [form for form in named or forms if any(matching_columns(frame, names) for names in form)]
+    if len(found) > 1:
+        several = [column for form in found for names in form for column in matching_columns(frame, names)]
+        raise FileFormatError(
+            "has two forms of a report",
+            field="reports",
+            value=", ".join(several),
+            remedy=f"name the columns of one: columns={{'{found[0][0][0].rstrip('*')}': '{several[0]}'}}",
+        )
+    for form in found:
+        needed = _PLANE[: places.dimension] if form[0] == _PLANE[0] else form
+        if all(matching_columns(frame, names) for names in needed):
+            if len(form) > len(needed) and matching_columns(frame, form[-1]):
+                break
+            return tuple(needed)
     message = "has no column that says what was reported; give report, or x and y, or longitude and latitude"
     raise FileFormatError(message, field="reports", value=", ".join(frame.columns))
 
 
-def _aside(frame: Any) -> list[str]:
+def _left_aside(frame: Any, read: list[str], count: str | None) -> list[str]:
     """The columns that are not read. Raises: InputError where one holds nothing but numbers: it may be the count."""
     import pandas as pd
 
-    aside = [name for name in frame.columns if name not in _KNOWN]
+    aside = [name for name in frame.columns if name not in read]
     for name in aside:
-        values = frame[name].dropna()
+        key = plain_name(name)
+        index = name == frame.columns[0] and key in INDEX
+        altitude = key in ("z", "reportz")
+        if index or altitude or _TRUE.fullmatch(key) or "count" in frame.attrs["columns"]:
+            continue
+        words = frame[name].dropna()
+        values = words[~words.astype(str).map(is_missing)]
         if len(values) and pd.to_numeric(values, errors="coerce").notna().all():
-            message = "has a column of numbers that is not known; is it the count? rename it count; else remove it"
-            raise InputError(message, field="reports", value=name)
+            if count is None:
+                message = "has a column of numbers that is not known; is it the count? rename it count; else remove it"
+                raise InputError(message, field="reports", value=name, remedy=f"or pass columns={{'count': '{name}'}}")
+            message = "has two columns of numbers, and either may be the count"
+            value, remedy = f"{count}, {name}", f"pass columns={{'count': '{count}'}}, or remove the other"
+            raise InputError(message, field="reports", value=value, remedy=remedy)
     return aside
 
 
-def _makers(frame: Any, places: Mapping[str, Domain], named: list[str]) -> NDArray[np.int64]:
+def _makers(frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None) -> NDArray[np.int64]:
     """Which of the mechanisms made the report of every line."""
-    if "mechanism" in frame.columns:
-        words = frame["mechanism"].fillna("").str.strip().str.lower()
+    if column is not None:
+        words = frame[column].fillna("").str.strip().str.lower()
         numbers = {word: _number(word, places) for word in words.unique()}
         return np.asarray(words.map(numbers), np.int64)
     if named:
@@ -160,15 +243,17 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
     return matches[0]
 
 
-def _places(fields: list[NDArray[np.float64]], frame: Any, columns: list[str], domain: Domain) -> NDArray[np.int64]:
+def _places(
+    fields: list[NDArray[np.float64]], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain
+) -> NDArray[np.int64]:
     """The number of the report (k,) of every line."""
-    if columns[0] in _NUMBER:
+    if form == (_NUMBER,):
         (values,) = fields
         odd = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
         refuse_line(odd, frame, columns, "reports", f"no such report: use 0 to {domain.size - 1}")
         return values.astype(np.int64)
     key, points = _distinct(fields)
-    if columns[0] in _DEGREES[0]:
+    if form == _DEGREES:
         if domain.plane is None:
             raise InputError(
                 "are in degrees, and the mechanism does not say where on Earth it is",
@@ -179,9 +264,26 @@ def _places(fields: list[NDArray[np.float64]], frame: Any, columns: list[str], d
         odd = ~((abs(points[:, 0]) <= 180) & (abs(points[:, 1]) <= 90))
         refuse_line(odd[key], frame, columns, "reports", "no longitude and latitude")
         points = domain.plane.forward(points[:, 0], points[:, 1])
+    else:
+        _refuse_degrees(domain, points, columns)
     place = _nearest(domain, points)
     refuse_line(place[key] < 0, frame, columns, "reports", "lies in no cell of the file")
     return place[key]
+
+
+def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[str]) -> None:
+    """Refuse positions that are degrees of the map, as `sample --at` does."""
+    try:
+        refuse_degrees(domain, points)
+    except InputError as error:
+        north_first = "latitude and longitude" in error.message
+        names = columns[::-1] if north_first else columns
+        raise InputError(
+            error.message,
+            field="reports",
+            value=error.value,
+            remedy=f"name the columns {names[0]} and {names[1]} of the file longitude and latitude",
+        ) from error
 
 
 def _distinct(fields: list[NDArray[np.float64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

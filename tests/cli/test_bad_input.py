@@ -53,7 +53,7 @@ FILES = {
     "over.csv": "0.5,0.5\n0.25,0.76\n",
     "negative.csv": "0.5,0.5\n-0.25,1.25\n",
     "nan.csv": "0.5,0.5\nnan,0.75\n",
-    "comma.csv": "0,5;0,5\n0,25;0,75\n",
+    "comma.csv": "0,5;0.5\n0,25;0.75\n",
     "places.csv": "x,y\n0,0\n0,0\n",
     "wide.csv": "1,2,3,4\n5,6,7,8\n",
     "traces.csv": "lat,lon,obf_lat,obf_lon\n1,2,3,4\n",

@@ -31,7 +31,7 @@ def counted(tmp_path, text, places=None, name="r.csv"):
         "report\n0\n4\n4\n2\n",
         "cell,count\n0,1\n4,2\n2,1\n3,0\n",
         "time,Report \n1:05,0\n2:05,4\n3:05,4\n4:05,2\n",
-        "report,x,y\n0,7,7\n4,7,7\n4,7,7\n2,7,7\n",
+        "report,secret_x,true_lon\n0,7,7\n4,7,7\n4,7,7\n2,7,7\n",
         "report\r0\r4\r4\r2\r",
         "report,city\n0,M\xfcnchen\n4,\n4,1\n2,Z\xfcrich\n",
         "x,y\n0,0\n19,9\n24.9,14.9\n14.99,-5\n",
@@ -120,11 +120,14 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
         ("report,count\n1,9e15\n1,9e15\n", "from 1 to 2"),
         ("report,count\n1,0\n", "from 1 to 2"),
         ("report\n", "from 1 to 2"),
-        ("", "No columns"),
-        ("\n", "No columns"),
+        ("", "is empty"),
+        ("\n", "is empty"),
+        ("report,x,y\n0,7,7\n", "two forms of a report"),
+        ("x,y,lon,lat\n0,7,7,7\n", "two forms of a report"),
+        ("report,x\n0,7\n", "two forms of a report"),
         ("place\n1\n", "no column"),
         ("x\n1\n", "no column"),
-        ("report,cell\n1,1\n", "two columns"),
+        ("report,cell\n1,1\n", "2 columns that may be the report"),
         (f"report,mechanism\n1,{TWO}\n", "another mechanism"),
         ("report,mechanism\n1,ab12\n", "another mechanism"),
         ("report,mechanism\n1,\n", "another mechanism"),
@@ -152,10 +155,12 @@ def test_columns_of_words_are_named(tmp_path):
     (tmp_path / "r.csv").write_text("report,when,count,who\n0,noon,3,a\n4,,2,b\n")
     notes = []
     assert read_reports(tmp_path / "r.csv", {ONE: GRID}, on_note=notes.append)[ONE].tolist() == [3, 0, 0, 0, 2]
-    assert notes == ["r.csv: left aside the columns when, who."]
+    assert notes == ["r.csv: columns read: report, count; left aside: when, who."]
 
 
-def test_utf_16_is_refused(tmp_path):
+def test_utf_16_is_read_with_its_mark_and_refused_without(tmp_path):
     (tmp_path / "r.csv").write_bytes("report\n0\n".encode("utf-16"))
-    with pytest.raises(FileFormatError, match="has no column"):
+    assert read_reports(tmp_path / "r.csv", {ONE: GRID})[ONE].tolist() == [1, 0, 0, 0, 0]
+    (tmp_path / "r.csv").write_bytes("report\n0\n".encode("utf-16-le"))
+    with pytest.raises(FileFormatError, match="save it as UTF-8"):
         read_reports(tmp_path / "r.csv", {ONE: GRID})

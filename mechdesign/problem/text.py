@@ -1,0 +1,429 @@
+"""The one reader of text files: tables, places, people, reports, areas, nodes and edges.
+
+| read as what it is | refused, with the line |
+|---|---|
+| separators `;`, tab, `,` or blanks; Excel's first line `sep=;` | lines with more fields than the header |
+| decimal points; decimal commas beside `;` and tab, or in quotes | both marks in one file; 1,500 if in doubt |
+| UTF-8 with or without BOM, UTF-16 with BOM; any line ends | UTF-16 without BOM, files that are not text |
+| .gz, .bz2, .xz, and .zip of one file | thousands separators: 1 500, 1'500, 1.234.567 |
+| comments (#), blank lines, lines of separators alone | missing and suppressed values: NA, -, ., *, c, <5 |
+
+A blank line inside a file of one column is a missing value. Percentages are numbers where probabilities are meant, and
+refused elsewhere. Columns are found by any of their usual names, in any case; two that could be meant are refused.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import warnings
+import zipfile
+from collections.abc import Collection, Mapping
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.opening import readable
+from mechdesign.errors import FileFormatError, InputError
+
+Names = tuple[str, ...]
+Columns = Mapping[str, str] | None  # the column of a file by the name that this package gives it
+
+# Usual names without case, spaces and punctuation; a star stands for a year: POP20, pop_2020, POP100.
+LATITUDE: Names = ("latitude*", "lat*", "decimallatitude", "intptlat*", "centlat*")
+LONGITUDE: Names = (
+    "longitude*", "lng*", "lon*", "long*", "decimallongitude", "intptlon*", "intptlong*", "intptlng*", "centlon*"
+)  # fmt: skip
+POPULATION: Names = (
+    "population*", "people*", "pop*", "persons*", "inhabitants*", "residents*", "totpop*", "poptotal*", "totalpop*",
+    "totalpopulation*",
+)  # fmt: skip
+INDEX = {"", "index", "id", "ids", "row", "rows", "rowname", "rownames", "unnamed0", "nr", "fid", "ogcfid", "objectid"}
+
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_MARKS = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
+    b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}  # fmt: skip
+_SAMPLE = 100  # lines that the separator is found from
+_YEAR = re.compile(r"((19|20)\d\d|100|[12]0)$")
+_EXCEL = re.compile(r'"?sep=(.)"?', re.I)
+_NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_.,]\d{3})+([.,]\d+)?")
+_MISSING = {
+    "", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", ".", "..", "...", "*",
+    "**", ":", "x", "c", "s", "d", "(d)", "missing", "suppressed",
+}  # fmt: skip
+_SUPPRESSED = re.compile(r"[<>≤≥]\s*\d.*")
+_EXTRA = "\0beyond the header"
+
+
+def is_csv(path: str | Path) -> bool:
+    """True for the name of a file of columns, compressed or not."""
+    name = Path(Path(path).name.lower())
+    return (Path(name.stem) if name.suffix in (*_OPENERS, ".zip") else name).suffix in (".csv", ".tsv")
+
+
+def read_frame(
+    path: str | Path,
+    field: str,
+    *,
+    texts: Collection[str] | None = (),
+    columns: Columns = None,
+    roles: Collection[str] | None = None,
+    encoding_errors: str = "strict",
+) -> Any:
+    """The data frame of a text file with a header, as `TextFile.frame` gives it.
+
+    Parameters: encoding_errors, "replace" where words of other encodings may stand beside the columns that are used.
+    Raises: FileFormatError for a file that is missing, empty or not a table, or without a column that was named.
+    """
+    return TextFile(path, field, encoding_errors).frame(texts=texts, columns=columns, roles=roles)
+
+
+class TextFile:
+    """A text file: its lines without comments, blank lines and BOM, and the marks that it is written with.
+
+    decimal, the decimal mark; doubtful, a number whose mark may separate thousands, or None; short, True if the first
+    line has one field less than the others, as R writes a header; comments, the lines before the first one.
+    """
+
+    def __init__(self, path: str | Path, field: str, encoding_errors: str = "strict") -> None:
+        self.source, self.field = Path(path), field
+        with readable(path, field):
+            text = _decoded(_content(self.source, field), self.source, field, encoding_errors)
+        self.comments = list(takewhile(lambda line: line.startswith("#"), text.split("\n", _SAMPLE)))
+        lines, self.numbers = _kept(text, inside=False)
+        excel = _EXCEL.fullmatch(lines.split("\n", 1)[0].strip())
+        if excel:
+            _, _, lines = lines.partition("\n")
+            self.numbers = self.numbers[1:]
+        if not lines:
+            raise FileFormatError("is empty", field=field, value=self.source)
+        self.separator = excel[1] if excel else _separator(lines)
+        if _NOTHING.search(lines):
+            lines, kept = _kept(lines, inside=True, single=self.separator is None)
+            self.numbers = self.numbers[kept - 1]
+        self.lines = lines
+        self.decimal, self.doubtful = _decimal(lines, self.separator, field)
+        first, rest = lines.partition("\n")[::2]
+        widths = [_width(line, self.separator) for line in rest.split("\n", _SAMPLE)[:_SAMPLE] if line]
+        named = _width(first, self.separator) + (
+            self.separator != " " and first.rstrip().endswith(self.separator or "\0")
+        )
+        self.short = bool(widths) and min(widths) == max(widths) == named + 1
+        if self.short and self.separator == "," and not rest.startswith('"') and not re.search(r"[^\d,\n+ -]", rest):
+            raise FileFormatError(
+                "has a header of one name less than its lines have fields",
+                field=field,
+                value=first[:80],
+                remedy="the commas may separate fields or decimals: name all columns, and write decimal points",
+            )
+
+    def head(self) -> list[str]:
+        """The fields of the first line."""
+        first = self._parsed(self.lines.partition("\n")[0], names=None, dtype=str)
+        return [str(word).strip() for word in first.fillna("").iloc[0]]
+
+    def words(self) -> Any:
+        """All fields as texts without spaces around, the first line included."""
+        head = self.lines.split("\n", _SAMPLE)[:_SAMPLE]
+        width = max(_width(line, self.separator) for line in head)
+        frame = self._parsed(self.lines, names=list(range(width)), dtype=str)
+        frame = frame.apply(lambda column: column.fillna("").str.strip())
+        frame.index = self.numbers[: len(frame)]
+        return frame
+
+    def frame(
+        self, *, texts: Collection[str] | None = (), columns: Columns = None, roles: Collection[str] | None = None
+    ) -> Any:
+        """The lines below the header, their index the numbers of the lines, names of columns in lower case.
+
+        `attrs` hold what the functions of this module need: decimal, doubtful, columns and comments.
+        Parameters: texts, the columns to keep as texts, None for all; columns, names of the file by ours, of which
+        those in `roles` are for this file.
+        """
+        names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
+        chosen = {
+            ours: name.strip().lower() for ours, name in (columns or {}).items() if roles is None or ours in roles
+        }
+        if repeated := sorted({name for name in names if name and names.count(name) > 1}):
+            raise FileFormatError("has two columns of one name", field=self.field, value=", ".join(repeated))
+        for ours, name in chosen.items():
+            if name not in names:
+                message = f"has no column named {name}, which was given for {ours}"
+                raise FileFormatError(message, field=self.field, value=", ".join(names))
+        kept = set(map(plain_name, texts or ()))
+        words = {name for name in names if plain_name(name) in kept} | {chosen[ours] for ours in chosen if ours in kept}
+        frame = self._body(names, None if texts is None else words)
+        frame.attrs.update(decimal=self.decimal, doubtful=self.doubtful, columns=chosen, comments=self.comments)
+        return frame
+
+    def _body(self, names: list[str], words: Collection[str] | None) -> Any:
+        """The lines below the header. A header that is one name short, as R writes it, has no name for an index."""
+        body = self.lines.partition("\n")[2]
+        named = ["", *names] if self.short else names
+        if not body:
+            import pandas as pd
+
+            return pd.DataFrame({name: np.empty(0) for name in named})
+        dtype: Any = str if words is None else dict.fromkeys(words, str)
+        frame = self._parsed(body, names=[*named, _EXTRA], dtype=dtype)
+        beyond = frame.pop(_EXTRA)
+        if not (beyond.isna() | beyond.astype(str).str.strip().eq("")).all():
+            raise FileFormatError("has fields without a name", field=self.field, value=", ".join(names))
+        frame.index = self.numbers[1 : len(frame) + 1]
+        unnamed = [name for name in named if name.startswith("unnamed: ")]
+        return frame.drop(columns=[name for name in unnamed if frame[name].fillna("").astype(str).eq("").all()])
+
+    def _parsed(self, lines: str, *, names: list[Any] | None, dtype: Any) -> Any:
+        import pandas as pd
+
+        # a comma that separates fields too is read from the words
+        decimal = "," if self.decimal == "," and self.separator != "," else "."
+        exact: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}
+        with readable(self.source, self.field), warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the names would be dropped
+            try:
+                return pd.read_csv(
+                    io.StringIO(lines),
+                    sep=r"\s+" if self.separator == " " else self.separator or ",",
+                    header=None,
+                    names=names,
+                    dtype=dtype,
+                    decimal=decimal,
+                    keep_default_na=False,
+                    skipinitialspace=True,
+                    skip_blank_lines=False,
+                    index_col=False,
+                    low_memory=False,
+                    **exact,
+                )
+            except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+                message = "has lines with more fields than the first" if names is None else "has fields without a name"
+                shown = lines.partition("\n")[0] if names is None else ", ".join(map(str, names[:-1]))
+                raise FileFormatError(message, field=self.field, value=shown[:200]) from error
+
+
+def _content(source: Path, field: str) -> bytes:
+    """The bytes of a file, decompressed by its suffix."""
+    suffix = source.suffix.lower()
+    if suffix == ".zip":
+        with zipfile.ZipFile(source) as archive:
+            members = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and name[-1] != "/"]
+            if len(members) != 1:
+                raise FileFormatError("must hold one file", field=field, value=f"{len(members)} in {source.name}")
+            return archive.read(members[0])
+    with _OPENERS.get(suffix, open)(source, "rb") as stream:
+        content: bytes = stream.read()
+        return content
+
+
+def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
+    """The text of a file, every line end a line feed."""
+    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
+    text = content.decode(encoding, errors)
+    if "\0" in text:
+        message = "is not text, or UTF-16 without a byte order mark"
+        raise FileFormatError(message, field=field, value=source, remedy="save it as UTF-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, NDArray[np.int64]]:
+    """The lines that hold something, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
+    text = text.rstrip("\n")
+    if not _NOTHING.search(text):
+        return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
+    lines = text.split("\n")
+    comment = np.array([line.startswith("#") for line in lines])
+    full = np.array([_NOTHING.fullmatch(line) is None for line in lines])
+    kept = full.copy()
+    if full.any() and (single or not inside):
+        first, last = np.flatnonzero(full)[[0, -1]]
+        kept[first:last] = True
+    kept &= ~comment
+    return "\n".join(line for line, keep in zip(lines, kept, strict=True) if keep), np.flatnonzero(kept) + 1
+
+
+def _width(line: str, separator: str | None) -> int:
+    """The number of fields of a line; separators in quotes separate nothing, nor does one at the end."""
+    bare = re.sub(r'"[^"]*"', "q", line).strip(" \n")
+    if separator is None:
+        return 1
+    if separator == " ":
+        return len(bare.split())
+    return bare.count(separator) + (not bare.endswith(separator))
+
+
+def _separator(lines: str) -> str | None:
+    """The mark between fields; None for a file of one column."""
+    sample = [line for line in lines.split("\n", _SAMPLE)[:_SAMPLE] if line.strip()]
+    head, body = sample[0], sample[1:] or sample
+    widths = {mark: [_width(line, mark) for line in body] for mark in ";\t, "}
+
+    def regular(mark: str) -> bool:
+        """True if all lines have as many fields as the first, or one more."""
+        counts = set(widths[mark])
+        return len(counts) == 1 and counts.pop() - _width(head, mark) in (0, 1) and widths[mark][0] > 1
+
+    for accept in (regular, lambda mark: mark != " " and _width(head, mark) > 1):
+        for mark in ";\t, ":
+            if accept(mark):
+                return mark
+    return next((mark for mark in ";\t," if any(mark in line for line in sample)), None)
+
+
+def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | None]:
+    """The decimal mark, and the first number that would be another one if the mark separated thousands; None where
+    other numbers show that it does not.
+    """
+    between = {None: "\n", " ": " \n"}.get(separator, f"{separator}\n")
+    ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*(?=["{between}]|$)'
+    if separator == ",":
+        ends = r'"[ ]*[+-]?', r'[ ]*"'
+
+    def first(mark: str, pattern: str) -> str | None:
+        if mark not in lines:
+            return None
+        start, end = ends if mark == "," or separator != "," else (r'(?:^|(?<=[",\n]))[ ]*[+-]?', r'[ ]*(?=[",\n]|$)')
+        match = re.search(start + "(" + pattern.replace("M", re.escape(mark)) + ")" + end, lines, re.M)
+        return match[1] if match else None
+
+    clear = r"\d*M(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0M\d+|\d{4,}M\d+|M\d+|\d+M\d+[eE][+-]?\d+"
+    doubtful = r"[1-9]\d{0,2}M\d{3}"
+    comma, perhaps = (
+        (None, None) if separator == "," and '"' not in lines else (first(",", clear), first(",", doubtful))
+    )
+    if comma is None and perhaps is None:
+        if separator in (",", " ", None) or (maybe := first(".", doubtful)) is None or first(".", clear) is not None:
+            return ".", None
+        return ".", maybe
+    point = first(".", clear + "|" + doubtful)
+    if point is not None:
+        message = "has decimal points and decimal commas" if comma else "has numbers with a comma beside decimal points"
+        remedy = "write decimal points, and thousands without a separator"
+        raise InputError(message, field=field, value=f"{comma or perhaps} and {point}", remedy=remedy)
+    return ",", None if comma is not None else perhaps
+
+
+def plain_name(name: str) -> str:
+    """A name without case, spaces and punctuation."""
+    return "".join(c for c in name.lower() if c.isalnum())
+
+
+def matching_columns(frame: Any, names: Names) -> list[str]:
+    """The columns that one of these names may mean: the one that was given for the first of them, else all.
+
+    names: the first is that of this package; * ends those that a year may follow.
+    """
+    role = names[0].rstrip("*")
+    if role in frame.attrs.get("columns", {}):
+        return [frame.attrs["columns"][role]]
+    taken = set(frame.attrs.get("columns", {}).values())
+    exact = {plain_name(name) for name in names}
+    dated = {plain_name(name) for name in names if name.endswith("*")}
+    keys = {name: plain_name(name) for name in frame.columns if name not in taken}
+    return [name for name, key in keys.items() if key and (key in exact or _YEAR.sub("", key) in dated)]
+
+
+def named_column(frame: Any, names: Names, field: str) -> str:
+    """The column that one of these names means. Raises: FileFormatError for none, and for two."""
+    found = matching_columns(frame, names)
+    role = names[0].rstrip("*")
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise FileFormatError(
+            f"has {len(found)} columns that may be the {role}",
+            field=field,
+            value=", ".join(found),
+            remedy=f"name one: columns={{'{role}': '{found[0]}'}}",
+        )
+    listed = " or ".join(name.rstrip("*") for name in names[:2])
+    shown = ", ".join(name for name in frame.columns)
+    remedy = f"name it: columns={{'{role}': 'NAME'}}"
+    raise FileFormatError(f"has no column named {listed}", field=field, value=shown, remedy=remedy)
+
+
+def number_column(frame: Any, names: Names, field: str, *, shares: bool = False) -> NDArray[np.float64]:
+    """The numbers (k,) of the column with one of these names; percentages too where they are `shares`.
+
+    Raises: FileFormatError as `named_column`; InputError, with the line, for a field that is not a finite number.
+    """
+    name = named_column(frame, names, field)
+    values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
+    odd = np.flatnonzero(~np.isfinite(values))
+    if len(odd):
+        value, line = frame[name].iloc[odd[0]], frame.index[odd[0]]
+        word = "" if value != value else str(value)  # a field that a short line lacks
+        more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
+        shown = f"{word.strip() or 'nothing'} in line {line}{more}"
+        raise InputError(
+            f"{name} must be a finite number", field=field, value=shown, remedy=advice(word, shares=shares)
+        )
+    doubtful = frame.attrs.get("doubtful")
+    # of degrees only the decimals are possible: the other reading is above 1,000
+    if doubtful is not None and names not in (LATITUDE, LONGITUDE) and (values != np.floor(values)).any():
+        raise doubtful_number(doubtful, field)
+    return values
+
+
+def doubtful_number(word: str, field: str) -> InputError:
+    """The refusal of a number whose mark may separate decimals or thousands."""
+    other = re.sub(r"\D", "", word)
+    message = f"may be {word.replace(',', '.')} or {other}: the mark in it may separate decimals or thousands"
+    return InputError(message, field=field, value=word, remedy="write decimal points and commas between columns")
+
+
+def numbers_of(words: Any, decimal: str, *, shares: bool = False) -> NDArray[np.float64]:
+    """The numbers of a column, nan where a field is not a number."""
+    if words.dtype.kind in "iuf":
+        return np.asarray(words, float)
+    if words.dtype.kind == "b":
+        return np.full(len(words), np.nan)
+    return np.array([number_of(str(word), decimal, shares=shares) for word in words], float)
+
+
+def number_of(word: str, decimal: str, *, shares: bool = False) -> float:
+    """The number that a field holds, nan if it does not hold one; a percentage of a share is divided by 100."""
+    plain = word.strip()
+    if decimal == "," and "," in plain:
+        plain = plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else ""
+    if shares and plain.endswith("%"):
+        plain = plain[:-1].rstrip()
+        return float(f"{plain}e-2") if _NUMBER.fullmatch(plain) and "e" not in plain.lower() else np.nan
+    return float(plain) if _NUMBER.fullmatch(plain) else np.nan
+
+
+def advice(word: str, *, shares: bool = False) -> str | None:
+    """What to do about a field that is not a number."""
+    plain = word.strip()
+    if is_missing(plain):
+        return "write the number or remove the line: missing and suppressed values are not replaced"
+    if plain.endswith("%") and not shares:
+        return "write a number without %"
+    if _THOUSANDS.fullmatch(plain):
+        return "write it without a thousands separator, and with a decimal point"
+    return None
+
+
+def is_missing(word: str) -> bool:
+    """True if a field stands for a value that is missing or suppressed."""
+    plain = word.strip().lower()
+    return plain in _MISSING or _SUPPRESSED.fullmatch(plain) is not None
+
+
+def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: str, message: str) -> None:
+    """Raises: InputError with the first odd line, where there is one: its number and what stands in these columns."""
+    if odd.any():
+        at = int(np.argmax(odd))
+        shown = " ".join(str(value) for value in frame[columns].iloc[at])
+        more = f", and {int(odd.sum()) - 1} more" if odd.sum() > 1 else ""
+        raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")
