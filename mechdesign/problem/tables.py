@@ -304,7 +304,7 @@ class _Reading:
         return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
 
     def _labels(self, words: NDArray[Any]) -> bool:
-        """True if fields may be labels: different whole numbers, or numbers that rise."""
+        """True if fields may be labels: different integers, or numbers that rise."""
         numbers = np.array([number_of(word, self.text.decimal) for word in words])
         whole = all(_WHOLE.fullmatch(word) for word in words)
         rising = bool((np.diff(numbers) > 0).all())
@@ -345,7 +345,7 @@ class _Reading:
     def _without_sums(
         self, readings: list[tuple[bool, bool]], blocks: dict[tuple[bool, bool], NDArray[np.float64]]
     ) -> tuple[bool, bool]:
-        """The reading of rows without a common sum: whole numbers beside fractions are labels, others may be."""
+        """The reading of rows without a common sum: integers beside fractions are labels, others may be."""
         plain, most = readings[0], readings[-1]
         inner = blocks.get(most)
         if inner is None or np.isnan(inner).any():

@@ -399,7 +399,7 @@ def test_an_unknown_column_of_numbers_is_asked_about_and_words_are_left_aside(ru
     assert code == 0
     assert "3,000 reports" in out
     assert "--areas 2x2" in out
-    assert "left aside the column when" in err
+    assert "columns read: report, count; left aside: when." in err
 
 
 def test_an_error_is_a_share_as_a_confidence_is(run, run_json, files):
