@@ -58,6 +58,16 @@ def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
     return f"{number(100 * share, up=up, digits=digits)} %"
 
 
+def sentence(text: str) -> str:
+    """The text with its first letter raised, all other letters as they are.
+
+    A symbol that stands first stays: "n reports", "h^-1 error", "k-anonymity".
+    """
+    first = text.split(" ", 1)[0].split("-", 1)[0].rstrip(",;:.")
+    is_word = first.isalpha() and (len(first) > 1 or first == "a")
+    return text[:1].upper() + text[1:] if is_word else text
+
+
 def cell(value: float | str | None, form: str) -> str:
     """A figure in a table, "-" for None: "up 6" and "down 6" round to six digits, "near 6" to the nearest; "%", a share
     in percent, rounded up.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent
+from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent, sentence
 from mechdesign.base.units import lengths
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.dataset import relative_gap
@@ -129,7 +129,7 @@ def objective_sentence(stored: Stored, value: float, what: str) -> str:
     """The figure that was made small instead of the expected loss, by the name that the program gives it."""
     unit = stored.loss.unit(stored.domain.unit) if "loss" in what else "1"
     unit = "units" if (unit, stored.loss.name) == ("1", "distance") else unit
-    return f"{what.capitalize()} is {amount(value, unit, up=True)}."
+    return f"{sentence(what)} is {amount(value, unit, up=True)}."
 
 
 def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> str | None:
@@ -157,13 +157,13 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
         return None
     end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
     if "objective" in attrs and not by_form:
-        return f"{whose.capitalize()} has less than {number(bound, up=False)}{end}"
+        return f"{sentence(whose)} has less than {number(bound, up=False)}{end}"
     if type(loss) is SquaredDistance and at and not by_form:
         bound += (value - objective) * (1 - _NOISE)
     best = f"{whose} does better than {_loss(stored, bound, up=False)}{end}"
     if type(loss) is Distance and at and not by_form:
         return f"Between centres of cells that is {_loss(stored, objective, up=True)}, and {best}"
-    return best[0].upper() + best[1:]
+    return sentence(best)
 
 
 def stopped_sentence(

@@ -25,7 +25,7 @@ FIT = 1e-3  # of the logarithm of a p value: the direction of its halves comes f
 PRINTED = 1e-2  # of effective reports in a reason, which has three digits
 SHARE = 1e-9  # of a share: sums in another order
 ERRORS = 1e-6  # of a standard error: weights of nearly singular channels in another order of operations
-_COMPARED = ("share", "low", "high", "standard_error", "bias")
+_COMPARED = ("estimate", "share", "low", "high", "standard_error", "bias")
 _TOO_FEW = re.compile(r"too few reports: ([0-9.e+-]+) effective ones, an interval takes [0-9.e+-]+")
 
 _Floats = NDArray[np.float64]

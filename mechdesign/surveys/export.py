@@ -8,7 +8,7 @@
 | .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
 
 A file beside a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms; features have the properties
-cell, probability, area, share, low, high and reason.
+cell, probability, area, estimate, share, low, high and reason.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:
     for ring, cell in zip(degrees, cell_rows(estimate), strict=True):
         area = areas.get(cell.get("area", ""), {})
         properties: dict[str, Any] = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
-        properties |= {name: area[name] for name in ("share", "low", "high", "reason") if name in area}
+        properties |= {name: area[name] for name in ("estimate", "share", "low", "high", "reason") if name in area}
         geometry: dict[str, Any] = {"type": "Polygon", "coordinates": [ring]}
         if domain.cell is None:
             geometry = {"type": "Point", "coordinates": ring[0]}

@@ -1,6 +1,11 @@
 r"""Intervals for shares of areas from counted reports, and when none is given.
 
-    estimate -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     cut to [0, 1]
+    share -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     cut to [0, 1]
+
+share is the estimate, the mean of a(y), cut to [0, 1]. The estimates of areas that are all places add up to 1; the
+shares need not. The interval about the share contains all of the interval about the estimate that lies in [0, 1]. So
+it holds the truth, which lies there, at least as often. An estimate below 0 gives [0, z s / sqrt(N) + bias], which is
+never a point: its low end is 0, and it says "at most".
 
 a (M, K) are weights that were fixed before the reports were seen (surveys/linear_estimator.py). The estimate is a mean
 of N independent numbers a(y), of known expectation: nothing has to be said of the truth, which may lie on the border of
@@ -41,12 +46,12 @@ class Means:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
-    """Per area (K,): share and its interval [low, high], cut to [0, 1]; raw, the share before it was cut;
+    """Per area (K,): estimate, of any size; share, the estimate cut to [0, 1], and its interval [low, high];
     standard_error; effective, the effective reports; bias; reasons, why there is no interval, None where there is one.
     """
 
+    estimate: _Floats
     share: _Floats
-    raw: _Floats
     low: _Floats
     high: _Floats
     standard_error: _Floats
@@ -92,23 +97,24 @@ def linear_intervals(
     Raises: InputError if `strict`, where no share has an interval because all have too few effective reports.
     """
     reports = int(counts.sum())
-    estimate = means(channel, weights.values, weights.law, counts / reports, reports, z)
-    away = z * estimate.standard_error + weights.bias
-    reasons = _reasons(estimate.effective, weights.identifiable, weights.bias, z)
+    found = means(channel, weights.values, weights.law, counts / reports, reports, z)
+    away = z * found.standard_error + weights.bias
+    reasons = _reasons(found.effective, weights.identifiable, weights.bias, z)
     if strict and weights.identifiable.any() and all(reasons):
-        most = estimate.effective[weights.identifiable].max()
+        most = found.effective[weights.identifiable].max()
         value = f"{reports} reports, of which at most {most:.3g} are effective"
         remedy = f"collect more: an interval takes {fewest_effective(z):.3g} effective ones"
         raise InputError("are too few for any interval", field="reports", value=value, remedy=remedy)
     bounded = np.array([reason is None for reason in reasons])
-    raw = np.where(weights.identifiable, estimate.mean, np.nan)
+    estimate = np.where(weights.identifiable, found.mean, np.nan)
+    share = np.clip(estimate, 0, 1)
     return Intervals(
-        share=np.clip(raw, 0, 1),
-        raw=raw,
-        low=np.where(bounded, np.clip(raw - away, 0, 1), np.nan),
-        high=np.where(bounded, np.clip(raw + away, 0, 1), np.nan),
-        standard_error=estimate.standard_error,
-        effective=estimate.effective,
+        estimate=estimate,
+        share=share,
+        low=np.where(bounded, np.clip(share - away, 0, 1), np.nan),
+        high=np.where(bounded, np.clip(share + away, 0, 1), np.nan),
+        standard_error=found.standard_error,
+        effective=found.effective,
         bias=weights.bias,
         reasons=reasons,
     )

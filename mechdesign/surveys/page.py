@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.figures import number
+from mechdesign.base.figures import number, sentence
 from mechdesign.base.opening import visible
 from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import rebuilding, stored_domain
@@ -23,7 +23,7 @@ from mechdesign.output.sentences import protects
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
-from mechdesign.surveys.tables import share_rows
+from mechdesign.surveys.tables import interval_words, share_rows
 from mechdesign.verification.verify import certified
 from mechdesign.web.contents import MOST_LISTED, exact, identity_of
 from mechdesign.web.page import Page
@@ -63,7 +63,12 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) 
         low, high = outward(100 * row["low"], share, up=False), outward(100 * row["high"], share, up=True)
         together = ", all areas together" if attrs["simultaneous"] else ""
         interval = f"{100 * float(attrs['confidence']):g} % interval{together}, {people} reports"
-        first = f"Between {low} % and {high} % of people were in {_cut(row['area'])} ({interval})."
+        ends = interval_words(row["low"], row["high"], lower=low, upper=high)
+        if row["low"] > 0 and row["high"] < 1:
+            ends = f"between {low} % and {high} %"
+        first = f"{sentence(ends)} of people were in {_cut(row['area'])} ({interval})."
+        if row["low"] <= 0 < 1 <= row["high"]:
+            first = f"The reports say nothing of {_cut(row['area'])}, the largest share ({interval})."
     elif rows:
         first = f"No area's share can be told with an interval from these {people} reports."
     else:
@@ -189,16 +194,17 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
         return None
     end = max([row["high"] or row["share"] or 0.0 for row in rows]) or 1.0
     compared = "difference" in rows[0]
-    heads = ["share", f"{confidence:g} % interval", "standard error", "effective reports", "most likely"]
+    heads = ["estimate", "share", f"{confidence:g} % interval", "standard error", "effective reports", "most likely"]
     heads += ["other period", "difference"] * compared
     body = []
     for row in rows:
         bounded = row["reason"] is None
-        columns = [_percent(row["share"]), _range(row, "low", "high") if bounded else "none"]
+        columns = [_percent(row["estimate"]), _percent(row["share"])]
+        columns.append(_interval(row["low"], row["high"]) if bounded else "none")
         columns += [_percent(row["standard_error"]), number(row["effective"], up=False, digits=3)]
         columns.append(_percent(row["likelihood_share"]))
         if compared:
-            columns.append(_percent(row["against_share"]))
+            columns.append(_percent(row["against_estimate"]))
             known = row["difference_low"] is not None
             between = f"{_percent(row['difference'])} ({_range(row, 'difference_low', 'difference_high')})"
             columns.append(between if known else "none")
@@ -206,6 +212,13 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
         bar = {"share": 100 * min(max(row["share"] or 0.0, 0.0), end) / end} | ends
         body.append({"name": visible(row["area"]), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})
     return {"heads": heads, "rows": body, "end": _percent(end)}
+
+
+def _interval(low: float, high: float) -> str:
+    """The interval of a share; of one that reaches 0 or 1 the other end alone."""
+    if (low <= 0) != (high >= 1):
+        return f"at most {_percent(high)}" if low <= 0 else f"at least {_percent(low)}"
+    return f"{_percent(low)} to {_percent(high)}"
 
 
 def _range(row: dict[str, Any], low: str, high: str) -> str:

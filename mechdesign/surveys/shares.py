@@ -37,8 +37,12 @@ ESTIMATE = Schema(
         "prior": Array(dtype="float64", dims=("secret",)),
         "count": Array(dtype="int64", dims=("report",)),
         "area_of": Array(dtype="int64", dims=("secret",), names="area", optional=True),
-        **dict.fromkeys(("share", "low", "high", "standard_error", "effective", "bias", "likelihood_share"), _PER_AREA),
-        **dict.fromkeys(("against_share", "difference", "difference_low", "difference_high"), _PER_AREA),
+        **dict.fromkeys(
+            ("estimate", "share", "low", "high", "standard_error", "effective", "bias", "likelihood_share"), _PER_AREA
+        ),
+        **dict.fromkeys(
+            ("against_estimate", "against_share", "difference", "difference_low", "difference_high"), _PER_AREA
+        ),
     },
     places=("secret",),
     attributes={
@@ -93,7 +97,8 @@ def estimate_shares(
     Returns
     -------
     xarray.Dataset
-        Sealed. distribution (secret); for each area share, low and high, nan where there is no interval,
+        Sealed. distribution (secret); for each area estimate, of any size and unbiased; share, the estimate cut to
+        [0, 1]; low and high, nan where there is no interval,
         standard_error, effective (reports), bias, likelihood_share (that of the distribution); difference,
         difference_low, difference_high. Attributes: reasons, a JSON list with a sentence for every area without an
         interval and null for the others; fit_p, an upper bound of the p value of the hypothesis that the reports came
@@ -243,7 +248,7 @@ def collected(
 
 
 def _per_area(intervals: Intervals, likelihood_share: _Floats) -> dict[str, Any]:
-    names = ("share", "low", "high", "standard_error", "effective", "bias")
+    names = ("estimate", "share", "low", "high", "standard_error", "effective", "bias")
     values = {name: getattr(intervals, name) for name in names} | {"likelihood_share": likelihood_share}
     return {name: ("area", column, {"units": "1"}) for name, column in values.items()}
 
@@ -267,12 +272,14 @@ def _differences(
     reasons = [first or second for first, second in zip(now.reasons, then.reasons, strict=True)]
     bounded = np.array([reason is None for reason in reasons])
     known = np.isfinite(now.share) & np.isfinite(then.share)
-    difference = np.where(known, now.raw - then.raw, np.nan)
+    difference = np.where(known, now.estimate - then.estimate, np.nan)
+    possible = np.clip(difference, -1.0, 1.0)  # as in intervals.py: what is cut keeps its interval's half length
     columns = {
+        "against_estimate": then.estimate,
         "against_share": then.share,
         "difference": difference,
-        "difference_low": np.where(bounded, np.maximum(difference - away, -1.0), np.nan),
-        "difference_high": np.where(bounded, np.minimum(difference + away, 1.0), np.nan),
+        "difference_low": np.where(bounded, np.maximum(possible - away, -1.0), np.nan),
+        "difference_high": np.where(bounded, np.minimum(possible + away, 1.0), np.nan),
     }
     fit = fit_test(other, others, maximum_likelihood(others, other.table))
     attributes = {

@@ -14,8 +14,8 @@ from mechdesign.problem.domain import AXES
 
 Row = dict[str, Any]
 
-_ESTIMATED = ("share", "low", "high", "standard_error", "effective", "bias", "likelihood_share")
-_COMPARED = ("against_share", "difference", "difference_low", "difference_high")
+_ESTIMATED = ("estimate", "share", "low", "high", "standard_error", "effective", "bias", "likelihood_share")
+_COMPARED = ("against_estimate", "against_share", "difference", "difference_low", "difference_high")
 _PLANNED = ("deviation", "standard_error", "error", "people", "fewest", "bias")
 
 
@@ -68,6 +68,17 @@ def worst_of(planned: xr.Dataset, design: int) -> Row:
 def uninformative(share: float, error: float | None) -> bool:
     """Whether an interval of `error` about a share, cut to 0 and 1, is all of it: no more than is known beforehand."""
     return error is None or not error < max(share, 1 - share)
+
+
+def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
+    """The interval of a share in words, with its ends as they are written: of one that reaches 0 or 1 the other end."""
+    if low <= 0 < 1 <= high:
+        return "no more than is known beforehand"
+    if low <= 0:
+        return f"at most {upper} %"
+    if high >= 1:
+        return f"at least {lower} %"
+    return f"between {lower} and {upper} %"
 
 
 def share_rows(estimate: xr.Dataset) -> list[Row]:

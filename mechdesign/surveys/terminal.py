@@ -12,7 +12,7 @@ from mechdesign.output.printing import Block, Table
 from mechdesign.problem.domain import AXES
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
-from mechdesign.surveys.tables import Row, uninformative
+from mechdesign.surveys.tables import Row, interval_words, uninformative
 
 NOTHING = "nothing"
 _MOST = 60  # areas that a table lists
@@ -100,7 +100,13 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
         "exact at every number of people if they are distributed as planned. times: people against those that it takes "
         "without privacy, in the median and in the worst area."
     )
-    if any(_error(row, "error") == NOTHING for row in rows):
+    lost = sorted({row["area"] for row in rows if row["standard_error"] is None})
+    if lost:
+        yield (
+            f"{NOTHING}: an interval from 0 to 100 %. For {', '.join(lost[:_MOST])} no number of people helps: two "
+            "distributions that differ in the share give the same reports. Larger areas or another design may help."
+        )
+    if any(_error(row, "error") == NOTHING for row in rows if row["standard_error"] is not None):
         yield (
             f"{NOTHING}: an interval from 0 to 100 %, no more than is known beforehand. More people, a larger epsilon "
             "or larger areas help."
@@ -138,11 +144,11 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
         return
     yield from _sentences(rows, document["confidence"])
     yield Table(
-        ["area", "share %", "from", "to", "standard error", "effective reports", "most likely %"],
+        ["area", "estimate %", "share %", "from", "to", "standard error", "effective reports", "most likely %"],
         [
             [
                 row["area"],
-                *(_percent(row[name]) for name in ("share", "low", "high")),
+                *(_percent(row[name]) for name in ("estimate", "share", "low", "high")),
                 ">100" if (row["standard_error"] or 0) > 1 else _percent(row["standard_error"]),
                 _times(row["effective"]),
                 _percent(row["likelihood_share"]),
@@ -151,7 +157,7 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
         ],
     )
     if "difference" in rows[0]:
-        compared = ("share", "against_share", "difference", "difference_low", "difference_high")
+        compared = ("estimate", "against_estimate", "difference", "difference_low", "difference_high")
         yield Table(
             ["area", "this period %", "other period %", "difference", "from", "to"],
             [[row["area"], *(_percent(row[name]) for name in compared)] for row in rows[:_MOST]],
@@ -164,7 +170,8 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
     else:
         yield f"Each interval holds its share with {confidence} confidence; all together need --simultaneous."
     yield (
-        "The linear estimator is unbiased whatever the truth; intervals are cut to 0 and 100. An interval takes "
+        "Estimates are unbiased whatever the truth, and those of all areas add up to 100 %. Shares are estimates cut "
+        "to 0 and 100, and intervals lie about shares. An interval takes "
         f"{fewest_effective(document['z']):.3g} effective reports."
     )
     yield method
@@ -176,11 +183,11 @@ def _sentences(rows: list[Row], confidence: float) -> Iterator[Block]:
     if told:
         yield f"Shares with their {100 * confidence:g} % intervals:"
     for row in told[:_MOST]:
-        share, low, high = (max(row[name], 0.0) for name in ("share", "low", "high"))
-        yield (
-            f"{row['area']}: {percent(share)}, between {number(100 * low, up=False, digits=2)} and "
-            f"{percent(min(high, 1.0), up=True)}"
-        )
+        low, high = max(row["low"], 0.0), min(row["high"], 1.0)
+        ends = {"lower": number(100 * low, up=False, digits=2), "upper": number(100 * high, up=True, digits=2)}
+        words = interval_words(low, high, **ends)
+        share = f"{percent(row['share'])}, " if 0 < row["share"] < 1 else ""
+        yield f"{row['area']}: {share}{words}"
 
 
 def _most_likely(cells: list[Row]) -> Iterator[Block]:

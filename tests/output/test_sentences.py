@@ -18,7 +18,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.base.figures import TIMES, amount, cell, length, number, percent
+from mechdesign.base.figures import TIMES, amount, cell, length, number, percent, sentence
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.compare import COLUMNS
 from mechdesign.output.files import write_rows
@@ -59,6 +59,24 @@ def test_lengths_shares_and_cells_of_tables():
         "-", "0.164%", "<0.0001%", "12.756",
     ]  # fmt: skip
     assert (amount(2.0, "m^2"), amount(2.0, "1"), amount(7.5, "USD")) == ("2 m²", "2", "7.5 USD")
+
+
+@each_row(
+    ("text", "raised"),
+    [
+        ("the largest loss over the secrets", "The largest loss over the secrets"),
+        ("a report says little", "A report says little"),
+        ("N times the mean squared H^-1 error of n reports", "N times the mean squared H^-1 error of n reports"),
+        ("n reports", "n reports"),
+        ("h^-1 error", "h^-1 error"),
+        ("x2 is", "x2 is"),
+        ("k-anonymity of Rome", "k-anonymity of Rome"),
+        ("two-step designs in NYC", "Two-step designs in NYC"),
+        ("", ""),
+    ],
+)
+def test_only_the_first_letter_is_raised_and_no_symbol(text, raised):
+    assert sentence(text) == raised
 
 
 def test_latex_has_powers_as_formulas(tmp_path):

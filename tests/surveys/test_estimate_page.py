@@ -43,11 +43,14 @@ def test_bars_are_the_figures_of_estimate(name):
     ordered = sorted(estimate_document(estimate_of(name))["areas"], key=lambda row: -row["share"])
     for line, row in zip(lines, ordered, strict=True):
         assert re.search(r'<th scope="row">(.*?)</th>', line)[1] == row["area"]
-        share, interval, error, effective, likely = re.findall(r'<td class="number">(.*?)</td>', line)[:5]
-        for text, key in ((share, "share"), (error, "standard_error"), (likely, "likelihood_share")):
+        raw, share, interval, error, effective, likely = re.findall(r'<td class="number">(.*?)</td>', line)[:6]
+        for text, key in ((raw, "estimate"), (share, "share"), (error, "standard_error"), (likely, "likelihood_share")):
             assert text == f"{100 * row[key]:.2f} %"
         assert float(effective.replace(",", "")) == pytest.approx(row["effective"], rel=1e-2)
-        ends = f"{100 * row['low']:.2f} % to {100 * row['high']:.2f} %" if row["reason"] is None else "none"
+        ends = "none"
+        if row["reason"] is None:
+            low, high = (f"{100 * row[end]:.2f} %" for end in ("low", "high"))
+            ends = f"{low} to {high}" if row["low"] > 0 else f"at most {high}"
         assert interval == ends
         assert ("<line" in line) is (row["reason"] is None)
     reasons = [row["reason"] for row in ordered if row["reason"]]

@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
 
 import numpy as np
+import pandas as pd
 import pytest
 from cases import SMALL
 from collected import MECHANISMS, channel, simulated, truths
 from rows import each_row
 
-from mechdesign import EikonalWeights, baselines, load_problem, priors, probabilities, save, solve
+from mechdesign import (
+    DesignProblem,
+    Discrete,
+    Domain,
+    EikonalWeights,
+    baselines,
+    load_problem,
+    losses,
+    priors,
+    probabilities,
+    save,
+    solve,
+)
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
+from mechdesign.output.printing import Table
 from mechdesign.surveys import channel as channels
-from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood
+from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood, plan
+from mechdesign.surveys.export import save_shares
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
+from mechdesign.surveys.intervals import linear_intervals
+from mechdesign.surveys.linear_estimator import linear_weights
+from mechdesign.surveys.page import estimate_facts
+from mechdesign.surveys.tables import estimate_document, plan_document, share_rows
+from mechdesign.surveys.terminal import estimate_words, plan_words
 
 SIDE = 6
 
@@ -82,6 +103,81 @@ def test_few_reports_get_no_interval_and_the_reason():
     with pytest.raises(InputError, match="too few") as caught:
         estimate_shares([mechanism()], [drawn(20)], areas(3, 3))
     assert caught.value.field == "reports"
+
+
+SIX_TENTHS = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])  # randomized response, ln 3 nats
+
+
+@cache
+def answers():
+    """A mechanism of three classes, and areas that are the classes."""
+    domain = Domain.nodes(3)
+    problem = DesignProblem(
+        domain=domain, metric=Discrete(epsilon=math.log(3)), prior=priors.uniform(domain), loss=losses.ZeroOne()
+    )
+    return baselines.randomized_response(problem), Areas(names=("yes", "no", "unknown"), label=np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("counts", "below", "above"),
+    [
+        ([202, 134, 64], ["unknown"], []),  # estimates 0.7625, 0.3375 and -0.1: shares alone add up to 110 %
+        ([140, 185, 75], ["unknown"], []),  # -0.03 less its error is outside, and plus its error inside
+        ([500, 250, 250], [], []),
+        ([650, 180, 170], ["no", "unknown"], ["yes"]),
+    ],
+)
+def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
+    """Estimates by the inverse of the table; every interval contains what [0, 1] leaves of the one about the estimate,
+    is never a point, and reads as "at most" or "at least" where the estimate is outside.
+    """
+    made, classes = answers()
+    found = estimate_shares([made], [counts], classes)
+    people, rows = sum(counts), {row["area"]: row for row in share_rows(found)}
+    raw = np.array(counts) / people @ np.linalg.inv(SIX_TENTHS)
+    np.testing.assert_allclose(found["estimate"], raw, rtol=1e-6)
+    assert float(found["estimate"].sum()) == pytest.approx(1, abs=1e-9)
+    np.testing.assert_array_equal(found["share"], np.clip(found["estimate"], 0, 1))
+    away = found["standard_error"].values * 1.959963984540054
+    low, high = found["low"].values, found["high"].values
+    assert (low <= np.clip(raw - away, 0, 1) + 1e-9).all()
+    assert (high >= np.clip(raw + away, 0, 1) - 1e-9).all()
+    assert (high - low >= away * (1 - 1e-9)).all()
+    csv = save_shares(found, tmp_path / "e.csv")
+    bars = {bar["name"]: bar["columns"] for bar in estimate_facts(found, [made])["bars"]["rows"]}
+    spoken = list(estimate_words(estimate_document(found)))
+    [listed] = [block.rows for block in spoken if isinstance(block, Table)]
+    for names, words in ((below, "at most"), (above, "at least")):
+        for name in names:
+            end = rows[name]["high" if words == "at most" else "low"]
+            assert (name, words) in {(text.split(": ")[0], " ".join(text.split(": ")[-1].split()[:2]))
+                                     for text in spoken if isinstance(text, str) and ": " in text}  # fmt: skip
+            assert f"{words} {100 * end:.2f} %" in bars[name]
+    assert [row[1] for row in listed] == [f"{100 * value:.3f}" for value in found["estimate"].values]
+    stored = pd.read_csv(csv)
+    assert stored["estimate"].sum() == pytest.approx(1, abs=1e-9)
+
+
+def test_intervals_about_cut_shares_hold_as_often_at_the_border():
+    """Nobody is in the third class: of 2,000 simulated collections at least as many intervals hold as are promised."""
+    made, classes = answers()
+    held = channels.Channel.of(channels.table_of(made))
+    weights = linear_weights(held, classes.indicator, np.full(3, 1 / 3))
+    drawn_counts = np.random.default_rng(5).multinomial(400, [0.4, 0.4, 0.2], 2_000)
+    holds = [linear_intervals(held, counts.astype(float), weights, 1.959963984540054) for counts in drawn_counts]
+    assert np.mean([each.low[2] <= 0 <= each.high[2] for each in holds]) >= 0.95
+    assert min(each.high[2] for each in holds) > 0.05  # 1.96 times an error of some 4.5 points
+
+
+def test_a_plan_advises_no_more_people_where_no_number_helps():
+    """Every report is as likely from "no" as from "unknown": their shares are lost, and that of "yes" is not."""
+    table = np.array([[0.7, 0.3], [0.4, 0.6], [0.4, 0.6]])
+    planned = plan({"two": table}, answers()[1], Domain.nodes(3), people=10_000, truth=np.full(3, 1 / 3))
+    document = plan_document(planned) | {"epsilon_for_error": {}}
+    said = " ".join(block for block in plan_words(document, "1") if isinstance(block, str))
+    assert "No share of the worst area" in said
+    assert "For no, unknown no number of people helps" in said
+    assert "More people" not in said
 
 
 def test_lost_shares_get_no_interval():
