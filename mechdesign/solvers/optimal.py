@@ -169,13 +169,13 @@ def bound_beside(
         nonlocal best
         best = max(best, BoundBeside(value, dual), key=lambda bound: bound.value)
 
-    def told(title: str, done: int) -> None:
+    def count(title: str, done: int) -> None:
         report(title, done=done, total=reports, unit="reports")
 
     def improve() -> str:
         tried = [dual for dual in duals if dual.any()]  # multipliers of 0 prove nothing
         for number, dual in enumerate(tried, 1):
-            pricer.on_done = partial(told, f"bound, multipliers {number} of {len(tried)}")
+            pricer.on_done = partial(count, f"bound, multipliers {number} of {len(tried)}")
             homogeneous_bound(
                 pricer,
                 problem.weighted_loss,
