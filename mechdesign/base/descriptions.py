@@ -11,6 +11,10 @@ added to.
 
 Typed numbers have digits 0-9, a sign, a decimal point and an exponent. Python reads more: digits of other scripts, 1_0,
 spaces around. Here these are refused, and so are numbers beyond 64 bits, or beyond arithmetic with doubles.
+
+Typed lists have commas or spaces between numbers: 250,564,1000. A comma or space between one to three digits and three
+others may separate thousands instead: 1,850. Such a list is refused, unless a space follows each comma, or a number of
+four digits shows that it has no separators of thousands. So is 1.850,5: one number in some countries, two in others.
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ _SMALLEST_REAL, _LARGEST_REAL = 1e-100, 1e100  # typed: squares and quotients ar
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.I)
+_GROUPED = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:[,\s][0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
+_DECIMAL_COMMA = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+(?![0-9.])")
+_UNGROUPED = re.compile(r"(?<![0-9.])[0-9]{4}")  # a thousand and more without a separator
 _LONGEST = 1000  # characters of an integer that are read at all
 
 
@@ -172,7 +179,7 @@ def _refused(problem: str, field: str, value: object) -> InputError:
 def whole_number(text: str) -> int:
     """The integer that `text` writes. Raises: ValueError for another text, and beyond 64 bits."""
     if _WHOLE.fullmatch(text) is None:
-        raise ValueError("must be an integer in the digits 0-9")
+        raise ValueError("must be an integer in the digits 0-9" + _separators(text))
     if len(text) > _LONGEST or abs(value := int(text)) > LARGEST_WHOLE:
         raise ValueError("must be an integer of at most 64 bits")
     return value
@@ -186,9 +193,33 @@ def real_number(text: str) -> float:
     if _INFINITE.fullmatch(text) is not None:
         return float(text)
     if _REAL.fullmatch(text) is None:
-        raise ValueError("must be a number in the digits 0-9, such as 0.5 or 1e-3")
+        raise ValueError("must be a number in the digits 0-9, such as 0.5 or 1e-3" + _separators(text))
     value = float(text)
     zero = re.search("[1-9]", re.split("[eE]", text)[0]) is None
     if not (zero or _SMALLEST_REAL <= abs(value) <= _LARGEST_REAL):
         raise ValueError("must be 0, or between 1e-100 and 1e100 in size")
     return value
+
+
+def _separators(text: str) -> str:
+    """The remedy for a number with commas, or other separators of digits."""
+    return ", thousands without a separator and decimals after a point" * bool(re.search(r"[0-9][,'_\s][0-9]", text))
+
+
+def list_words(text: str) -> list[str]:
+    """The words of a list with commas or spaces between them.
+
+    Raises: ValueError where a comma, space or apostrophe may belong to a number instead.
+    """
+    decimal = _DECIMAL_COMMA.search(text)
+    grouped = decimal or (None if _UNGROUPED.search(text) else _GROUPED.search(text))
+    if grouped:
+        number = grouped[0].replace(".", "").replace(",", ".") if decimal else re.sub(r"[,\s]", "", grouped[0])
+        separate = re.sub(r"[,\s]", ", ", grouped[0])
+        raise ValueError(f"{grouped[0]} may be one number or several; write {number}, or '{separate}' with spaces")
+    return re.split(r"\s*,\s*|\s+", text.strip())
+
+
+def number_list(text: str) -> list[float]:
+    """The numbers of a list such as 0.5,1,2. Raises: ValueError as `list_words` and `real_number`."""
+    return [real_number(word) for word in list_words(text)]

@@ -8,10 +8,50 @@ from typing import Any
 
 import typer
 
+from mechdesign.cli.parsing import first_unknown
+from mechdesign.errors import InputError
+
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
+_NAME_PARAMETERS = {"problem", "metric", "source"}  # arguments and options whose values have parameters of their own
 
 
-class ProblemCommand(typer.core.TyperCommand):
+class ParameterCommand(typer.core.TyperCommand):
+    """A command whose options may be followed by parameters of a problem or a metric.
+
+    Typer passes such words on without reading them. An option that nothing knows is refused before any other error.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            if unknown := self._unknown(words):
+                raise unknown from error
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        arguments = [str(ctx.params[each.name]) for each in self.params if each.param_type_name == "argument"]
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if not (unknown := self._unknown([*arguments, *ctx.args])):
+                raise
+            if unknown.field != error.field:
+                raise unknown from error
+            error.remedy = unknown.remedy  # the nearest option of all
+            raise
+
+    def _unknown(self, words: list[str]) -> InputError | None:
+        names = {each.name for each in self.params}
+        options = {
+            "--help",
+            *(word for each in self.params for word in each.opts + each.secondary_opts if word[0] == "-"),
+        }
+        return first_unknown(words, options, parameters=bool(names & _NAME_PARAMETERS))
+
+
+class ProblemCommand(ParameterCommand):
     """A command on a problem: its help ends with the shipped problems and their parameters."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -39,7 +79,7 @@ def add_commands(to: typer.Typer, commands: Mapping[str, Any], panels: Mapping[s
         summary = " ".join((getdoc(run) or "").split("\n\n")[1:2]).replace("\n", " ")
         to.command(
             name,
-            cls=ProblemCommand if "problem" in parameters else None,
+            cls=ProblemCommand if "problem" in parameters else ParameterCommand if "context" in parameters else None,
             context_settings=TAKES_PARAMETERS if "context" in parameters else None,
             short_help=summary,
             rich_help_panel=(panels or {}).get(name, rest),

@@ -21,7 +21,7 @@ import signal
 import sys
 
 from mechdesign.base.opening import guarded, visible
-from mechdesign.cli.parsing import as_options
+from mechdesign.cli.parsing import as_options, unknown_option
 from mechdesign.errors import (
     INTERRUPTED,
     FileFormatError,
@@ -77,6 +77,8 @@ def _run() -> int:
         message = error.format_message().rstrip(".")
         if message.startswith("Missing "):  # the field before it says what
             message = "is missing"
+        if hasattr(error, "possibilities"):  # of an option that the command does not have
+            raise unknown_option(_option_of(error), error.possibilities or ()) from error
         command_path = getattr(getattr(error, "ctx", None), "command_path", "mechdesign")
         raise InputError(message, field=_option_of(error), remedy=f"see {command_path} --help") from error
     if code == INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing

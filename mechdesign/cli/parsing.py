@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from mechdesign.base.descriptions import real_number, whole_number
+from mechdesign.base.descriptions import list_words, number_list, real_number, whole_number
 from mechdesign.base.registry import Table
 from mechdesign.errors import InputError
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
 PEOPLE = ("latitude", "longitude", "population")  # columns of a file of people
+_NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
+_LEVEL = ("within", "factor", "epsilon")
 PROGRAMS = (*_CORE, *Table[object]("solvers"))  # those of the core, and by name those of capabilities
 
 
@@ -51,8 +54,7 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         if name not in known:
-            listed = ", ".join(f"--{parameter.replace('_', '-')}" for parameter in known) or "none"
-            raise InputError(f"{owner} has no such parameter or option; its parameters are {listed}", field=word)
+            raise unknown_option(word, known, owner=owner)
         if name in parameters:
             raise InputError("given twice", field=f"--{name}")
         if not equals:
@@ -75,6 +77,43 @@ def parse_columns(words: str | None, *roles: str) -> dict[str, str] | None:
             raise InputError(message, field="columns", value=word)
         columns[ours.lower()] = theirs
     return columns
+
+
+def unknown_option(word: str, known: Collection[str], *, owner: str | None = None) -> InputError:
+    """The error for an option that nothing has, with the nearest of those that are known."""
+    from difflib import get_close_matches
+
+    name = word.partition("=")[0]
+    options = [option if option.startswith("-") else f"--{option.replace('_', '-')}" for option in known]
+    near = get_close_matches(name.replace("_", "-"), options, n=2, cutoff=_NEAR)
+    problem = "no such option"
+    if owner is not None:
+        problem = f"{owner} has no such parameter or option; its parameters are {', '.join(options) or 'none'}"
+    return InputError(problem, field=name, remedy=f"did you mean {' or '.join(near)}?" if near else None)
+
+
+def first_unknown(words: Sequence[str], options: Collection[str], *, parameters: bool) -> InputError | None:
+    """The error for the first option among words that is none of the options.
+
+    With `parameters`, those of all metrics, shipped problems and problem files among the words are known too.
+    """
+    from pathlib import Path
+
+    from mechdesign.problem.problem import SETTINGS, read_problem_file, shipped_problems
+
+    listed = [word if word.startswith("--") else word[:2] for word in words if re.match("--?[A-Za-z]", word)]
+    if {word.partition("=")[0] for word in listed} <= set(options):
+        return None
+    known = set(options)
+    if parameters:
+        names = {*_LEVEL, "box", *(name for names in SETTINGS.values() for name in names)}
+        names |= {name for file in shipped_problems() for name in file.parameters}
+        for word in words:
+            if word.endswith(".py") and Path(word).is_file():
+                with suppress(InputError):  # it may be another kind of file, or fail as the command said already
+                    names |= set(read_problem_file(word).parameters)
+        known |= {f"--{name.replace('_', '-')}" for name in names}
+    return next((unknown_option(word, known) for word in listed if word.partition("=")[0] not in known), None)
 
 
 def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
@@ -138,28 +177,38 @@ def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]
 
 
 def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | None]:
-    """The radii of --disc R,R in `unit`, each perhaps with a unit of length of its own, and what follows as R:area.
+    """The radii of --disc R,R in `unit`, perhaps all with units of length of their own, and what follows as R:area.
 
     Raises: InputError.
     """
     from mechdesign.base.arguments import positive
+
+    lengths = words.strip().removesuffix(":area")
+    try:
+        listed = list_words(re.sub(r"(?<=[0-9.])\s+(?=[A-Za-z])", "", lengths))  # 1850 ft
+        split = [re.fullmatch(r"(.*?)([A-Za-z]*)", word, re.S) for word in listed]
+        radii = [(real_number(parts[1]), parts[2]) for parts in split if parts]
+    except ValueError as error:
+        remedy = None if "several" in str(error) else "write lengths such as 564, 1850ft or 250,564,1000"
+        raise InputError(str(error), field="disc", value=words, remedy=remedy) from error
+    if len({bool(named) for _, named in radii}) > 1:
+        remedy = "name the unit of all of them, as 250m,1850ft, or of none"
+        raise InputError("has radii with a unit and radii without", field="disc", value=words, remedy=remedy)
+    return [positive(_in_unit(radius, named, unit), "disc") for radius, named in radii], (
+        None if lengths == words.strip() else "area"
+    )
+
+
+def _in_unit(radius: float, named: str, unit: str) -> float:
+    """A radius with the name of its unit, or none, in `unit`."""
     from mechdesign.base.units import METRES, canonical_unit
 
-    radii, lengths = [], words.strip().removesuffix(":area")
-    for word in lengths.split(","):
-        digits = word.strip().rstrip("abcdefghijklmnopqrstuvwxyz")
-        named = word.strip()[len(digits) :]
-        try:
-            radius = real_number(digits.strip())
-        except ValueError as error:
-            raise InputError("must be a length such as 564 or 1850ft", field="disc", value=word) from error
-        own = canonical_unit(named, "disc") if named else unit
-        if own != unit:
-            if not {own, unit} <= set(METRES):
-                raise InputError(f"no length in {unit}", field="disc", value=word)
-            radius *= METRES[own] / METRES[unit]
-        radii.append(positive(radius, "disc"))
-    return radii, None if lengths == words.strip() else "area"
+    own = canonical_unit(named, "disc") if named else unit
+    if own == unit:
+        return radius
+    if not {own, unit} <= set(METRES):
+        raise InputError(f"is not a length in {unit}", field="disc", value=f"{radius:g}{named}")
+    return radius * METRES[own] / METRES[unit]
 
 
 def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
@@ -215,7 +264,10 @@ def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[fl
 
     if disc is None or share is None:
         raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
-    (radius, *_), _ = parse_discs(disc, canonical_unit(unit))  # by area too: posteriors of an even plane fall outwards
+    radii, area = parse_discs(disc, canonical_unit(unit))
+    if len(radii) > 1 or area:
+        raise InputError("one radius is needed, without :area", field="disc", value=disc, remedy="pass --disc 564")
+    [radius] = radii
     return radius, nats_of_disc_share(float(exact_fraction(share, "share"))) / radius
 
 
@@ -231,12 +283,12 @@ def positive_number(word: str, name: str) -> float:
 
 def parse_place(first: str | None, rest: list[str]) -> list[float] | None:
     """The numbers of --at X Y: the first word, and what follows on the command line; None where there are none."""
-    words = rest if first is None else [*first.replace(",", " ").split(), *rest]
+    words = rest if first is None else [first, *rest]
     try:
-        numbers = [real_number(word) for word in words]
+        numbers = [number for word in words for number in number_list(word)]
     except ValueError as error:
-        message = "not a location or an option; write FILE --at X Y"
-        raise InputError(message, field="at", value=" ".join(words)) from error
+        remedy = "write FILE --at X Y, other options before it"
+        raise InputError(f"is not a location: {error}", field="at", value=" ".join(words), remedy=remedy) from error
     if first is None and rest:
         message = "not expected here; write FILE --at X Y, or --lon E --lat N"
         raise InputError(message, field="command line", value=" ".join(rest))
@@ -266,12 +318,12 @@ def parse_scales(words: str | None) -> list[float] | None:
 
             first, last, count = words.split(":")
             return scale_range(real_number(first), real_number(last), whole_number(count))
-        scales = [real_number(word) for word in words.replace(",", " ").split()]
+        scales = number_list(words)
     except InputError:
         raise
     except ValueError as error:
-        message = "must be scales such as 0.5,1,2, or FIRST:LAST:COUNT such as 0.25:4:9"
-        raise InputError(message, field="scales", value=words) from error
+        remedy = "write scales such as 0.5,1,2, or FIRST:LAST:COUNT such as 0.25:4:9"
+        raise InputError(str(error), field="scales", value=words, remedy=remedy) from error
     if not 1 <= len(set(scales)) == len(scales):
         raise InputError("distinct scales are needed", field="scales", value=words)
     return [positive(scale, "scales") for scale in scales]
@@ -282,9 +334,9 @@ def row_list(words: str | None) -> list[int] | None:
     if words is None or ":" in words:
         return None if words is None else list(row_range(words) or ())
     try:
-        return [whole_number(word) for word in words.split(",")]
+        return [whole_number(word) for word in list_words(words)]
     except ValueError as error:
-        raise InputError("must be numbers, such as 3,5 or 0:4", field="rows", value=words) from error
+        raise InputError(str(error), field="rows", value=words, remedy="write rows such as 3,5 or 0:4") from error
 
 
 def chosen_program(name: str, options: Mapping[str, str | float | None]) -> Callable[[DesignProblem], Program]:

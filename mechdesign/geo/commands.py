@@ -6,6 +6,7 @@ Heavy imports happen inside.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import real_number
+from mechdesign.base.descriptions import number_list, real_number
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mechdesign.problem.levels import PrivacyLevel, Raster
     from mechdesign.problem.problem import DesignProblem
 
+_ODDS = 2.0  # that the radius of `level --epsilon E` is for
 PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
 _PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
 _FROM_HELP = (
@@ -238,9 +240,10 @@ def _elastic(
 
     metre = METRES[domain.unit]
     try:
-        least, most = (500.0 / metre, 5000.0 / metre) if radii is None else map(real_number, radii.split(","))
+        least, most = (500.0 / metre, 5000.0 / metre) if radii is None else number_list(radii)
     except ValueError as error:
-        raise InputError("must be two lengths, LEAST,MOST", field="radii", value=radii) from error
+        remedy = "write two lengths, LEAST,MOST, as 500,5000"
+        raise InputError(str(error), field="radii", value=radii, remedy=remedy) from error
     rule = {"people": 2000.0 if people is None else people, "least": least, "most": most}
     nats = 2.0 if factor is None else nats_of_factor(factor)
     density = read_people(path, domain, margin=positive(rule["most"], "most"), water=water, columns=columns).density
@@ -259,7 +262,8 @@ def parse_area(file: Path | None, box: str | None) -> Area:
     if file is not None:
         return read_area(file, on_note=note)
     try:
-        west, south, east, north = map(real_number, (box or "").replace(",", " ").split())
+        # No check for separators of thousands: four numbers are needed, and none of them has four digits.
+        west, south, east, north = map(real_number, re.split(r"\s*,\s*|\s+", (box or "").strip()))
     except ValueError as error:
         raise InputError("must be four numbers of degrees, W,S,E,N", field="box", value=box) from error
     return Area.box(west=west, south=south, east=east, north=north)
@@ -282,7 +286,12 @@ def level(
 
     Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports.
     """
-    if disc is None and share is None:
+    from mechdesign.base.arguments import positive
+
+    if (disc, share, within, factor) == (None, None, None, None) and epsilon is not None:
+        eps = positive(epsilon, "epsilon")
+        radius = float(f"{math.log(_ODDS) / eps:.6g}")  # six digits: words and JSON name one radius
+    elif disc is None and share is None:
         radius = parse_radius(within)
         eps, _ = parse_epsilon(within=radius, factor=factor, epsilon=epsilon)
     else:

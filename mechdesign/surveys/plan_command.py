@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import real_number
+from mechdesign.base.descriptions import number_list, real_number
 from mechdesign.cli.options import (
     AREAS,
     BoxOption,
@@ -212,7 +212,7 @@ def _numbers(levels: str | None) -> list[float]:
     from mechdesign.base.arguments import check_epsilon
 
     try:
-        numbers = [check_epsilon(real_number(word), "levels") for word in (levels or "").replace(",", " ").split()]
+        numbers = [check_epsilon(level, "levels") for level in (number_list(levels) if levels else ())]
     except InputError:
         raise
     except ValueError as error:

@@ -154,7 +154,7 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
         (["--at", "0.1", "12"], "at"),
         (["--at", "0"], "at"),
         (["--at", "x", "y"], "at"),
-        (["--at", "0", "11", "--sed", "3"], "at"),
+        (["--at", "0", "11", "--sed", "3"], "--sed"),
         (["3", "4"], "command line"),
         (["--secret", "5"], "secret"),
         (["--secret", "-1"], "secret"),
