@@ -41,7 +41,6 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import stored_domain
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import (
-    CENTRE_WEIGHTS,
     LENGTH,
     LOSSES,
     SQUARE,
@@ -50,9 +49,8 @@ from mechdesign.problem.losses import (
     SquaredDistance,
     TableLoss,
     check_prior,
-    claim_cost,
-    position_cost,
 )
+from mechdesign.problem.true_position import CENTRE_WEIGHTS, claim_cost, position_cost
 
 Array = NDArray[np.float64]
 _ITERATIONS = 300

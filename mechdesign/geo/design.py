@@ -35,9 +35,9 @@ from mechdesign.closed_forms.radial_laplace import mean_radius
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.output.printing import note, where_possible
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import position_cost
 from mechdesign.problem.metric import Euclidean, level_range
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.true_position import position_cost
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.posterior import PosteriorCap

@@ -59,9 +59,9 @@ from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import claim_cost
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.true_position import claim_cost
 
 KNOWN = "mechdesign file"  # in the encoding of a Dataset: the name of its contents, and the SHA-256 of its file
 NAMED = "sha256"  # the attribute that names the contents of a Dataset in memory

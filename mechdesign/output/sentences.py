@@ -21,10 +21,10 @@ from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
+from mechdesign.programs.program import EXPECTED_LOSS
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
 QUOTED_GAP = 0.2  # of a bound that a sentence quotes, at most: a bound farther below the loss says little
-FAR_ABOVE = 10.0  # times the gap that was asked for, from which a design is far from what was asked
 _NOISE = 1e-12  # relative: rounding of sums of losses
 
 
@@ -126,13 +126,6 @@ def headline_loss(stored: Stored, *, at_position: float | None = None) -> tuple[
     return (float(stored.mechanism.attrs["expected_loss"]), False) if at_position is None else (at_position, True)
 
 
-def objective_sentence(stored: Stored, value: float, what: str) -> str:
-    """The figure that was made small instead of the expected loss, by the name that the program gives it."""
-    unit = stored.loss.unit(stored.domain.unit) if "loss" in what else "1"
-    unit = "units" if (unit, stored.loss.name) == ("1", "distance") else unit
-    return f"{sentence(what)} is {amount(value, unit, up=True)}."
-
-
 def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> str | None:
     """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved, or where the
     gap is above `QUOTED_GAP`. A program with limits of its own bounds mechanisms that keep these too.
@@ -140,25 +133,28 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
     cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
     variance of a cell to every mechanism that moves a position to the centre of its cell
-    (problem/losses.py). Of others it stands beside the loss between centres.
+    (problem/true_position.py). Of others it stands beside the loss between centres. The bound of another objective than
+    the expected loss stands beside that objective, which is stated anyway.
     """
     attrs, loss = stored.mechanism.attrs, stored.loss
     bound = float(attrs["lower_bound"]) if "lower_bound" in attrs else 0.0
-    if bound <= 0:
-        return None
     by_form = stored.positions is not None and attrs["program"] == _BY_FORM
     if stored.positions is not None and not by_form:
         return None
     value, at = headline_loss(stored, at_position=at_position)
-    objective = float(attrs.get("objective", attrs["expected_loss"]))
+    objective, what = float(attrs.get("objective", attrs["expected_loss"])), str(attrs.get("objective_of"))
     limited = attrs["program"] in (Bounded.name, Constrained.name)
     whose = f"no mechanism {'of this form' if by_form else 'with this claim'}{' and its limits' * limited}"
-    share = relative_gap(objective, bound, 0.0) if gap is None else gap
-    if objective > 0 and share > QUOTED_GAP:
-        return None
+    share = relative_gap(objective, bound, 0.0) if gap is None and objective > 0 else gap or 0.0
+    quoted = bound > 0 and not (objective > 0 and share > QUOTED_GAP)
     end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
-    if "objective" in attrs and not by_form:
-        return f"{sentence(whose)} has less than {number(bound, up=False)}{end}"
+    if has_other_objective(stored):
+        unit = loss.unit(stored.domain.unit) if "loss" in what else "1"
+        unit = "units" if (unit, loss.name) == ("1", "distance") else unit
+        reached = f"{sentence(what)} is {amount(objective, unit, up=True)}"
+        return f"{reached}, and {whose} has less than {amount(bound, unit, up=False)}{end}" if quoted else f"{reached}."
+    if not quoted:
+        return None
     if type(loss) is SquaredDistance and at and not by_form:
         bound += (value - objective) * (1 - _NOISE)
     best = f"{whose} does better than {_loss(stored, bound, up=False)}{end}"
@@ -167,35 +163,26 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     return sentence(best)
 
 
-def asked_gap(stored: Stored) -> float | None:
-    """The gap that the design worked towards; None where it worked towards none."""
-    gap = stored.parameters.get("gap")
-    return float(gap) if isinstance(gap, (int, float)) and not isinstance(gap, bool) and gap > 0 else None
-
-
-def is_far_above(stored: Stored, gap: float | None) -> bool:
-    """True if the design ended more than `FAR_ABOVE` times above the gap that was asked for."""
-    asked = asked_gap(stored)
-    return asked is not None and gap is not None and gap > FAR_ABOVE * asked
+def has_other_objective(stored: Stored) -> bool:
+    """True if the program of a mechanism minimises another figure than the expected loss under the claim."""
+    of = stored.mechanism.attrs.get("objective_of", EXPECTED_LOSS)
+    return stored.positions is None and of != EXPECTED_LOSS
 
 
 def stopped_sentence(
     stored: Stored, stopped: str | None, gap: float | None, *, limit: float | None = None
 ) -> str | None:
-    """How much a design may be missing that was stopped early, with the option that goes on, or that ended far above
-    the gap that was asked for; else None.
+    """What a design that was stopped early may be missing, and the option that goes on; None where it was not.
 
     gap, (loss - bound) / loss; limit, the seconds that it had. A bound that the design did not work towards, beside
     eikonal weights for example, is quoted as `bound_sentence` does.
     """
-    most = 1 if asked_gap(stored) is not None else QUOTED_GAP
-    known = gap is not None and 0 <= gap < 1 and gap <= most
-    avoidable = f"p to {percent(gap, up=True)} of the loss may be avoidable" if known and gap is not None else ""
     why = {"time": "Stopped at its time limit", "interrupt": "Stopped by hand"}.get(stopped or "")
     if why is None:
-        if not is_far_above(stored, gap):
-            return None
-        return f"U{avoidable}." if known else "How much better the best is was not found."
+        return None
     longer = "a longer --time-limit" if limit is None or math.isinf(limit) else f"--time-limit {4 * limit:g}"
     on = f"{longer} goes on" if stopped == "time" else "the same command without an interruption goes on"
-    return f"{why}: u{avoidable}; {on}." if known else f"{why}: how much better the best is was not found; {on}."
+    most = 1 if "gap" in stored.parameters else QUOTED_GAP
+    if gap is None or not 0 <= gap < 1 or gap > most:
+        return f"{why}: how much better the best is was not found; {on}."
+    return f"{why}: up to {percent(gap, up=True)} of the loss may be avoidable; {on}."

@@ -40,8 +40,8 @@ from mechdesign.mechanism.certificate import max_log_ratio
 from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, relative_gap, seal, total_cost, versions
 from mechdesign.output.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.given import InputMechanisms, input_mechanisms
-from mechdesign.problem.losses import position_cost
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.true_position import position_cost
 from mechdesign.solvers.design import Design, Targets
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.solve import TABLES, check_targets

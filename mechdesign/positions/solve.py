@@ -61,8 +61,8 @@ from mechdesign.positions.program import Positions
 from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import position_cost
 from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.true_position import position_cost
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.design import Design, Targets, reporter
 from mechdesign.solvers.optimal import BOUND_ENDS

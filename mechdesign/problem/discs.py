@@ -6,6 +6,11 @@ where two of these circles cross. So every set that some disc contains is part o
 points contains, at a crossing of their circles. On a lattice both kinds are translates of a few shapes, steps from one
 cell.
 
+The largest sets bound a share, not a multiple of the people inside: of that every set counts that some disc contains.
+The circles about the points cut the plane into faces, whose discs contain alike; each face has a crossing at its
+border, or is the disc about a lone point. Moving a disc off a crossing, in a direction, keeps of the points on its
+circle those ahead.
+
 By area a set is any K cells of a grid, K the cells that are together no larger than the disc: their number is all that
 is found here.
 
@@ -16,6 +21,7 @@ R contains more than a set of the list; whoever rebuilds the sets finds the same
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal, get_args
 
 import numpy as np
@@ -31,6 +37,7 @@ Listed = Literal["anywhere", "places"]
 Centres = Literal["anywhere", "places", "area"]
 WIDER = 1 + 2.0**-40
 MOST_STEPS = 2_000  # cells of a disc: shapes are found pair by pair
+_ON_CIRCLE = 2.0**-37  # relative: how far off a circle a point may be that is taken for one on it
 _COMPARED = 20_000  # sets up to which those that others contain are left out
 
 
@@ -40,10 +47,11 @@ def check_centres(centres: str) -> None:
         raise InputError("must be anywhere, places or area", field="centres", value=centres)
 
 
-def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere") -> sp.csr_array:
+def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
     """The sets of places that discs contain, (k, n) of 0 and 1, each once; those that others contain are left out.
 
-    Parameters: radius in the unit of the domain; centres, "anywhere", on a grid of one or two axes, or "places".
+    Parameters: radius in the unit of the domain; centres, "anywhere", on a grid of one or two axes, or "places"; every,
+        whether those that others contain are there too.
     Raises: InputError for a radius that is not positive, for nodes, which have no place, and for discs anywhere off a
         lattice of one or two axes or of more than 2,000 cells; SizeError where the sets do not fit in memory.
     Cost: O(s n) for s shapes of a lattice; O(n^2) for places off a lattice.
@@ -56,10 +64,11 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere") -> sp
             remedy = "use a grid of one or two axes, or discs about places"
             raise InputError("discs anywhere need a lattice", field="centres", value=centres, remedy=remedy)
         require_memory(domain.size, domain.size, tables=2, what="discs about places")
-        return _distinct(sp.csr_array(domain.euclidean_to(domain) <= radius * WIDER, dtype=np.int64))
-    shapes = disc_shapes(domain.cell, radius, centres)
+        sets = sp.csr_array(domain.euclidean_to(domain) <= radius * WIDER, dtype=np.int64)
+        return _distinct(sets, every=every)
+    shapes = disc_shapes(domain.cell, radius, centres, every=every)
     require_memory(sum(map(len, shapes)), domain.size, tables=2, what="discs of so many cells")
-    return _distinct(_translates(domain, shapes))
+    return _distinct(_translates(domain, shapes), every=every)
 
 
 def cells_of_area(domain: Domain, radius: float) -> int:
@@ -83,9 +92,11 @@ def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]
     return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
 
 
-def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list[NDArray[np.int64]]:
-    """The shapes (s, axes) of discs on a lattice: steps from one of their cells, without shapes that a translate of
-    another contains.
+def disc_shapes(
+    cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False
+) -> list[NDArray[np.int64]]:
+    """The shapes (s, axes) of discs on a lattice: steps from one of their cells; not `every` one, but those that no
+    translate of another contains.
     """
     side, wide = np.asarray(cell), radius * WIDER
     span = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
@@ -104,12 +115,16 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list
         half = [np.sqrt(max(wide**2 - float(middle @ middle), 0.0)) for middle in middles]
         across = [np.array([-m[1], m[0]]) / max(float(np.hypot(*m)), 1e-300) for m in middles]
         middles = [m + sign * h * a for m, h, a in zip(middles, half, across, strict=True) for sign in (-1, 1)]
+    elif every:  # the ends of an interval, in the place of crossings
+        middles = [np.array([sign * wide]) for sign in (-1, 1)]
     found: dict[bytes, NDArray[np.int64]] = {}
     for middle in middles:
-        shape = steps[np.sqrt(((places - middle) ** 2).sum(axis=1)) <= wide * WIDER]
-        shape = shape - shape.min(axis=0)
-        found.setdefault(shape.tobytes(), shape)
+        for inside in _faces(places - middle, wide) if every else [_within(places - middle, wide)]:
+            shape = steps[inside] - steps[inside].min(axis=0)
+            found.setdefault(shape.tobytes(), shape)
     shapes = sorted(found.values(), key=len, reverse=True)
+    if every:
+        return shapes
     if len(side) == 1:
         return shapes[:1]
     from scipy.signal import correlate  # a second, of which most programs need nothing
@@ -125,6 +140,28 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed) -> list
             for other in masks
         )
     ]
+
+
+def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
+    return np.asarray(np.sqrt((away**2).sum(axis=1)) <= wide * WIDER)
+
+
+def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
+    """What the discs at a crossing and beside it contain (k,), of points `away` (k, axes) from the crossing; not the
+    empty set.
+    """
+    within = _within(away, wide)
+    on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
+    if away.shape[1] == 1:
+        ways = np.array([[-1.0], [1.0]])
+    else:
+        across = np.sort(np.arctan2(away[on, 1], away[on, 0])[:, None] + [-np.pi / 2, np.pi / 2], axis=None)
+        turns = np.unique(np.round(across % (2 * np.pi), 9))
+        between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
+        ways = np.stack([np.cos(between), np.sin(between)], axis=1)
+    for inside in [within, *(within & ~(on & (away @ way <= 0)) for way in ways)]:
+        if inside.any():
+            yield inside
 
 
 def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array:
@@ -147,13 +184,13 @@ def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array
     return sp.csr_array((np.ones(len(row), np.int64), (row, column)), shape=(count, domain.size))
 
 
-def _distinct(sets: sp.csr_array) -> sp.csr_array:
-    """The sets that are not empty, each once, without those that others contain where they are few."""
+def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
+    """The sets that are not empty, each once; not `every` one where they are few, but those that no other contains."""
     sets.sort_indices()
     first = {sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))}
     first.pop(b"", None)
     sets = sets[np.sort(list(first.values()))]
-    if sets.shape[0] > _COMPARED:
+    if every or sets.shape[0] > _COMPARED:
         return sets
     size = np.asarray(sets.sum(axis=1)).ravel()
     common = sp.coo_array(sets @ sets.T)

@@ -65,7 +65,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Program, expected_loss, private_table
+from mechdesign.programs.program import EXPECTED_LOSS, Program, expected_loss, private_table
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -185,7 +185,7 @@ class Coupled(Program):
     """A program of the kind that the module docstring states; subclasses are final."""
 
     limits_field: ClassVar[str] = "constraints"
-    objective_of: ClassVar[str] = "the expected loss"
+    objective_of: ClassVar[str] = EXPECTED_LOSS
 
     def base_cost(self) -> NDArray[np.float64]:
         """The cost c (n, m): that of the expected loss, unless a subclass has another."""

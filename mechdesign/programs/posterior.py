@@ -41,7 +41,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +79,7 @@ class DiscConstraint(Constraint):
     radius: float
     people: ArrayLike | None = None
     centres: Centres = "anywhere"
+    of_every_set: ClassVar[bool] = False  # whether the limit of a set does not follow from that of a larger one
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
@@ -110,7 +111,7 @@ class DiscConstraint(Constraint):
         if self.centres == "area":
             cells = cells_of_area(problem.domain, self.radius)
         else:
-            sets = disc_sets(problem.domain, self.radius, self.centres)
+            sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
         made: list[Caps] = []
         for number, persons in enumerate(self.counted(problem)):
             what = self.name + (f" of prior {number}" if number else "")
@@ -282,6 +283,7 @@ class PosteriorLift(DiscConstraint):
 
     factor: Fraction | float | str
     name = "posterior-lift"
+    of_every_set = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+EXPECTED_LOSS = "the expected loss"  # the objective, unless a program names another
 LOOSE = 34.0  # slack of cone rows from which they are left out: e^34 exceeds a solver's range
 
 
@@ -81,7 +82,7 @@ class Program(ReprMixin, ABC):
     @property
     def objective_of(self) -> str:
         """The name of the objective."""
-        return "the expected loss"
+        return EXPECTED_LOSS
 
     @abstractmethod
     def statement(self) -> cp.Problem:

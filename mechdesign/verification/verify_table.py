@@ -35,7 +35,8 @@ neighbours if cells are masked; lengths that are the claim themselves: `mechdesi
 and the checksum of the mechanism's file are repeated as they stand.
 
 Limits on posteriors to over/under: after any report y, with N(u) people at the cell of u, for the cells of every disc,
-or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over sum N(u) A(u, y).
+or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over sum N(u) A(u, y). A limit
+has a radius, centres, people, and a share or a factor: another one is refused, and any beside a claim about positions.
 
 Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
@@ -51,7 +52,7 @@ import re
 import sys
 from fractions import Fraction
 from itertools import chain, combinations, product
-from operator import add, gt
+from operator import add, gt, mul, sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,6 +79,7 @@ GRADIENTS: dict[int, Any] = {  # at a corner, the node and the middle of an edge
 }
 SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # cells that a half is a mean of, with weights 3 and 1
 SPARE, HIGHEST = 2.0**-40, 1e150  # of radii, for rounding; of levels and sides whose products are numbers
+ON_CIRCLE = 2.0**-37  # of a radius: how far off a circle a point may be that is taken for one on it
 ONE = 1 << 60  # of integers for levels times the side of a cell, rounded down
 WHOLE = 8 * ONE  # of four times these, over half the side
 VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
@@ -392,14 +394,11 @@ def faults_of(table: Table) -> list[str]:
 
 def cap_faults(table: Table) -> list[str]:
     """Where a limit on the posterior of discs is broken, or not about this table."""
-    faults, n = [], len(table.rows)
-    for cap in table.header["claim"].get("caps", []):
-        people, name, lift = cap["people"], cap_sentence(cap, table), "factor" in cap
-        over, under = cap["factor" if lift else "share"]
-        if [type(k) for k in (*people, over, under)] != [int] * (n + 2) or min(*people, over, under - 1) < 0:
-            raise BadInput("people and limits are not integers, people one for each secret")
-        if any(total != ROW_SUM for total in table.sums):
-            return ["limits on discs are about rows that sum to 2^62"]
+    faults, claim = [], table.header["claim"]
+    for cap in claim.get("caps", []):
+        name, (over, under), lift, people = cap_sentence(cap, table), _limit(cap, table), "factor" in cap, cap["people"]
+        if any(total != ROW_SUM for total in table.sums) or claim["positions"] is not None:
+            return ["limits on discs are about rows that sum to 2^62 and are drawn alone, not as means at positions"]
         weighted = [[k * mass for mass in row] for k, row in zip(people, table.rows, strict=True)]
         totals, alive = list(map(sum, zip(*weighted, strict=True))), sum(people)
         for disc in discs_of(cap, table, weighted):
@@ -412,34 +411,71 @@ def cap_faults(table: Table) -> list[str]:
     return faults
 
 
+def _limit(cap: dict[str, Any], table: Table) -> list[int]:
+    """The two integers of a limit. Raises: BadInput for one that breaks a rule, whatever it is that it limits."""
+    kind = "factor" if "factor" in cap else "share"
+    over, under = cap[kind]
+    people, radius = cap["people"], cap["radius"]
+    if set(cap) != {"radius", "centres", "people", kind}:
+        raise BadInput("a limit on discs has a radius, centres, people, and either a share or a factor, and no more")
+    if [type(k) for k in (*people, over, under)] != [int] * (len(table.rows) + 2) or type(radius) not in (int, float):
+        raise BadInput("people and limits are not integers, people one for each secret, or the radius is no number")
+    if min(people) < 0 or not 0 < sum(people) < 1 << 32:
+        raise BadInput("people are not from 0 on, or not at least one and fewer than 2^32 together")
+    if not 0 < min(over, under) <= max(over, under) < 1 << 16 or (over <= under if kind == "factor" else over >= under):
+        raise BadInput("a share is not between 0 and 1, a factor is not above 1, or a number is not below 2^16")
+    if not 0 < radius < HIGHEST or cap["centres"] not in ("places", "anywhere", "area"):
+        raise BadInput("no discs of this kind")
+    return [over, under]
+
+
 def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[frozenset[int]]:
     """What discs about the points contain; and, where they are centred anywhere, discs through any two points: a set
     that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
-    By area the cells that have most of a report: no others have more of it.
+    Of a factor, whose limit of a part does not follow, also what they contain beside that corner: of the points on the
+    circle those ahead, in any direction. By area the cells that have most of a report: no others have more of it.
     """
     points, radius, centres, domain = table.points, cap["radius"], cap["centres"], table.header["claim"]["domain"]
     wide, middles = radius * (1 + SPARE), list(points)
-    if centres == "area" and "factor" not in cap and domain["kind"] == "grid":
+    if centres == "area" and "factor" not in cap and domain["kind"] == "grid" and len(points[0]) == 2:
         a, b = domain["cell"]
         cells = math.floor(math.pi * (wide / a) * (wide / b))  # 0, where one is larger, stands for all: none is proved
         columns = zip(*weighted, strict=True)
         return {frozenset(sorted(range(len(points)), key=column.__getitem__)[-cells:]) for column in columns}
-    if centres not in ("places", "anywhere") or not 0 < radius < HIGHEST or len(points[0]) > 2:
+    if centres == "area" or len(points[0]) > 2:
         raise BadInput("no discs of this kind")
     for p, q in combinations(points if centres == "anywhere" else [], 2):
         if (apart := math.dist(p, q)) <= 2 * wide:
             middle, high = [(a + b) / 2 for a, b in zip(p, q, strict=True)], math.sqrt(max(wide**2 - apart**2 / 4, 0.0))
             aside = (0.0,) if len(p) == 1 else ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
             middles += [tuple(m + sign * a for m, a in zip(middle, aside, strict=True)) for sign in (-1, 1)]
-    reach = wide * (1 + SPARE)
-    return {frozenset(u for u, p in enumerate(points) if math.dist(p, middle) <= reach) for middle in middles}
+    if "factor" not in cap or centres == "places":
+        return {frozenset(u for u, p in enumerate(points) if math.dist(p, m) <= wide * (1 + SPARE)) for m in middles}
+    if len(points[0]) == 1:
+        middles += [(x + sign * wide,) for (x,) in points for sign in (-1, 1)]
+    return {face for middle in middles for face in _faces(points, middle, wide)}
+
+
+def _faces(points: list[tuple[float, ...]], middle: tuple[float, ...], wide: float) -> set[frozenset[int]]:
+    """What the disc about a crossing of circles contains, and those whose centres are moved off it in any direction."""
+    away = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= wide * (1 + SPARE)}
+    on = {u: tuple(map(sub, points[u], middle)) for u, far in away.items() if far >= wide * (1 - ON_CIRCLE)}
+    ways: list[tuple[float, ...]] = [(1.0,), (-1.0,)]
+    if len(middle) == 2:
+        turns = sorted(math.atan2(y, x) + sign * math.pi / 2 for x, y in on.values() for sign in (-1, 1))
+        ends = sorted({round(turn % math.tau, 9) for turn in turns})
+        halves = [(a + b) / 2 for a, b in zip(ends, [*ends[1:], *(a + math.tau for a in ends[:1])], strict=True)]
+        ways = [(math.cos(half), math.sin(half)) for half in halves]
+    behind = [{u for u, step in on.items() if sum(map(mul, step, way)) <= 0} for way in ways]
+    return {frozenset(away), *(frozenset(set(away) - gone) for gone in behind if gone < set(away))}
 
 
 def cap_sentence(cap: dict[str, Any], table: Table) -> str:
     """A limit on discs, or on cells by area, in words."""
-    (over, under), times = cap.get("share") or cap["factor"], " times its share before" * ("factor" in cap)
-    cells = "any cells that are together no larger than " * (cap["centres"] == "area")
-    disc = f"{cells}a disc of {cap['radius']!r} {table.header['unit']}"
+    (over, under), times = _limit(cap, table), " times its share before" * ("factor" in cap)
+    cells = "cells that are together no larger than a " * (cap["centres"] == "area")
+    about = " about the centre of a cell" * (cap["centres"] == "places")
+    disc = f"any {cells}disc of {cap['radius']!r} {table.header['unit']}{about}"
     return f"after one report at most {over}/{under}{times} of the posterior lies in {disc}"
 
 
@@ -568,7 +604,8 @@ def _summary(table: Table) -> list[str]:
     say(f"lengths:  {low!r} to {high!r} nats: between the ends of an edge a report changes odds by e^{high!r} at most")
     if high > LONGEST:
         say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
-    say("trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them")
+    people = "; how many people live where" * bool(table.header["claim"].get("caps"))
+    say(f"trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them{people}")
     proved = "every gradient is within the levels, for any two positions, and " if placed else ""
     proved += "every inequality of the claim holds on the edges listed, and they connect all secrets"
     return [f"refused:  {fault}" for fault in faults_of(table)] or [f"proved:   {proved}"]

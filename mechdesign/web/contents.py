@@ -44,6 +44,7 @@ from mechdesign.output.compare import AT_CLAIM, Row
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
+    has_other_objective,
     joined,
     limit_sentences,
     protects,
@@ -94,8 +95,8 @@ class Arrays:
 
 
 def headline(stored: Stored, checked: Verification) -> str:
-    """What a page begins with: what a design may be missing that was stopped or ended far above its gap, what is
-    protected, how far off reports are, and the lower bound where `verify` found it again.
+    """What a page begins with: what is protected, how far off reports are, the lower bound where `verify` found it
+    again, and what a design that was stopped may be missing.
     """
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
@@ -104,9 +105,9 @@ def headline(stored: Stored, checked: Verification) -> str:
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
-        if "objective" not in attrs or stored.positions is not None:
+        if not has_other_objective(stored):  # which a page does not find again
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
-    return joined([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
+    return joined([*parts, stopped_sentence(stored, attrs.get("stopped"), gap)])
 
 
 def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:

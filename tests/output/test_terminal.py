@@ -177,8 +177,6 @@ SUMMARY = {
         ("euclidean lattice", {"position_loss": 2.25},
          "Reports are 1.5 cells off the true position (root mean square). Proved in integers."),
         ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in integers."),
-        ("scattered points", {"objective_of": "the largest loss over the secrets", "objective": 2.5003},
-         "The largest loss over the secrets is 2.501 km. Proved in integers."),
     ],
 )  # fmt: skip
 @each_row("verbose", [False, True])

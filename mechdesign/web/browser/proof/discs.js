@@ -9,18 +9,49 @@
 
 const RAISED = 1 + 2 ** -40;
 const SHARE = /^[0-9]{1,5}\/[0-9]{1,5}$/;
-const PARTS = 65536n; // denominators are below it
+const PARTS = 65536n; // numerators and denominators are below it
+const ON_CIRCLE = 2 ** -37; // of a radius: how far off a circle a point may be that is taken for one on it
+const TAU = 2 * Math.PI;
+const LIMITS = { "posterior-cap": ["share", "wrong_by"], "posterior-lift": ["factor"] }; // on discs, and their numbers
+const OTHER_LIMITS = ["report-cap", "required-report", "error-cap"]; // which a page does not state
 
-/** The limits of a page as its file has them: { radius, centres, people, share or factor, wrong_by }. */
+/** The limits of a page as its file has them: { radius, centres, people, share or factor, wrong_by }. Throws RangeError
+ * where one breaks a rule of programs/posterior.py. */
 function capsOf(page) {
   if (attribute(page, "program") !== "constrained") return [];
-  const known = ["posterior-cap", "posterior-lift"];
-  return (described(page, "parameters").constraints ?? []).filter(({ constraint }) => known.includes(constraint));
+  const { constraints } = described(page, "parameters");
+  const on = constraints.filter(({ constraint }) => !OTHER_LIMITS.includes(constraint));
+  const beside = placedOf(page) ? "it stands beside a claim between positions, which never draw one row alone" : null;
+  for (const limit of on) {
+    const wrong = brokenRule(limit, array(page, "prior").length) ?? beside;
+    if (wrong) throw new RangeError(`a limit on discs is not one: ${wrong}`);
+  }
+  return on;
 }
 
-/** A fraction "a/b" as two integers. Throws RangeError for other words. */
+/** The rule that a limit breaks; null where it keeps them all. */
+function brokenRule(limit, count) {
+  const { constraint, radius, centres, people } = limit;
+  const numbers = Object.hasOwn(LIMITS, constraint) ? LIMITS[constraint] : [];
+  const names = ["constraint", "radius", "centres", "people", ...numbers];
+  if (!numbers.length || Object.keys(limit).sort().join() !== names.sort().join()) return "its kind or its names are others";
+  if (typeof radius !== "number" || !(radius > 0 && radius < 1e150)) return "its radius is no positive number";
+  if (!["places", "anywhere", "area"].includes(centres)) return "its discs are centred nowhere";
+  if (!Array.isArray(people) || !people.length || !people.every(Array.isArray)) return "it has no rows of people";
+  for (const row of people) {
+    const total = row.reduce((sum, k) => sum + k, 0);
+    if (row.length !== count || !row.every((k) => Number.isInteger(k) && k >= 0)) return "its people are not whole, one number a place";
+    if (!(total > 0 && total < 2 ** 32)) return "its people are none, or too many";
+  }
+  if (!numbers.every((name) => typeof limit[name] === "string" && SHARE.test(limit[name]))) return "its numbers are no fractions";
+  const [[a, b], [c, d]] = [sharesOf(limit[numbers[0]]), sharesOf(limit.wrong_by ?? "1/1")];
+  if ([a, b, c, d].some((part) => part >= PARTS) || b === 0n || d === 0n) return "its numbers are no fractions";
+  if (constraint === "posterior-lift" ? a <= b : a <= 0n || a >= b) return "its share is not between 0 and 1, or its factor not above 1";
+  return c < d ? "its counts are off by a factor below 1" : null;
+}
+
+/** A fraction "a/b" as two integers. */
 function sharesOf(words) {
-  if (!SHARE.test(words)) throw new RangeError("a limit on discs is no fraction");
   return words.split("/").map(BigInt);
 }
 
@@ -37,9 +68,10 @@ function lowest(over, under) {
   return [over / a, under / a];
 }
 
-/** What discs contain, lists of places; points (axes of n each). */
-function discsOf(points, radius, centres) {
-  if (!["places", "anywhere"].includes(centres) || !(radius > 0 && radius < 1e150) || points.length > 2)
+/** What discs contain, lists of places; points (axes of n each); every, whether also what is part of another, of which a
+ * limit by a factor does not follow: what discs beside a crossing contain, of the points on the circle those ahead. */
+function discsOf(points, radius, centres, every) {
+  if (points.length > 2)
     throw new RangeError("a limit is on discs of a kind that this page does not know");
   const at = Array.from(points[0], (_, u) => points.map((axis) => axis[u]));
   const [wide, middles] = [radius * RAISED, [...at]];
@@ -53,15 +85,26 @@ function discsOf(points, radius, centres) {
       for (const sign of [-1, 1]) middles.push(middle.map((x, k) => x + sign * aside[k]));
     }
   }
+  const beside = every && centres === "anywhere";
+  if (beside && points.length === 1) for (const [x] of at) middles.push([x - wide], [x + wide]);
   const found = new Map();
   for (const middle of middles) {
-    const inside = [];
-    at.forEach((place, u) => {
-      if (Math.hypot(...place.map((x, k) => x - middle[k])) <= wide * RAISED) inside.push(u);
-    });
-    found.set(inside.join(), inside);
+    const steps = at.map((place) => place.map((x, k) => x - middle[k]));
+    const inside = steps.map((_, u) => u).filter((u) => Math.hypot(...steps[u]) <= wide * RAISED);
+    const on = inside.filter((u) => Math.hypot(...steps[u]) >= wide * (1 - ON_CIRCLE));
+    const ahead = (way, u) => steps[u].reduce((sum, x, k) => sum + x * way[k], 0) > 0;
+    const faces = beside ? waysOff(on.map((u) => steps[u])).map((way) => inside.filter((u) => !on.includes(u) || ahead(way, u))) : [];
+    for (const face of [inside, ...faces]) if (face.length) found.set(face.join(), face);
   }
   return [...found.values()];
+}
+
+/** A direction between any two neighbouring ones in which a disc loses one of the points on its circle. */
+function waysOff(on) {
+  if (on[0]?.length === 1) return [[-1], [1]];
+  const turned = on.flatMap(([x, y]) => [-1, 1].map((sign) => Math.atan2(y, x) + (sign * Math.PI) / 2));
+  const ends = [...new Set(turned.map((turn) => Number((((turn % TAU) + TAU) % TAU).toFixed(9))))].sort((a, b) => a - b);
+  return ends.map((end, k) => (end + (ends[k + 1] ?? ends[0] + TAU)) / 2).map((half) => [Math.cos(half), Math.sin(half)]);
 }
 
 /** How many cells of the grid of a page are together no larger than a disc. Throws RangeError where none is. */
@@ -81,17 +124,15 @@ function likeliest(joint, cells) {
 /** Faults of the limits of a page, how many inequalities were compared, and the worst report: { share, report, disc, posterior }. */
 function* capFaults(page, mass) {
   const [faults, points] = [[], axesOf(page, "secret")];
-  const [count, reports] = [points[0].length, array(page, "report_x").length];
+  const reports = array(page, "report_x").length;
   let [compared, worst] = [0, { share: 0 }];
   for (const cap of capsOf(page)) {
     const lift = cap.constraint === "posterior-lift";
     const limit = lift ? sharesOf(cap.factor) : designedShare(cap);
     const cells = cap.centres === "area" ? cellsOfArea(page, cap) : 0;
-    const discs = cells ? [] : discsOf(points, cap.radius, cap.centres);
+    const discs = cells ? [] : discsOf(points, cap.radius, cap.centres, lift);
     for (const persons of cap.people) {
-      const whole = persons.length === count && persons.every((k) => Number.isInteger(k) && k >= 0);
       const total = persons.reduce((sum, k) => sum + k, 0);
-      if (!whole || !(total > 0 && total < 2 ** 32)) return { faults: [{ text: "the people of a limit are not integers" }], compared };
       const people = persons.map(BigInt);
       for (let y = 0; y < reports; y++) {
         const joint = people.map((k, u) => k * mass[u * reports + y]);

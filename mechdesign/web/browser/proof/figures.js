@@ -66,6 +66,21 @@ function priorFaults(prior) {
   return fits ? [] : [{ text: `the prior sums to ${sum}` }];
 }
 
+/** What the program of a page makes small: its words and its value at the table, undefined where they are not known here. */
+function objectiveFound(page, { expected_loss: loss, losses }) {
+  const mean = (prior) => prior.reduce((sum, p, u) => sum + p * losses[u], 0);
+  const known = {
+    bounded: () => [EXPECTED_LOSS, loss],
+    constrained: () => [EXPECTED_LOSS, loss],
+    positions: () => ["the mean loss to the true position", loss],
+    minimax: () => ["the largest loss over the secrets", losses && Math.max(...losses)],
+    robust: () => ["the largest expected loss over the priors", losses && Math.max(...described(page, "parameters").priors.map(mean))],
+  };
+  const program = attribute(page, "program");
+  const [words, value] = Object.hasOwn(known, program) ? known[program]() : [];
+  return { words, value: page.contents.kind === "table" ? value : undefined };
+}
+
 /** Faults of figures that the page says: those of the file and those of `verify`. found has expected_loss,
  * ratio and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
  * named; each undefined where it was not found again. */
@@ -83,6 +98,9 @@ function figureFaults(page, found) {
     }
   }
   compare("position_loss", placedLoss, found.position_loss);
+  const { words, value } = objectiveFound(page, found);
+  if (words !== undefined && attribute(page, "objective_of") !== words) faults.push({ text: `objective_of: is not ${words}` });
+  compare("objective", attribute(page, "objective"), value);
   if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "ratio")))
     faults.push({ text: `ratio: the page says ${verified.ratio}, the file another` });
   compare("violations", verified.violations, found.violations);

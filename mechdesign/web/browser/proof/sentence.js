@@ -1,12 +1,12 @@
 // The sentences of a page, put together from its numbers: what is protected, how far off reports are, the lower bound, the
 // claim. Figures are rounded to the safe side: losses and factors up, bounds and radii down.
 
-// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/losses.py.
+// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/true_position.py.
 const NODE = [-1, 1].flatMap((half) => device.NODES.flatMap((x) => [(half - x) / 2, (half + x) / 2]));
 const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weight / 2, weight / 2]);
 const KILOMETRES = 10_000; // metres from which a length is told in km
 const QUOTED_GAP = 0.2; // of a bound that a sentence quotes, at most
-const FAR_ABOVE = 10; // times the gap that was asked for, from which a design is far from what was asked
+const EXPECTED_LOSS = "the expected loss"; // the objective, unless a program names another
 const BUDGET = "k reports cost k times as much.";
 
 /** A figure in plain digits, thousands apart; up, whether it is rounded up, or down, null to the nearest. */
@@ -51,7 +51,7 @@ function ofLoss(value, unit, up) {
 /** The first sentences of a page of a mechanism. */
 function headline(page) {
   const loss = lossWords(page);
-  return [stoppedWords(page), protectedWords(page), capWords(page), loss.words, boundWords(page, loss)].filter(Boolean).join(" ");
+  return [protectedWords(page), capWords(page), loss.words, boundWords(page, loss), stoppedWords(page)].filter(Boolean).join(" ");
 }
 
 /** What is protected, in words. */
@@ -120,6 +120,11 @@ function lossWords(page) {
   return { words, value, told };
 }
 
+/** The name of what was made small. */
+function objectiveOf(page) {
+  return attribute(page, "objective_of") ?? EXPECTED_LOSS;
+}
+
 /** What was made small, its lower bound where it was checked, and the share by which it is above that. */
 function boundOf(page) {
   const own = attribute(page, "objective") ?? attribute(page, "expected_loss");
@@ -131,7 +136,7 @@ function boundOf(page) {
 function boundWords(page, { value, told }) {
   const [{ own, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
-  if (!(bound > 0) || (placed && program !== "positions") || (attribute(page, "objective") !== undefined && !placed)) return "";
+  if (!(bound > 0) || (placed && program !== "positions") || (!placed && objectiveOf(page) !== EXPECTED_LOSS)) return "";
   if (own > 0 && gap > QUOTED_GAP) return "";
   const whose = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
   const end = own > 0 ? ` (gap ${percent(gap, true)}).` : ".";
@@ -141,20 +146,16 @@ function boundWords(page, { value, told }) {
   return `Between centres of cells that is ${told(own, true)}, and no ${best}`;
 }
 
-/** How much a design may be missing that was stopped early, or that ended far above the gap that was asked for. */
 function stoppedWords(page) {
   const [stopped, { gap }] = [attribute(page, "stopped"), boundOf(page)];
-  const asked = described(page, "parameters").gap;
-  const aimed = typeof asked === "number" && asked > 0;
-  const known = gap !== null && gap >= 0 && gap < 1 && gap <= (aimed ? 1 : QUOTED_GAP);
-  const avoidable = known ? `p to ${percent(gap, true)} of the loss may be avoidable` : "";
   const why = { time: "Stopped at its time limit", interrupt: "Stopped by hand" }[stopped];
-  if (!why) {
-    if (!aimed || gap === null || !(gap > FAR_ABOVE * asked)) return "";
-    return known ? `U${avoidable}.` : "How much better the best is was not found.";
-  }
+  if (!why) return "";
   const on = `${stopped === "time" ? "a longer --time-limit" : "the same command without an interruption"} goes on`;
-  return known ? `${why}: u${avoidable}; ${on}.` : `${why}: how much better the best is was not found; ${on}.`;
+  const most = "gap" in described(page, "parameters") ? 1 : QUOTED_GAP;
+  const known = gap !== null && gap >= 0 && gap < 1 && gap <= most;
+  return known
+    ? `${why}: up to ${percent(gap, true)} of the loss may be avoidable; ${on}.`
+    : `${why}: how much better the best is was not found; ${on}.`;
 }
 
 /** The cells of a grid in words, with the plane that they lie on. */
