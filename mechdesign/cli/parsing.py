@@ -228,13 +228,13 @@ def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, 
         save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
-def people_of(path: Path | None, domain: Domain, columns: str | None = None) -> NDArray[np.int64] | None:
-    """Whole persons (n,) of the CSV file of --people at the places of a domain; None without a file."""
+def people_of(path: Path | None, domain: Domain, columns: str | None = None) -> NDArray[np.float64] | None:
+    """How many people (n,) of the CSV file of --people live at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider
 
-    persons: NDArray[np.int64] | None = None
+    persons: NDArray[np.float64] | None = None
     if path is not None:
-        persons = provider("people").whole_people(path, domain, columns=parse_columns(columns, *PEOPLE))
+        persons = provider("people").people_of_places(path, domain, columns=parse_columns(columns, *PEOPLE))
     return persons
 
 

@@ -154,12 +154,12 @@ def read_people(
 
 
 @validated
-def whole_people(path: str | Path, domain: Domain, *, columns: Columns = None) -> NDArray[np.int64]:
-    """Whole persons (n,) at the places of a grid with a plane, rounded: of a CSV file as `read_people` reads it."""
+def people_of_places(path: str | Path, domain: Domain, *, columns: Columns = None) -> NDArray[np.float64]:
+    """How many people (n,) of a CSV file live at the places of a grid with a plane, as `read_people` spreads them."""
     density = read_people(path, domain, columns=columns).density
     assert domain.cell is not None and domain.index is not None
     persons = density.values * math.prod(domain.cell)
-    return np.rint(persons[tuple(domain.index.T)]).astype(np.int64)
+    return np.asarray(persons[tuple(domain.index.T)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -307,6 +307,11 @@ class Constrained(Coupled):
                 raise InputError(message, field="constraints", value=type(constraint).__name__)
             if isinstance(constraint, Constraint):
                 constraint.check(self.problem)
+        stated = [
+            constraint.in_whole_persons(self.problem) if isinstance(constraint, DiscConstraint) else constraint
+            for constraint in self.constraints
+        ]
+        object.__setattr__(self, "constraints", stated)
         self.own  # noqa: B018 - the functions of the user are called here, so that their errors name their line
 
     @cached_property
@@ -343,10 +348,7 @@ class Constrained(Coupled):
 
     def parameters(self) -> dict[str, Any]:
         known = [constraint for constraint in self.constraints if isinstance(constraint, Constraint)]
-        described = [
-            constraint.described_for(self.problem) if isinstance(constraint, DiscConstraint) else constraint.describe()
-            for constraint in known
-        ]
+        described = [constraint.describe() for constraint in known]
         return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
 
     @cached_property

@@ -39,7 +39,7 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -53,14 +53,13 @@ from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Constraint
+from mechdesign.programs.persons import whole_persons
 from mechdesign.programs.posterior_rows import AreaCaps, Caps, DiscCaps
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-MOST_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
 MOST_PARTS = 2**16  # denominators of shares are below it
-_WEIGHTS = 2**31  # sum of the integers that stand for a prior
 LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
 _SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
 _SHARE_IN_FILES = re.compile(r"[0-9]{1,5}/[0-9]{1,5}")
@@ -71,9 +70,10 @@ _WIDEST = 1e150  # of a radius in a file: its square is a number
 class DiscConstraint(Constraint):
     """A limit on the share of the posterior in discs: the fields that both kinds of the module docstring have.
 
-    radius in the unit of the domain. people: whole persons at each secret (n,), or those of several priors (k, n), each
-    of which the limit is for; by default the prior of the problem, in parts of 2^31. centres: of discs, "anywhere" on a
-    grid, or "places", the places alone; or "area", any cells of a grid that are together no larger than a disc.
+    radius in the unit of the domain. people: counts at each secret (n,), or those of several priors (k, n), each of
+    which the limit is for; by default the prior of the problem. Counts that are not integers become whole persons where
+    the program is stated (`in_whole_persons`). centres: of discs, "anywhere" on a grid, or "places", the places alone;
+    or "area", any cells of a grid that are together no larger than a disc.
     """
 
     radius: float
@@ -94,14 +94,15 @@ class DiscConstraint(Constraint):
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         """c_B of discs with `inside` persons (k,) of `total`."""
 
-    def check(self, problem: DesignProblem) -> None:
-        self.counted(problem)
+    @abstractmethod
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        """The limit under rounded counts that keeps it under the counts themselves (persons.py)."""
 
-    def counted(self, problem: DesignProblem) -> NDArray[np.int64]:
-        """Whole persons (priors, n). Raises: InputError for what is none."""
-        if self.people is None:
-            return np.rint(problem.prior_array * _WEIGHTS).astype(np.int64)[None]
-        return whole_persons(self.people, problem.domain.size)
+    def in_whole_persons(self, problem: DesignProblem) -> Self:
+        """The limit with whole persons (priors, n), lowered where these are rounded. Raises: InputError."""
+        people = problem.prior_array if self.people is None else self.people
+        persons, spread = whole_persons(people, problem.domain.size)
+        return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
 
     def caps(self, problem: DesignProblem) -> list[Caps]:
         """The rows for each prior; a disc whose limit is 1 or more, or where nobody lives, has none.
@@ -113,13 +114,14 @@ class DiscConstraint(Constraint):
         else:
             sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
         made: list[Caps] = []
-        for number, persons in enumerate(self.counted(problem)):
+        limit = self.in_whole_persons(problem)
+        for number, persons in enumerate(np.asarray(limit.people)):
             what = self.name + (f" of prior {number}" if number else "")
             if self.centres == "area":
-                made.append(AreaCaps(persons=persons, what=what, cells=cells, exact=self.exact_limit[1]))
+                made.append(AreaCaps(persons=persons, what=what, cells=cells, exact=limit.exact_limit[1]))
             else:
                 inside = np.asarray(sets @ persons)
-                limits = self.limits(inside, int(persons.sum()))
+                limits = limit.limits(inside, int(persons.sum()))
                 kept = np.array([k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0], int)
                 limits = [limits[k] for k in kept]
                 made.append(DiscCaps(persons=persons, what=what, sets=sets[kept], limits=limits))
@@ -172,10 +174,6 @@ class DiscConstraint(Constraint):
                 raise InputError("must be a fraction such as 1/5", field=name, value=f"{known[name]!s:.80}")
         return cls(**known)
 
-    def described_for(self, problem: DesignProblem) -> dict[str, Any]:
-        """`describe`, the persons of the prior written out: a file names them, whatever becomes of its prior."""
-        return {**self.describe(), "people": self.counted(problem).tolist()}
-
     def describe(self) -> dict[str, Any]:
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         shares = {
@@ -195,8 +193,10 @@ class PosteriorCap(DiscConstraint):
     ----------
     radius : float
         In units of length.
-    people : (n,) int array
-        Who lives where; by default the prior of the problem.
+    people : (n,) or (k, n) array
+        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
+        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
+        may change.
     centres : {"anywhere", "places", "area"}
         Where discs may be centred; "area" for any cells that are together no larger than a disc, in place of discs.
     share : Fraction, float or str
@@ -241,14 +241,15 @@ class PosteriorCap(DiscConstraint):
     def designed(self) -> Fraction:
         """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
         apart = self.wrong**2  # one count too high and another one too low
-        share = self.exact / (apart - (apart - 1) * self.exact)
-        if share.denominator < MOST_PARTS:
-            return share
-        return Fraction(math.floor(share * (MOST_PARTS - 1)), MOST_PARTS - 1)
+        return _parts_below(self.exact / (apart - (apart - 1) * self.exact))
 
     @property
     def exact_limit(self) -> tuple[str, Fraction]:
         return "share", self.designed
+
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        share = _parts_below(self.exact / (spread - (spread - 1) * self.exact))
+        return replace(self, people=persons, share=share)
 
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         return [self.designed] * len(inside)
@@ -264,8 +265,10 @@ class PosteriorLift(DiscConstraint):
     ----------
     radius : float
         In units of length.
-    people : (n,) int array
-        Who lives where; by default the prior of the problem.
+    people : (n,) or (k, n) array
+        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
+        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
+        may change.
     centres : {"anywhere", "places"}
         Where discs may be centred.
     factor : Fraction, float or str
@@ -299,8 +302,20 @@ class PosteriorLift(DiscConstraint):
     def exact_limit(self) -> tuple[str, Fraction]:
         return "factor", Fraction(self.factor)
 
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        # The share after a report is up to `spread` times larger, and the share before it up to as many times smaller.
+        return replace(self, people=persons, factor=_parts_below(Fraction(self.factor) / spread**2))
+
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         return [Fraction(self.factor) * Fraction(int(count), total) for count in inside]
+
+
+def _parts_below(value: Fraction) -> Fraction:
+    """The value, or one below it whose numerator and denominator are below 2^16."""
+    if max(value.numerator, value.denominator) < MOST_PARTS:
+        return value
+    parts = math.floor((MOST_PARTS - 1) / max(value, Fraction(1)))
+    return Fraction(math.floor(value * parts), parts)
 
 
 def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
@@ -323,23 +338,3 @@ def exact_fraction(value: Fraction | float | str, field: str) -> Fraction:
         remedy = "use a fraction of smaller numbers, or fewer digits"
         raise InputError(f"must be a fraction of numbers below {MOST_PARTS}", field=field, value=value, remedy=remedy)
     return exact
-
-
-def whole_persons(people: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Whole persons (priors, size) of (size,) or (priors, size). Raises: InputError for others, and where a row sums to
-    0 or to 2^32 and more, compared before any sum of 64 bits wraps.
-    """
-    counts = np.atleast_2d(np.asarray(people))
-    if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
-        raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
-    if not np.issubdtype(counts.dtype, np.integer):
-        remedy = "round them, and keep one person where somebody lives"
-        raise InputError("must be integers", field="people", value=counts.dtype, remedy=remedy)
-    if counts.min() < 0 or int(counts.max()) >= MOST_PERSONS:
-        value = f"{counts.min()} to {counts.max()}"
-        raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)
-    totals = counts.astype(np.int64).sum(axis=1)  # fewer than 2^31 places of less than 2^32
-    if totals.min() <= 0 or int(totals.max()) >= MOST_PERSONS:
-        value = f"{totals.min()} to {totals.max()}"
-        raise InputError("must be from 1 to 2^32 - 1 together", field="people", value=value)
-    return counts.astype(np.int64)

@@ -60,6 +60,7 @@ _CENTRING = 0.3  # its target, as a share of the mean product s z
 _FINE = 1e-4  # tolerance below which directions are refined once
 _LEAST = 0.3  # share of the tolerance at which the products s z are held
 _STALLED = 8  # iterations without a better point after which rounding is taken to have won
+_CLOSER = 0.9  # share of the largest violation that counts as progress: a start outside side rows takes many iterations
 _RESTORATIONS = 4
 _BLAS = ThreadpoolController()
 
@@ -100,9 +101,14 @@ class BlockAlgebra:
         self._side_first = self.side.indptr.astype(np.int64)
 
     @property
+    def cone_rows(self) -> int:
+        """Number of cone rows."""
+        return len(self._ratio)
+
+    @property
     def rows(self) -> int:
         """Number of cone rows and side rows."""
-        return len(self._ratio) + int(self.side.shape[0])
+        return self.cone_rows + int(self.side.shape[0])
 
     def cone(self, q: Vector) -> Vector:
         """A q (c,)."""
@@ -329,13 +335,15 @@ def solve_blocks(
     algebra = BlockAlgebra(program, side)
     state = _start(program, algebra, dual)
     best, merit, mu, since, stopped, factored = state, np.inf, np.inf, 0, "precision", False
+    outside = np.inf
     iteration, slowest, began = 0, 0.0, time.monotonic()
     try:
         for iteration in range(_ITERATIONS):
             errors = _Errors.of(program, algebra, state)
             error = max(errors.gap, errors.dual_share, float(np.abs(errors.row).max()) - _ROWS)
-            since = 0 if error < merit or errors.mu < mu / 2 else since + 1
-            mu = min(mu, errors.mu)
+            closer = errors.violation < _CLOSER * outside
+            since = 0 if error < merit or errors.mu < mu / 2 or closer else since + 1
+            mu, outside = min(mu, errors.mu), errors.violation if closer else outside
             if error < merit:
                 best, merit = state, error
             if on_progress is not None:
@@ -395,6 +403,11 @@ class _Errors:
     gap: float
     dual_share: float
 
+    @property
+    def violation(self) -> float:
+        """The largest violation of a row sum or a row."""
+        return float(max(np.abs(self.row).max(), np.abs(self.slack).max()))
+
     @classmethod
     def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, at: _State) -> _Errors:
         dual = program.cost - algebra.sums_transposed(at.dual) - algebra.cone_transposed(at.z)
@@ -419,8 +432,9 @@ def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _
     z = mu / s
     room = float(program.cost[-1] - dual.sum())
     if room > 0:
-        q[-1] = s[-1] = min(mu / room, 1.0)
-        z[-1] = mu / q[-1]
+        last = algebra.cone_rows - 1  # of the constant report; side rows come after it
+        q[-1] = s[last] = min(mu / room, 1.0)
+        z[last] = mu / q[-1]
     return _State(q=q, s=s, z=z, dual=dual)
 
 

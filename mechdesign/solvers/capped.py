@@ -13,6 +13,7 @@ By area there is no list of sets: they are numbered as they are found, the large
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.errors import DesignError, InputError, SolverError
+from mechdesign.closed_forms.build import laplace_clamped
+from mechdesign.errors import DesignError, InputError, MechdesignError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
@@ -96,8 +98,8 @@ class _Search:
         self.dual = np.zeros(n)
         self.tighter = min(TIGHTER, _OF_ROOM * min(caps.room for caps in self.program.caps))
         half = np.exp(-distance.T / 2)
-        likely = self.worst(half / half.sum(axis=1, keepdims=True), _FIRST, _LIKELY)
-        self.rows = likely
+        self.exponential = half / half.sum(axis=1, keepdims=True)
+        self.rows = self.worst(self.exponential, _FIRST, _LIKELY)
 
     def _cut_all(self) -> None:
         self.all_cut, self.cut = True, np.ones(self.cut.shape, np.bool_)
@@ -116,6 +118,7 @@ class _Search:
 
     def run(self) -> str:
         """Rounds until the gap is met; returns why they ended."""
+        self._offer_closed_forms()
         problem, tolerance = self.program.problem, max(self.gap / 4, min(_ROUGH, 1.0))
         scale = problem.domain.size / self.constant
         for number in range(_ROUNDS):
@@ -193,15 +196,21 @@ class _Search:
         )
 
     def _side(self, restricted: RestrictedProgram) -> sp.csr_array:
-        """The rows in hand over the variables of a restricted program, as side q >= 0."""
+        """The rows in hand over the variables of a restricted program, as side q >= 0, the largest entry of each 1: far
+        from a report, or where few people live, entries are smaller than rounding would forgive.
+        """
         data, columns, ends = [], [], [0]
+        self.sizes = np.ones(len(self.rows))
         inside, limit = chosen(self.program.caps, self.rows)
         priors = np.stack([caps.prior / caps.prior.max() for caps in self.program.caps])
-        for report, prior, places, share in zip(self.rows[:, 0], priors[self.rows[:, 1]], inside, limit, strict=True):
+        known = zip(self.rows[:, 0], priors[self.rows[:, 1]], inside, limit, strict=True)
+        for row, (report, prior, places, share) in enumerate(known):
             entries = prior * (share * (1 - self.tighter) - places)
             first, last = restricted.first[report : report + 2]
             weights = entries * np.exp(-restricted.distance[report])
-            data.append(np.bincount(restricted.component[report], weights, last - first))
+            joined = np.bincount(restricted.component[report], weights, last - first)
+            self.sizes[row] = max(float(np.abs(joined).max()), 1e-300)
+            data.append(joined / self.sizes[row])
             columns.append(np.arange(first, last))
             ends.append(ends[-1] + int(last - first))
         if not data:
@@ -211,7 +220,7 @@ class _Search:
 
     def _bounded(self, table: NDArray[np.float64], point: InteriorPoint, scale: float) -> NDArray[np.bool_]:
         """Price the multipliers folded into the cost; where cuts would pay (m, n)."""
-        multipliers = point.side / scale
+        multipliers = point.side / scale / self.sizes
         useful = multipliers > 0
         side = side_rows(self.program.caps, self.rows[useful], table.shape[1])
         folded = side.fold_down(self.cost, multipliers[useful]) if useful.any() else self.cost
@@ -231,6 +240,20 @@ class _Search:
             self.proof_rows = self.rows[useful]
         return bound.first.turns
 
+    def _offer_closed_forms(self) -> None:
+        """Keep the best of the constant report, the exponential mechanism and planar Laplace noise, as they keep the
+        caps: no design is worse, however its search ends.
+        """
+        problem = self.program.problem
+        constant = np.zeros_like(self.cost)
+        constant[:, problem.best_constant] = 1.0
+        tables, level = [constant, self.exponential], problem.metric.smallest_level
+        with contextlib.suppress(MechdesignError):
+            tables += [] if level is None else [laplace_clamped(problem, level)]
+        for table in tables:
+            with contextlib.suppress(DesignError):
+                self._offer(table)
+
     def _offer(self, table: NDArray[np.float64]) -> None:
         """Raise, repair and certify a table, and keep it where it is the best."""
         problem, caps = self.program.problem, self.program.caps
@@ -249,18 +272,19 @@ class _Search:
             self.mass, self.value = mass, value
 
     def design(self, stopped: str) -> Design:
-        """The result. Raises: SolverError where there is no table."""
-        if self.mass is None or self.proof is None:
+        """The result; its bound is 0 where none was found. Raises: SolverError where there is no table."""
+        if self.mass is None:
             raise SolverError("stopped before any table was certified: allow more time", field="time_limit")
+        proof = self.proof
         return Design(
             mass=self.mass,
             objective=self.value,
             objective_of=self.program.objective_of,
             lower_bound_of="the program",
-            dual=self.proof.dual,
-            lower_bound=self.proof.value,
+            dual=np.zeros_like(self.dual) if proof is None else proof.dual,
+            lower_bound=0.0 if proof is None else proof.value,
             stopped=stopped,
-            **self.kept(self.proof_rows, self.proof.multipliers),
+            **self.kept(self.proof_rows, np.zeros(0) if proof is None else proof.multipliers),
         )
 
     def kept(self, rows: Rows, multipliers: NDArray[np.float64]) -> dict[str, Any]:

@@ -128,7 +128,20 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     assert run("audit", "android-coarse", "--disc", "564")[0] == 2
     rule = ("--people", PEOPLE, "--box", "-75.2,39.9,-75.1,40")
     assert "leave out :area" in run("audit", "android-coarse", "--disc", "564:area", *rule)[2]
-    by_area = ("solve", "flat", "--cells", "3", "--disc", "1:area", "--share", "3/5", "-o", tmp_path / "area.nc")
+    by_area = (
+        "solve",
+        "flat",
+        "--cells",
+        "3",
+        "--epsilon",
+        "2",
+        "--disc",
+        "1:area",
+        "--share",
+        "3/5",
+        "-o",
+        tmp_path / "area.nc",
+    )
     code, words, _ = run(*by_area)
     assert code == 0
     assert "lies in any cells that are together no larger than a disc of 1 cell" in " ".join(words.split())

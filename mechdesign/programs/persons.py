@@ -1,0 +1,91 @@
+"""Persons as integers: counts of people, whole or not, as integers below 2^32.
+
+Limits on discs are proved in integers (posterior_rows.py). Only proportions of people matter to them. So counts are
+scaled before they are rounded: to the least multiple that is whole, where all counts are fractions of one small
+denominator, else to a sum of almost 2^32. A count above 0 never becomes 0. Rounded counts N of counts p have
+
+    spread = max_u (N/p) / min_u (N/p),
+
+and whoever counts p has a posterior that differs from that of N as if N were wrong (posterior.py, fact 2, r = spread).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+
+MOST_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
+_PARTS = 10_000  # largest denominator of a count that is recognised: of people spread evenly over so many cells
+_EXACT = 2.0**-40  # relative rounding of a density times the area of a cell
+_WIDEST = Fraction(5, 4)  # spread of rounded counts: a share of 60 % would become 55 %
+
+
+def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Fraction]:
+    """Whole persons (priors, size) in the proportions of counts (size,) or (priors, size), and the largest spread.
+
+    Raises: InputError for others; for integers whose row sums to 2^32 and more, compared before any sum of 64 bits
+    wraps; and for counts so far apart that the small ones cannot be told in whole persons beside the large ones.
+    """
+    counts = np.atleast_2d(np.asarray(people))
+    if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
+        raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
+    if np.issubdtype(counts.dtype, np.integer):
+        return _checked(counts), Fraction(1)
+    if not np.issubdtype(counts.dtype, np.floating):
+        raise InputError("must be counts of people", field="people", value=counts.dtype)
+    if not (np.isfinite(counts).all() and counts.min() >= 0 and (counts.max(axis=1) > 0).all()):
+        value = f"{counts.min():g} to {counts.max():g}"
+        raise InputError("must be finite, not negative, and not all 0", field="people", value=value)
+    rows = [_scaled(row.astype(float)) for row in counts]
+    return np.stack([row for row, _ in rows]), max(spread for _, spread in rows)
+
+
+def _checked(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+    if counts.min() < 0 or int(counts.max()) >= MOST_PERSONS:
+        value = f"{counts.min()} to {counts.max()}"
+        raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)
+    totals = counts.astype(np.int64).sum(axis=1)  # fewer than 2^31 places of less than 2^32
+    if totals.min() <= 0 or int(totals.max()) >= MOST_PERSONS:
+        value = f"{totals.min()} to {totals.max()}"
+        raise InputError("must be from 1 to 2^32 - 1 together", field="people", value=value)
+    return counts.astype(np.int64)
+
+
+def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
+    """One row in whole persons, and its spread."""
+    counts = counts / counts.max()  # sums of large counts are numbers
+    living = counts > 0
+    for unit in (counts[living].min(), counts.max()):
+        whole = _exact_multiple(counts / unit)
+        if whole is not None:
+            return whole, Fraction(1)
+    scale = (MOST_PERSONS - 1 - len(counts)) / counts.sum()
+    whole = np.where(living, np.maximum(np.rint(scale * counts), 1), 0).astype(np.int64)
+    off = whole[living] / (scale * counts[living])
+    spread = Fraction(float(off.max() / off.min() * (1 + _EXACT)))
+    if spread > _WIDEST:
+        few = counts[living].min() / counts.sum()
+        remedy = f"raise those below {4 / MOST_PERSONS:.1g} of the sum, or set them to 0 where nobody lives"
+        message = "the smallest count is too small a share of all people to be protected beside them"
+        raise InputError(message, field="people", value=f"{few:.2g}", remedy=remedy)
+    return whole, spread
+
+
+def _exact_multiple(counts: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """The least multiple of counts that is whole; None where it is not below 2^32, or where there is none."""
+    total, multiple = counts.sum(), 1
+    if not total < MOST_PERSONS:
+        return None
+    for count in np.unique(counts):
+        multiple = math.lcm(multiple, Fraction(count).limit_denominator(_PARTS).denominator)
+        if not multiple * total < MOST_PERSONS - 1:
+            return None
+    scaled = counts * multiple
+    whole = np.rint(scaled)
+    exact = (np.abs(whole - scaled) <= _EXACT * scaled).all() and whole.sum() < MOST_PERSONS
+    return whole.astype(np.int64) if exact else None
