@@ -47,7 +47,7 @@ def problem(
     return DesignProblem(
         domain=domain,
         metric=Eikonal(level=level, stencil=stencil),
-        prior=priors.from_density(density, domain),
+        prior=priors.proportional(density.at(domain.points)),
         loss=SquaredDistance(),
     )
 

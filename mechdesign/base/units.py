@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 from mechdesign.errors import UnitError
@@ -31,6 +32,11 @@ LENGTHS = {
     "ft": Fraction("0.3048"),
     "yd": Fraction("0.9144"),
 }  # in m
+_PER_LENGTH = re.compile(
+    r"(?:(?:1\s*)?(?:nats?|eps|epsilon)|1)?[\s.·*]*"
+    r"(?:(?:/|\bper\b)\s*(?P<per>[a-z1][a-z -]*)|(?P<inverse>[a-z]+)\s*(?:\^|\*\*)?\s*(?:-1|\(-1\)))",
+    re.I,
+)
 METRES = {unit: float(length) for unit, length in LENGTHS.items()}
 _CANONICAL = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 KNOWN_UNITS = tuple(_ALIASES)
@@ -71,6 +77,13 @@ def unit_ratio(unit: str, wanted: str, field: str = "unit") -> Fraction:
             value=unit,
         )
     return LENGTHS[unit] / LENGTHS[wanted]
+
+
+def length_per_nat(value_unit: str) -> str | None:
+    """The unit of length of a privacy level: "km" of "1/km", "km-1", "nats per km" and "nat km^-1"; else None."""
+    match = _PER_LENGTH.fullmatch(value_unit.strip().replace("\u207b\u00b9", "-1").replace("\u2212", "-"))
+    name = None if match is None else _CANONICAL.get((match["per"] or match["inverse"]).lower())
+    return name if name in (*LENGTHS, "1", "cell") else None
 
 
 def rounded_down(value: Fraction) -> float:

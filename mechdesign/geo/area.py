@@ -48,6 +48,7 @@ from mechdesign.problem.problem import DesignProblem
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 PATHS = ("straight", "inside")
 Note = Callable[[str], None]  # called with a sentence for the user
+STEEPEST = 50.0  # nats across a cell: e^50, so that a report names the true cell; larger ones are a wrong unit
 _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all pairs of rows between positions
 
 
@@ -322,6 +323,7 @@ def area_problem(
     positions: bool = False,
     paths: str = "straight",
     extend: bool = False,
+    nats_per_cell: float = STEEPEST,
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
@@ -355,6 +357,8 @@ def area_problem(
         along paths inside the cells of the area.
     extend : bool
         Whether density and levels go on beyond their rasters as at the border.
+    nats_per_cell : float
+        The largest value of a level that varies, in nats across a cell.
     name : str
         Of the problem.
     parameters : mapping
@@ -399,6 +403,7 @@ def area_problem(
         ground = around.smallest
         raster = replace(around.raster, values=around.raster.values * share)
         metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
+        _refuse_steep(metric.level, domain, nats_per_cell)
     elif levels is None:
         flat = plane_level(domain, ground, positions=positions)
         metric = Euclidean(epsilon=flat, unit=domain.unit)
@@ -418,6 +423,19 @@ def area_problem(
         name=name,
         parameters={"geodesic_epsilon": ground, **(parameters or {})},
     )
+
+
+def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
+    """Refuse levels that vary and exceed so many nats across a cell of the domain."""
+    across = float(level.at(domain.points).max()) * domain.spacing
+    if across > most:
+        unit = domain.unit
+        raise InputError(
+            f"reaches {across:.4g} nats across a cell of {domain.spacing:g} {unit}: above {most:g} a unit may be wrong",
+            field="levels",
+            value=f"{across / domain.spacing:.4g} nats per {unit}",
+            remedy=f"declare the unit of the values, as 1/km, or allow them by nats_per_cell={math.ceil(across)}",
+        )
 
 
 @validated

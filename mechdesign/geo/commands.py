@@ -53,7 +53,12 @@ if TYPE_CHECKING:
 
 _ODDS = 2.0  # that the radius of `level --epsilon E` is for
 PROGRAMS = ("auto", "optimal", "eikonal", "planar-laplace")
-_PRIOR_HELP = "Raster the prior is proportional to: .tif, .nc or .asc. Uniform without."
+_PRIOR_HELP = "Raster of the people: .tif, .nc or .asc, pixels added up in each cell. The prior is uniform without."
+_PRIOR_IS_HELP = "What a value of --prior is: people in a pixel, or per area. Without: guessed, and printed."
+_NODATA_HELP = "Value of pixels of --prior that have none, 0 for nobody. Without: refused at centres of cells."
+_VARIABLE_HELP = "Variable of a NetCDF file that has several, or band of a GeoTIFF: of --prior and --levels-from."
+_CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:4326."
+_STEEP_HELP = "Largest level that a raster may have, in nats across a cell."
 _FROM_HELP = (
     "Levels that vary, eikonal metric. CSV of latitude, longitude, population: 2 nats, or --factor, over the radius "
     "that holds --people; the prior too, without --prior; nobody lives where --forbidden is. Or a raster (.tif, .nc, "
@@ -81,7 +86,12 @@ def area(
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
+    prior_is: Annotated[str | None, typer.Option("--prior-is", metavar="counts|density", help=_PRIOR_IS_HELP)] = None,
+    nodata_is: Annotated[float | None, real("--nodata-is", help=_NODATA_HELP)] = None,
     levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
+    nats_per_cell: Annotated[float, real("--nats-per-cell", metavar="NATS", help=_STEEP_HELP)] = 50.0,
+    variable: Annotated[str | None, typer.Option("--variable", metavar="NAME", help=_VARIABLE_HELP)] = None,
+    crs: Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)] = None,
     people: Annotated[str | None, typer.Option("--people", metavar="COUNT|FILE", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
     columns: ColumnsOption = None,
@@ -109,12 +119,12 @@ def area(
     from mechdesign.geo.area import area_problem
     from mechdesign.geo.design import HELD, Request, beside, check_claim, designed, sentences
     from mechdesign.geo.geojson import read_area
-    from mechdesign.geo.georeferenced import raster_on
+    from mechdesign.geo.georeferenced import prior_figures, raster_on
     from mechdesign.geo.people import read_people
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output.printing import note, note_compiling, progress, show
     from mechdesign.output.summary import proved, summarise, summary_words
-    from mechdesign.problem.levels import PrivacyLevel, level_raster
+    from mechdesign.problem.levels import PrivacyLevel
     from mechdesign.problem.text import is_csv
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
 
@@ -140,6 +150,10 @@ def area(
         _refuse("levels from people", {"people": count, "radii": radii})
     if not of_people and census is None:
         _refuse("a CSV file of people", {"columns": columns})
+    if prior is None:
+        _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
+    if prior is None and (levels_from is None or of_people):
+        _refuse("a raster", {"variable": variable})
     if disc is not None or share is not None:
         if positions == "any" or program not in ("auto", "optimal"):
             message = "limits on discs are kept between cells, by the optimal program"
@@ -161,15 +175,20 @@ def area(
             domain, levels_from, water=left_out, people=count, radii=radii, factor=factor, columns=named
         )
     elif levels_from is not None:
-        nats_per_unit = raster_on(domain, levels_from)
-        axes = [nats_per_unit.x, nats_per_unit.y, nats_per_unit.z]
-        varying = PrivacyLevel(raster=level_raster(axes, nats_per_unit.values, nats_per_unit.unit))
+        varying = PrivacyLevel(raster=raster_on(domain, levels_from, variable=variable, crs=crs))
     limit = parse_limit(disc, share, census, domain, columns)
     if census is not None and density is None:
         density = read_people(census, domain, water=left_out, columns=named).density
+    people_words: dict[str, Any] = {}
+    if prior is not None:
+        density = raster_on(
+            domain, prior, variable=variable, crs=crs, prior_is=prior_is, nodata_is=nodata_is, on_note=note
+        )
+        people_words = prior_figures(density, domain)
     name = output.stem if area is None else area.stem
     setting: dict[str, Any] = {
-        "density": density if prior is None else raster_on(domain, prior),
+        "density": density,
+        "nats_per_cell": nats_per_cell,
         "stencil": 16,  # of a level that varies: at most 2.8 % above straight lines
         "loss": loss,
         "paths": paths,
@@ -208,6 +227,7 @@ def area(
         summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
         summary |= {"middle": {"latitude": domain.plane.latitude, "longitude": domain.plane.longitude}}
         summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
+        summary |= people_words
         more = sentences(summary, design.problem)
     words = summary_words(
         summary, design.mechanism, checked, verbose=verbose, because=design.reason, limit=time_limit, more=more

@@ -335,6 +335,7 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     )
     parts = [
         f"The middle of the area is at {north}, {east}.",
+        _prior(summary, problem),
         _little(summary, problem),
         _coarse(summary, problem),
     ]
@@ -345,6 +346,22 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     parts.append(f"Made by {summary['chosen']}.")
     parts.append(_other(summary, problem))
     return " ".join(filter(None, parts))
+
+
+def _prior(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+    """How many people the prior counts, and how many cells are empty, where it was read from a raster."""
+    if "prior_is" not in summary:
+        return ""
+    counted, empty = summary["people"], summary["empty_cells"]
+    who = "The prior is a density" if counted is None else f"The prior counts {_people(counted)}"
+    return f"{who} in {problem.reports.size:,} cells, {empty:,} of them empty."
+
+
+def _people(count: float) -> str:
+    """A number of people in words: "13,100 people", "1.2 million people"."""
+    if count >= 1e6:
+        return f"{count / 1e6:.3g} million people"
+    return f"{count:,.0f} people" if count >= 100 else f"{count:.3g} people"
 
 
 def _other(summary: Mapping[str, Any], problem: DesignProblem) -> str:

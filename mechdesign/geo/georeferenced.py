@@ -4,52 +4,97 @@ Where the coordinates of the file are those of the plane (the same projection ab
 declares none, taken at your word) its own nodes are kept. Otherwise the function of the file, bilinear in its own
 coordinates (degrees, or those of its projection), is read at the centres of the cells, projected exactly, and is
 bilinear between those: a file in degrees is never taken for lengths. Coordinate systems are PROJ's.
+
+For a prior, pixels that are smaller than a cell are added up by the area that they share with it (`pixel_shares`).
+
+Longitudes of a file may run to 180 or to 360, and may begin anywhere. Where they go around the Earth, the file is read
+on across its seam.
+
+NODATA. A cell has a value if the pixel at its centre has one. Cells of the domain without a value are refused.
+Elsewhere a pixel without a value takes that of the nearest pixel that has one, and nobody lives there.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
+from mechdesign.base.figures import percent
+from mechdesign.base.memory import require_bytes
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
 from mechdesign.errors import InputError
+from mechdesign.geo.pixel_shares import cell_sums, quad_areas
+from mechdesign.problem.cell_amounts import amounts_in_cells, is_finer, pixel_edges
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
 from mechdesign.problem.plane import Plane
-from mechdesign.problem.rasters import GEOTIFF, GeoTiff, declared_crs, read_nodes, read_raster
+from mechdesign.problem.rasters import Pixels, open_pixels
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+PRIORS = ("counts", "density")
 _SAME = 1e-9  # degrees and m: centres and offsets that agree so far are the same
 _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
+_MARGIN = 2  # pixels that are read around the lattice
+_EDGE = 1e-9  # of a pixel: a centre on the border of the raster lies in it
+_GAP = 1.5  # median steps: a gap of longitudes that is no larger is a step too
+_BYTES = 64  # of a pixel that is read: its value, its amount, and copies of both
+_PARTLY = 1e-3  # of a cell: where less is without a value, nothing is said
+_FARTHEST = (360.0, 90.0)  # degrees of longitude and latitude
+# Units and names of values: per area, or how many.
+_PER_AREA = re.compile(r"/|\bper\b|-2|\^2|\*\*2|²|⁻²|dens", re.I)
+_COUNTED = re.compile(r"\b(people|persons?|inhabitants|counts?|number|residents|households|individuals)\b", re.I)
+_DENSITIES = re.compile(r"dens(ity|ities|it|idad|ité|ität)|_pd_|per_?(sq_?)?k?m2?\b", re.I)
+Array = NDArray[np.float64]
 
 
 @validated
 def raster_on(
-    domain: Domain, path: str | Path, *, variable: str | None = None, crs: str | None = None, labels: bool = False
+    domain: Domain,
+    path: str | Path | xr.DataArray,
+    *,
+    variable: str | None = None,
+    crs: str | None = None,
+    labels: bool = False,
+    prior_is: str | None = None,
+    nodata_is: float | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Raster:
-    r"""The raster of a GeoTIFF, NetCDF or ESRI ASCII file as a function on the plane of a domain, in the domain's
-    unit.
+    r"""The raster of a GeoTIFF, NetCDF or ESRI ASCII file, or of an array of xarray, as a function on the plane of a
+    domain, in the domain's unit.
 
-    Of a GeoTIFF only the part around the domain is read.
+    Of a GeoTIFF only the part around the domain is read. `md.priors.from_density` makes a prior of the result.
 
     Parameters
     ----------
     domain : Domain
         With a plane.
-    path : str or Path
-        The file.
+    path : str, Path or xarray.DataArray
+        The file, or the array.
     variable : str
-        Of a NetCDF file of several.
+        Of a NetCDF file of several; of a GeoTIFF of several bands, the number or description of one.
     crs : str
-        What the file should have declared, as PROJ names it ("EPSG:4326").
+        Coordinate system of a file that declares none, as PROJ names it ("EPSG:4326").
     labels : bool
         Whether the centres of the cells get the value of the nearest node, never one between nodes.
+    prior_is : {"counts", "density"}
+        For a prior: whether a value is a number of people in a pixel, or per unit of area. By default the unit of the
+        values decides, then their name; else pixels smaller than a cell are counts, larger ones densities.
+    nodata_is : float
+        The value of pixels without one; by default they are refused at the centre of a cell.
+    on_note : callable
+        Called with a sentence for what was assumed about a prior, and for cells that are partly without a value.
 
     Returns
     -------
@@ -59,8 +104,9 @@ def raster_on(
     Raises
     ------
     InputError
-        For a domain without a plane, NODATA, a file that does not reach half a pixel beyond every cell centre of the
-        domain, or a coordinate system that PROJ does not know; what `md.read.raster` raises.
+        For a domain without a plane, NODATA at the centre of a cell, a file that does not reach half a pixel beyond
+        every cell centre of the domain, a file of numbers that may be degrees and declares no coordinate system, or a
+        coordinate system that PROJ does not know; what `md.read.raster` raises.
 
     Examples
     --------
@@ -73,37 +119,203 @@ def raster_on(
     'm'
     """
     plane = domain.plane
-    if plane is None:
+    if plane is None or domain.shape is None or domain.cell is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
-    source = Path(path)
-    tiff = GeoTiff.of(source) if source.suffix.lower() in GEOTIFF else None
-    declared = crs or (tiff.crs if tiff is not None else declared_crs(source, variable))
+    if prior_is not in (None, *PRIORS):
+        raise InputError("unknown kind of prior", field="prior-is", value=prior_is, remedy="use counts or density")
+    with open_pixels(path, variable) as pixels:
+        frame = _frame(pixels, crs, plane)
+        grid = _around(pixels, frame, domain, plane)
+    if nodata_is is not None:
+        grid = replace(grid, values=np.where(np.isnan(grid.values), nodata_is, grid.values))
+    centres, axes = _lattice(domain)
+    at = frame.here(centres)
+    _check_values(grid, at, domain, pixels.name)
+    values, cell = _nearest_known(grid.values), math.prod(domain.cell)
+    finer = is_finer(float(np.median(grid.areas(frame))), cell)
+    counts = _are_counts(pixels, finer, prior_is, on_note)
+    made = partial(Raster, unit=plane.unit, value_unit=pixels.value_unit, name=pixels.name, counts=counts)
+    if frame.system is None:
+        held = np.nan_to_num(grid.values) * (1.0 if counts else np.multiply.outer(*map(np.diff, grid.edges)))
+        if finer:
+            known = Raster(x=grid.x, y=grid.y, values=1.0 * np.isfinite(grid.values), unit=plane.unit)
+            _note_partial(amounts_in_cells(known, domain) / cell, pixels.name, on_note)
+        return made(x=grid.x, y=grid.y, values=values, amounts=held)
+    own = Raster(x=grid.x, y=grid.y, values=values, name=pixels.name)
+    read = (own.nearest(at) if labels else own.at(at)).reshape(domain.shape)
+    amounts = None
+    if finer and not labels:
+        low, side = np.asarray(domain.origin), np.asarray(domain.cell)
+        sums = cell_sums(
+            grid.edges,
+            grid.values,
+            (domain.shape[0], domain.shape[1]),
+            lambda corners: (frame.back(corners) - low) / side,
+            counts=counts,
+            area=cell,
+        )
+        amounts = sums.amounts
+        _note_partial(sums.known[domain.lookup >= 0], pixels.name, on_note)
+    elif counts and not labels:
+        amounts = cell * replace(own, values=values / grid.areas(frame)).at(at).reshape(domain.shape)
+    return made(x=axes[0], y=axes[1], values=read, amounts=amounts)
+
+
+def prior_figures(raster: Raster, domain: Domain) -> dict[str, Any]:
+    """What the prior of a raster is made of: counts or a density, people in all cells if counted, empty cells."""
+    amounts = amounts_in_cells(raster, domain)
+    return {
+        "prior_is": PRIORS[0] if raster.counts else PRIORS[1],
+        "people": float(amounts.sum()) if raster.counts else None,
+        "empty_cells": int((amounts == 0).sum()),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Frame:
+    """Coordinates of a file and those of the plane.
+
+    system: of pyproj, None where the axes of the file are those of the plane, `scale` of its units long each. turn: a
+    full turn of longitude in the unit of the file, None where its x is a length.
+    """
+
+    plane: Plane
+    system: Any = None
+    scale: float = 1.0
+    turn: float | None = None
+
+    @cached_property
+    def middle(self) -> float:
+        """The longitude of the centre of the plane, in the unit of the file."""
+        return float(self._out.transform(self.plane.longitude, self.plane.latitude)[0])
+
+    @cached_property
+    def _out(self) -> Any:
+        return import_optional("pyproj", "geo").Transformer.from_crs("EPSG:4326", self.system, always_xy=True)
+
+    def here(self, points: Array) -> Array:
+        """Coordinates (n, 2) of the file, x first, of points (n, 2) of the plane."""
+        if self.system is None:
+            return points
+        at = np.column_stack(self._out.transform(*self.plane.backward(points), errcheck=True))
+        if self.turn is not None:
+            at[:, 0] -= self.turn * np.rint((at[:, 0] - self.middle) / self.turn)
+        return at
+
+    def back(self, points: Array) -> Array:
+        """Points (n, 2) of the plane of coordinates (n, 2) of the file."""
+        if self.system is None:
+            return points
+        return self.plane.forward(*self._out.transform(*points.T, direction="INVERSE", errcheck=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Grid:
+    """Ascending centres of pixels around a domain, in the frame of the file, and values (kx, ky), NaN for none."""
+
+    x: Array
+    y: Array
+    values: Array
+
+    @property
+    def edges(self) -> tuple[Array, Array]:
+        """Borders of the pixels; a lone row or column is as wide as the others are."""
+        steps = [float(np.diff(nodes).mean()) for nodes in (self.x, self.y) if len(nodes) > 1] or [0.0]
+        first, second = (
+            pixel_edges(nodes) if len(nodes) > 1 else nodes[0] + np.array([-0.5, 0.5]) * steps[0]
+            for nodes in (self.x, self.y)
+        )
+        return first, second
+
+    def areas(self, frame: _Frame) -> Array:
+        """Areas (kx, ky) of the pixels on the plane."""
+        corners = np.stack(np.meshgrid(*self.edges, indexing="ij"), axis=-1)
+        return quad_areas(frame.back(corners.reshape(-1, 2)).reshape(corners.shape))
+
+
+def _frame(pixels: Pixels, crs: str | None, plane: Plane) -> _Frame:
+    """How the coordinates of a file lie to the plane. Raises: UnitError for axes in another unit than its system."""
+    declared = pixels.crs or crs
     if declared is None:
-        raster = read_raster(source, unit=domain.unit, variable=variable)
-        _check_cover(raster, domain.points, source)
-        return raster
+        if not pixels.units:
+            _refuse_undeclared_degrees(pixels)
+        pixels.require_unit(plane.unit)
+        return _Frame(plane=plane)
     system = _system(declared)
-    metres = float(system.axis_info[0].unit_conversion_factor)
-    unit = "degree" if system.is_geographic else canonical_unit(system.axis_info[0].unit_name)
+    axis = system.axis_info[0]
+    pixels.require_unit("degree" if system.is_geographic else canonical_unit(axis.unit_name))
     if _is_plane(system, plane):
-        raster, scale = read_nodes(source, unit=unit, variable=variable), metres / METRES[plane.unit]
-        moved = replace(raster, x=raster.x * scale, y=raster.y * scale, unit=plane.unit)
-        _check_cover(moved, domain.points, source)
-        return moved
-    lattice, axes = _lattice(domain)
-    at = _projected(system, plane, lattice)
-    if tiff is not None:
-        at = _turned(system, at, tiff.ends)
-        raster = tiff.read(unit, within=(*at.min(axis=0).tolist(), *at.max(axis=0).tolist()))
+        return _Frame(plane=plane, scale=float(axis.unit_conversion_factor) / METRES[plane.unit])
+    turn = 2 * math.pi / float(axis.unit_conversion_factor) if system.is_geographic else None
+    return _Frame(plane=plane, system=system, turn=turn)
+
+
+def _refuse_undeclared_degrees(pixels: Pixels) -> None:
+    ends = [float(np.abs(axis).max()) for axis in (pixels.x, pixels.y)]
+    if all(end <= most for end, most in zip(ends, _FARTHEST, strict=True)):
+        raise InputError(
+            "declares no coordinate system, and its coordinates may be degrees",
+            field="raster",
+            value=f"{pixels.name}: {pixels.x.min():.6g} to {pixels.x.max():.6g}, "
+            f"{pixels.y.min():.6g} to {pixels.y.max():.6g}",
+            remedy="say which it is; degrees are crs='EPSG:4326'",
+        )
+
+
+def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Grid:
+    """The pixels around the lattice of a domain."""
+    rows = np.argsort(pixels.y, kind="stable")
+    columns = np.argsort(pixels.x, kind="stable")
+    x, y = pixels.x[columns] * frame.scale, pixels.y[rows] * frame.scale
+    if frame.turn is not None:
+        columns, x = _unrolled(pixels.x, frame.middle, frame.turn)
+    outline = frame.here(_outline(domain))
+    spans = [_span(nodes, side) for nodes, side in zip((x, y), outline.T, strict=True)]
+    if any(low >= high for low, high in spans):
+        raise _uncovered(pixels.name, x, outline[:, 0])
+    across, along = (slice(*span) for span in spans)
+    require_bytes(
+        _BYTES * len(columns[across]) * len(rows[along]),
+        what=f"{len(columns[across]):,} x {len(rows[along]):,} pixels",
+        field="raster",
+        value=pixels.name,
+        remedy="use a coarser raster, or a smaller area",
+    )
+    return _Grid(x=x[across], y=y[along], values=pixels.load(columns[across], rows[along]))
+
+
+def _span(nodes: Array, wanted: Array) -> tuple[int, int]:
+    """The first and the last but one of ascending nodes around numbers; empty where these lie elsewhere."""
+    low = int(np.searchsorted(nodes, wanted.min())) - _MARGIN
+    high = int(np.searchsorted(nodes, wanted.max())) + _MARGIN
+    return max(low, 0), min(high, len(nodes))
+
+
+def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.int64], Array]:
+    """The order (k,) of columns from west to east around `middle`, and their longitudes, moved by whole turns.
+
+    Columns that go around the Earth are cut on its other side, and a meridian that is there twice is taken once; others
+    are cut at their largest gap.
+    """
+    around = longitude % turn
+    order = np.argsort(around, kind="stable")
+    gaps = np.diff(np.append(around[order], around[order[0]] + turn))
+    step = float(np.median(np.sort(gaps)[:-1])) if len(gaps) > 1 else turn
+    order = order[gaps > step / 1000]
+    gaps = np.diff(np.append(around[order], around[order[0]] + turn))
+    last = int(np.argmax(gaps))
+    if len(order) > 1 and gaps[last] <= _GAP * step:
+        start = middle - turn / 2
     else:
-        raster = read_nodes(source, unit=unit, variable=variable)
-        at = _turned(system, at, (float(raster.x[0]), float(raster.x[-1])))
-    _check_cover(raster, at[(domain.lookup >= 0).ravel()], source)
-    values = (raster.nearest(at) if labels else raster.at(at)).reshape(domain.lookup.shape)
-    return Raster(x=axes[0], y=axes[1], values=values, unit=plane.unit, value_unit=raster.value_unit, name=source.name)
+        start = float(around[order[(last + 1) % len(order)]])
+        start += turn * round((middle - start - (turn - float(gaps[last])) / 2) / turn)
+    turns = np.ceil((start - longitude[order]) / turn - 1e-12)
+    moved = longitude[order] + turn * turns
+    ascending = np.argsort(moved, kind="stable")
+    return order[ascending], moved[ascending]
 
 
-def _lattice(domain: Domain) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+def _lattice(domain: Domain) -> tuple[Array, list[Array]]:
     """The centres (k, 2) of all cells, masked ones included, and the coordinates along both axes."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
@@ -111,41 +323,100 @@ def _lattice(domain: Domain) -> tuple[NDArray[np.float64], list[NDArray[np.float
     return np.column_stack([side.ravel() for side in np.meshgrid(*axes, indexing="ij")]), axes
 
 
-def _projected(system: Any, plane: Plane, points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coordinates (k, 2) in a coordinate system, east first, of points of the plane."""
-    longitude, latitude = plane.backward(points)
-    transformer = import_optional("pyproj", "geo").Transformer.from_crs("EPSG:4326", system, always_xy=True)
-    return np.column_stack(transformer.transform(longitude, latitude, errcheck=True))
+def _outline(domain: Domain) -> Array:
+    """The corners (k, 2) of cells along the border of the lattice."""
+    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
+    x, y = (o + h * np.arange(k + 1) for o, h, k in zip(domain.origin, domain.cell, domain.shape, strict=True))
+    sides = [(x, np.full_like(x, end)) for end in y[[0, -1]]] + [(np.full_like(y, end), y) for end in x[[0, -1]]]
+    return np.concatenate([np.column_stack(side) for side in sides])
 
 
-def _turned(system: Any, at: NDArray[np.float64], ends: tuple[float, float]) -> NDArray[np.float64]:
-    """Longitudes moved by whole turns to within half a turn of the middle of the file, which may run to 180 or 360."""
-    if not system.is_geographic:
-        return at
-    middle = (ends[0] + ends[1]) / 2
-    return np.column_stack([at[:, 0] - 360 * np.rint((at[:, 0] - middle) / 360), at[:, 1]])
+def _check_values(grid: _Grid, at: Array, domain: Domain, name: str) -> None:
+    """Refuse cells of a domain beyond the raster, and those whose centre lies in a pixel without a value.
+
+    at: the centres (k, 2) of all cells of the lattice in the frame of the file.
+    """
+    needed = (domain.lookup >= 0).ravel()
+    for edges, where in zip(grid.edges, at[needed].T, strict=True):
+        slack = _EDGE * (edges[1] - edges[0])
+        if where.min() < edges[0] - slack or where.max() > edges[-1] + slack:
+            raise _uncovered(name, edges, where)
+    known = Raster(x=grid.x, y=grid.y, values=1.0 * np.isfinite(grid.values)).nearest(at) > 0
+    missing = needed & ~known
+    if missing.any():
+        assert domain.plane is not None
+        degrees = np.column_stack(domain.plane.backward(_lattice(domain)[0][missing]))
+        middle = f"about {degrees[:, 0].mean():.4f} {degrees[:, 1].mean():.4f}"
+        where = f"near {degrees[0, 0]:.4f} {degrees[0, 1]:.4f} (longitude, latitude)" if len(degrees) == 1 else middle
+        raise InputError(
+            f"has no value (NODATA) at the centre of {missing.sum()} of {needed.sum()} cells",
+            field="raster",
+            value=f"{name}: {where}",
+            remedy="leave these cells out by forbidden=AREA, or fill the file, as gdal_fillnodata does; where a pixel "
+            "without a value of a prior has nobody in it, nodata_is=0",
+        )
 
 
-def _check_cover(raster: Raster, points: NDArray[np.float64], source: Path) -> None:
-    for nodes, at in zip(raster.axes, points.T, strict=True):
-        half = (nodes[1] - nodes[0]) / 2 if len(nodes) > 1 else 0.0
-        slack = half * (1 + 1e-9)
-        if at.min() < nodes[0] - slack or at.max() > nodes[-1] + slack:
-            raise InputError(
-                "does not cover the area",
-                field="raster",
-                value=f"{source}: {nodes[0]:.9g} to {nodes[-1]:.9g}, asked for {at.min():.9g} to {at.max():.9g}",
-                remedy="use a raster of the area's surroundings, and let it declare its coordinate system",
-            )
+def _uncovered(name: str, nodes: Array, at: Array) -> InputError:
+    return InputError(
+        "does not cover the area",
+        field="raster",
+        value=f"{name}: {nodes[0]:.9g} to {nodes[-1]:.9g}, asked for {at.min():.9g} to {at.max():.9g}",
+        remedy="use a raster of the area's surroundings, and let it declare its coordinate system",
+    )
 
 
-def _system(declared: str) -> Any:
+def _nearest_known(values: Array) -> Array:
+    """Values with those that are not finite replaced by the nearest finite one."""
+    missing = ~np.isfinite(values)
+    if not missing.any() or missing.all():
+        return np.nan_to_num(values)
+    from scipy.ndimage import distance_transform_edt
+
+    nearest = distance_transform_edt(missing, return_distances=False, return_indices=True)
+    return np.asarray(values[tuple(nearest)])
+
+
+def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Callable[[str], None] | None) -> bool:
+    """True if values are numbers in a pixel, False if they are per unit of area; a guess is a note."""
+    if prior_is is not None:
+        return prior_is == "counts"
+    unit, declared = pixels.value_unit.lower(), pixels.value_unit != "1"
+    if declared and _PER_AREA.search(unit):
+        counts = False
+    elif declared and _COUNTED.search(unit):
+        counts = True
+    else:
+        counts = finer and not _DENSITIES.search(pixels.title)
+    if on_note is not None:
+        taken, other = ("counts per pixel", "density") if counts else ("densities", "counts")
+        reason = f", as their unit {pixels.value_unit} says" if declared else ""
+        on_note(f"{pixels.name}: its values are read as {taken}{reason}; --prior-is {other} reads them otherwise.")
+    return counts
+
+
+def _note_partial(known: Array, name: str, on_note: Callable[[str], None] | None) -> None:
+    """Say how many cells (n,), known to these shares of their area, lie partly where the raster has no value."""
+    partly = known < 1 - _PARTLY
+    if partly.any() and on_note is not None:
+        share = percent(float((1 - known[partly]).mean()), digits=2)
+        on_note(
+            f"{name} has no value in part of {partly.sum()} of {len(known)} cells, {share} of these on average: nobody "
+            "is counted there."
+        )
+
+
+def _system(declared: str | Mapping[str, Any]) -> Any:
+    """The coordinate system of PROJ by a text, or by the attributes of a grid mapping of CF."""
     pyproj = import_optional("pyproj", "geo")
     try:
-        return pyproj.CRS.from_user_input(declared)
-    except pyproj.exceptions.CRSError as error:
+        return pyproj.CRS.from_cf(declared) if isinstance(declared, Mapping) else pyproj.CRS.from_user_input(declared)
+    except (pyproj.exceptions.CRSError, KeyError) as error:
         raise InputError(
-            "unknown coordinate system", field="crs", value=declared[:80], remedy="name it as PROJ does, EPSG:4326"
+            "unknown coordinate system",
+            field="crs",
+            value=f"{declared!s:.80}",
+            remedy="name it as PROJ does, EPSG:4326",
         ) from error
 
 

@@ -46,8 +46,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.arguments import check_epsilon, refuse_entries, validated
 from mechdesign.base.descriptions import LARGEST, SMALLEST, finites, named, word
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
-from mechdesign.errors import InputError
+from mechdesign.base.units import canonical_unit, length_per_nat, unit_ratio, unit_word
+from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.domain import AXES, Domain
 
 # Lengths are multiplied by this, or by less where the sums below need it. Euclidean ones are right to a relative 6 u,
@@ -77,6 +77,10 @@ class Raster(ReprMixin):
         Units of the coordinates and of the values; "1" by default.
     name : str
         What it is called in files and messages.
+    amounts : array of the shape of values
+        How much the pixel about each node holds, for a prior. Without: its value times its size.
+    counts : bool
+        True if the amounts are numbers of people or things, False if they are densities times sizes.
 
     Notes
     -----
@@ -96,6 +100,8 @@ class Raster(ReprMixin):
     unit: str = "1"
     value_unit: str = "1"
     name: str = "raster"
+    amounts: Array | None = None
+    counts: bool = False
 
     def __post_init__(self) -> None:
         canonical_unit(self.unit, f"{self.name}.unit")
@@ -119,6 +125,11 @@ class Raster(ReprMixin):
         missing = int((~np.isfinite(self.values)).sum())
         if missing:
             raise InputError(_NODATA, field=self.name, value=f"{missing} NODATA or non-finite node(s)")
+        if self.amounts is not None:
+            object.__setattr__(self, "amounts", np.asarray(self.amounts, float))
+            if self.amounts.shape != self.values.shape or not np.isfinite(self.amounts).all():
+                message = "amounts must be finite and have the shape of values"
+                raise InputError(message, field=self.name, value=self.amounts.shape)
 
     def facts(self) -> Mapping[str, object]:
         nodes = " x ".join(str(len(axis)) for axis in self.axes)
@@ -235,7 +246,8 @@ class PrivacyLevel(ReprMixin):
     Attributes
     ----------
     raster : Raster
-        eps at the nodes, in nats per unit of length, linear between them.
+        eps at the nodes, in nats per unit of length, linear between them. Values whose `value_unit` is a level per
+        another length, such as "1/km", are converted; a unit that is no level per length is refused.
     extend : bool
         Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
 
@@ -258,6 +270,7 @@ class PrivacyLevel(ReprMixin):
     extend: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "raster", _in_nats(self.raster))
         values = self.raster.values
         low = float(np.min(values))
         _require_positive(values)
@@ -477,6 +490,28 @@ class PrivacyLevel(ReprMixin):
                 added += 2 * (size > 0) * (off / gap) * np.minimum(1.0, 2 * range_of_eps * lasting)
                 most = np.maximum(most, size / gap)
         return np.asarray(added + 1000 * (_UNIT * (most + 1)) ** 2 * range_of_eps)
+
+
+def _in_nats(raster: Raster) -> Raster:
+    """Levels in nats per unit of the axes, of a raster that says what its values are.
+
+    Raises: UnitError for values in a unit that is not a level per length. Undeclared values are taken as nats per unit.
+    """
+    if raster.amounts is not None:
+        raster = replace(raster, amounts=None, counts=False)
+    declared = raster.value_unit.strip()
+    if declared in ("", "1", f"nats per {raster.unit}"):
+        return raster
+    length = length_per_nat(declared)
+    if length is None:
+        raise UnitError(
+            "the values of a privacy level must be nats per unit of length",
+            field=raster.name,
+            value=declared,
+            remedy=f"convert them and declare a unit such as 1/km or nats per {raster.unit}",
+        )
+    ratio = float(unit_ratio(raster.unit, length, raster.name))
+    return level_raster([raster.x, raster.y, raster.z], raster.values * ratio, raster.unit)
 
 
 def level_raster(axes: Sequence[Array], values: Array, unit: str) -> Raster:

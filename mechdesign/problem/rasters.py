@@ -1,15 +1,15 @@
 """Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF and CSV files, arrays of xarray.
 
-Units are checked at this border, once.
+Units are checked at this border, once. So is what a file declares for its values: scale, offset, NODATA, valid range.
 
-GeoTIFF is read through rasterio (the extra `geo`): one band, nodes at pixel centres, north up.
+GeoTIFF is read through rasterio (the extra `geo`): nodes at pixel centres, rows along parallels or the x axis.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,65 +34,50 @@ _PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
 _MERCATOR = re.compile(r"(?<!transverse[_ ])(?<!oblique[_ ])mercator|epsg[\":, ]+(3857|3785|900913)\b", re.I)
 _STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindrical", re.I)
 _ANGLES = re.compile(r"(geo|grid)?_?(lat|lon|lng|long|latitude|longitude)", re.I)
-_CRS = ("crs", "crs_wkt", "spatial_ref", "proj4", "proj4_params", "grid_mapping_name", "epsg_code")
+_CRS = ("crs_wkt", "spatial_ref", "proj4", "proj4_params", "epsg_code", "crs")  # attributes that PROJ understands
 _ACROSS, _ALONG = re.compile(r"x|lon|lng|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
 _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|north|lat", re.I)
+_BOUNDS = re.compile(r"(.*_)?(bnds|bounds|vertices|nv|nbnd|nvertex)", re.I)  # CF: edges of cells and their dimension
+_THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
-_MARGIN = 2  # pixels kept around the points that are asked for
-Bounds = tuple[float, float, float, float]
+_ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GeoTiff:
-    """A file: its coordinate system as WKT and the unit of its axes, None where it declares none; its ends along x."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pixels:
+    """A raster as its file has it, with values that are read where they are asked for.
 
-    source: Path
-    crs: str | None
-    unit: str | None
-    ends: tuple[float, float]
+    x, y: centres of columns and rows in the order of the file. load: values (columns, rows), NaN where there is none.
+    crs: coordinate system, as PROJ or CF names it, None where none is declared; words: all that the file says of it.
+    units: declared units of the axes, at most one each; value_unit: that of the values, "1" where none is declared.
+    title: what the file calls the values, with their description.
+    """
 
-    @classmethod
-    def of(cls, source: Path) -> GeoTiff:
-        """Read the header. Raises: FileFormatError for a file that cannot be read; InputError without rasterio."""
-        with readable(source, "raster"), _opened(source) as data:
-            ends = (data.transform.c, data.transform.c + data.transform.a * data.width)
-            if data.crs is None:
-                return cls(source=source, crs=None, unit=None, ends=ends)
-            unit = "degree" if data.crs.is_geographic else str(data.crs.linear_units)
-            return cls(source=source, crs=data.crs.to_wkt(), unit=unit, ends=ends)
+    name: str
+    x: Array
+    y: Array
+    load: Callable[[Index, Index], Array]
+    crs: str | Mapping[str, Any] | None = None
+    words: str = ""
+    units: tuple[str, ...] = ()
+    value_unit: str = "1"
+    title: str = ""
 
-    def read(self, unit: str, within: Bounds | None = None) -> Raster:
-        """The first band as a raster in `unit`, or the part around `within` (least x and y, largest x and y)."""
-        if self.unit is not None:
-            require_unit(self.unit, unit, field=self.source.name)
-        with readable(self.source, "raster"), _opened(self.source) as data:
-            grid = data.transform
-            if data.count != 1 or grid.b != 0 or grid.d != 0 or grid.a <= 0 or grid.e >= 0:
-                description = f"{data.count} band(s), {tuple(grid)[:6]}"
-                raise FileFormatError("must be one band with north up", field="raster", value=description)
-            columns, rows = (0, data.width), (0, data.height)
-            if within is not None:
-                columns = _span((within[0] - grid.c) / grid.a, (within[2] - grid.c) / grid.a, data.width, self.source)
-                rows = _span((within[3] - grid.f) / grid.e, (within[1] - grid.f) / grid.e, data.height, self.source)
-            band = data.read(1, window=(rows, columns), masked=True)
-        values = np.ma.filled(band.astype(float), np.nan)
-        x = np.asarray(grid.c + (np.arange(*columns) + 0.5) * grid.a, np.float64)
-        y = np.asarray(grid.f + (np.arange(*rows) + 0.5) * grid.e, np.float64)
-        return Raster(x=x, y=y[::-1], values=values[::-1].T, unit=unit, name=self.source.name)
+    def raster(self, unit: str) -> Raster:
+        """The whole raster, its axes in `unit`. Raises: UnitError for another unit; InputError for NODATA."""
+        self.require_unit(unit)
+        across, along = np.argsort(self.x, kind="stable"), np.argsort(self.y, kind="stable")
+        values = self.load(np.arange(len(self.x)), np.arange(len(self.y)))[np.ix_(across, along)]
+        return Raster(
+            x=self.x[across], y=self.y[along], values=values, unit=unit, value_unit=self.value_unit, name=self.name
+        )
 
-
-def _span(first: float, last: float, count: int, source: Path) -> tuple[int, int]:
-    low, high = max(int(np.floor(first)) - _MARGIN, 0), min(int(np.ceil(last)) + _MARGIN, count)
-    if low >= high:
-        raise InputError("does not cover the area", field="raster", value=source)
-    return low, high
-
-
-def _opened(source: Path) -> Any:
-    rasterio = import_optional("rasterio", "geo")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)  # has no axes: read as pixels
-        return rasterio.open(source.resolve(strict=True), driver="GTiff")
+    def require_unit(self, unit: str) -> None:
+        """Refuse axes that are declared in another unit. Raises: UnitError."""
+        for declared in self.units:
+            require_unit(declared, unit, field=self.name)
 
 
 @validated
@@ -103,7 +88,8 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     ESRI ASCII and CSV files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares
     geographic coordinates. The others say their own. A source that declares degrees, or has axes named latitude and
     longitude, is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude)
-    times too long. `md.geo.raster_on` reads both.
+    times too long. `md.geo.raster_on` reads both. Scale, offset and unit that a file declares for its values are
+    applied.
 
     Parameters
     ----------
@@ -112,7 +98,7 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     unit : str
         Unit of length of its coordinates.
     variable : str
-        Of a NetCDF file of several variables.
+        Of a NetCDF file of several variables; of a GeoTIFF of several bands, the number or description of one.
 
     Returns
     -------
@@ -137,52 +123,119 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     ...     md.read.raster(path, unit="m").values.ravel()
     array([5., 7.])
     """
-    if not isinstance(path, (str, Path)):
-        name = "values" if path.name is None else str(path.name)
-        data, source = path.rename(name).to_dataset(), Path(name)
-        _refuse_stretched(_stated_crs(data, name), canonical_unit(unit), source)
-        return _read_netcdf(data, source, canonical_unit(unit), name)
-    return read_nodes(path, unit=unit, variable=variable, on_ground=True)
+    wanted = canonical_unit(unit)
+    with open_pixels(path, variable) as pixels:
+        _refuse_geographic(pixels.words, wanted, pixels.name)
+        _refuse_stretched(pixels.words, wanted, pixels.name)
+        return pixels.raster(wanted)
 
 
-def read_nodes(path: str | Path, *, unit: str, variable: str | None = None, on_ground: bool = False) -> Raster:
-    """`read_raster`, of any coordinate system unless lengths have to be those on the ground."""
-    source, wanted = Path(path), canonical_unit(unit)
-    suffix = source.suffix.lower()
-
-    def check(declared: str) -> None:
-        if on_ground:
-            _refuse_stretched(declared, wanted, source)
-
-    with readable(source, "raster"):
+@contextmanager
+def open_pixels(source: str | Path | xr.DataArray | xr.Dataset, variable: str | None = None) -> Iterator[Pixels]:
+    """The raster of a file or of xarray, open for reading. Raises: FileFormatError for what is malformed."""
+    if not isinstance(source, (str, Path)):
+        yield _in_memory(source, variable)
+        return
+    path = Path(source)
+    suffix = path.suffix.lower()
+    with readable(path, "raster"):
         if suffix in ASCII:
-            declared = _projection(source) or ""
-            _refuse_geographic(declared, wanted, source)
-            check(declared)
-            return _read_ascii(source, wanted)
-        if suffix in NETCDF:
-            with _netcdf(source) as data:
-                check(_stated_crs(data, variable))
-                return _read_netcdf(data, source, wanted, variable)
-        if suffix in GEOTIFF:
-            tiff = GeoTiff.of(source)
-            check(tiff.crs or "")
-            return tiff.read(wanted)
-        if suffix == ".csv":
-            return _read_csv(source, wanted, variable)
-    kinds = "ESRI ASCII (.asc), NetCDF (.nc), GeoTIFF (.tif) or CSV"
-    raise FileFormatError(f"unknown kind of raster: use {kinds}", field="raster", value=source.name)
+            yield _read_ascii(path)
+        elif suffix in NETCDF:
+            with _netcdf(path) as data:
+                yield _of_dataset(data, path.name, variable)
+        elif suffix in GEOTIFF:
+            with _geotiff(path) as data:
+                yield _of_geotiff(data, path.name, variable)
+        elif suffix == ".csv":
+            yield _read_csv(path, variable)
+        else:
+            kinds = "ESRI ASCII (.asc), NetCDF (.nc), GeoTIFF (.tif) or CSV"
+            raise FileFormatError(f"unknown kind of raster: use {kinds}", field="raster", value=path.name)
+
+
+def _values(values: Array) -> Callable[[Index, Index], Array]:
+    """The reader of values (columns, rows) that are in memory."""
+    return lambda columns, rows: values[np.ix_(columns, rows)]
+
+
+@contextmanager
+def _geotiff(source: Path) -> Iterator[Any]:
+    rasterio = import_optional("rasterio", "geo")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)  # refused below
+        with rasterio.open(source.resolve(strict=True), driver="GTiff") as data:
+            yield data
+
+
+def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
+    """One band of an open GeoTIFF; masks and alpha bands make NODATA."""
+    grid, band = data.transform, _band(data, variable)
+    if grid.b != 0 or grid.d != 0 or grid.a == 0 or grid.e == 0 or (grid.is_identity and data.crs is None):
+        raise FileFormatError(
+            "must have rows and columns along its axes",
+            field="raster",
+            value=f"transform {tuple(grid)[:6]}",
+            remedy="warp it, as gdalwarp -t_srs EPSG:4326 in.tif out.tif does",
+        )
+    if "complex" in data.dtypes[band - 1]:
+        raise FileFormatError("holds complex numbers", field="raster", value=data.dtypes[band - 1])
+    scale, offset = float(data.scales[band - 1]), float(data.offsets[band - 1])
+
+    def load(columns: Index, rows: Index) -> Array:
+        # a window for each run of columns: those around a seam lie at both ends of the file
+        parts = np.split(columns, np.flatnonzero(np.abs(np.diff(columns)) != 1) + 1)
+        return np.concatenate([_window(data, band, part, rows) for part in parts]) * scale + offset
+
+    unit = None if data.crs is None else "degree" if data.crs.is_geographic else str(data.crs.linear_units)
+    crs = None if data.crs is None else data.crs.to_wkt()
+    return Pixels(
+        name=name,
+        x=np.asarray(grid.c + (np.arange(data.width) + 0.5) * grid.a, np.float64),
+        y=np.asarray(grid.f + (np.arange(data.height) + 0.5) * grid.e, np.float64),
+        load=load,
+        crs=crs,
+        words=crs or "",
+        units=() if unit is None else (unit,),
+        value_unit=data.units[band - 1] or "1",
+        title=f"{name} {data.descriptions[band - 1] or ''}",
+    )
+
+
+def _window(data: Any, band: int, columns: Index, rows: Index) -> Array:
+    """Values (columns, rows) of a band at adjacent columns and rows in either direction."""
+    spans = [(int(axis.min()), int(axis.max()) + 1) for axis in (rows, columns)]
+    values = np.ma.filled(data.read(band, window=tuple(spans), masked=True).astype(np.float64), np.nan)
+    return np.asarray(values[np.ix_(rows - spans[0][0], columns - spans[1][0])].T)
+
+
+def _band(data: Any, variable: str | None) -> int:
+    """The number of the band of a GeoTIFF: that of `variable`, else the only one."""
+    bands = [k for k, kind in zip(data.indexes, data.colorinterp, strict=True) if kind.name != "alpha"]
+    named = {**{str(k): k for k in bands}, **{data.descriptions[k - 1]: k for k in bands if data.descriptions[k - 1]}}
+    if variable is None and len(bands) == 1:
+        return int(bands[0])
+    if variable is None or variable not in named:
+        raise FileFormatError(
+            f"holds {len(bands)} bands; choose one of {', '.join(named)}",
+            field="raster",
+            value=variable or data.name,
+            remedy="choose one with variable=NAME",
+        )
+    return int(named[variable])
 
 
 def _projection(source: Path) -> str | None:
     """What the .prj file beside a file says, where there is one."""
     beside = source.with_suffix(".prj")
-    return beside.read_text(encoding="utf-8", errors="replace") if beside.is_file() else None
+    return beside.read_text(encoding="utf-8-sig", errors="replace").strip() if beside.is_file() else None
 
 
-def _read_ascii(source: Path, unit: str) -> Raster:
+def _read_ascii(source: Path) -> Pixels:
     """An ESRI ASCII grid: lines of a name and a number, then rows of values from north to south."""
-    lines = source.read_text(encoding="ascii").splitlines()
+    content = source.read_bytes()
+    encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    lines = _with_points(content.decode(encoding, errors="replace"), source).splitlines()
     header: dict[str, float] = {}
     while lines and (words := lines[0].lower().split())[:1] and words[0][0].isalpha() and words[0] != "nan":
         header[words[0]] = float(words[1])
@@ -200,8 +253,8 @@ def _read_ascii(source: Path, unit: str) -> Raster:
         description = f"{source}: {numbers.size} values"
         raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=description)
     values = numbers.reshape(rows, columns)[::-1].T
-    values = np.where(values == header.get("nodata_value", np.nan), np.nan, values)
-    axes: list[NDArray[np.float64]] = []
+    values = np.where(values == header.get("nodata_value", _ESRI_NODATA), np.nan, values)
+    axes: list[Array] = []
     for axis, count in zip("xy", (columns, rows), strict=True):
         step = number(f"d{axis}", "cellsize")
         if not step > 0:
@@ -209,10 +262,28 @@ def _read_ascii(source: Path, unit: str) -> Raster:
         shift = 0.0 if f"{axis}llcenter" in header else 0.5
         low = number(f"{axis}llcenter", f"{axis}llcorner")
         axes.append(np.asarray(low + (np.arange(count) + shift) * step, np.float64))
-    return Raster(x=axes[0], y=axes[1], values=values, unit=unit, name=source.name)
+    crs = _projection(source)
+    return Pixels(
+        name=source.name, x=axes[0], y=axes[1], load=_values(values), crs=crs, words=crs or "", title=source.name
+    )
 
 
-def _read_csv(source: Path, unit: str, variable: str | None) -> Raster:
+def _with_points(text: str, source: Path) -> str:
+    """The text with decimal points for decimal commas. Raises: FileFormatError where commas may mean thousands."""
+    numbers = re.findall(r"\S*,\S*", text)
+    if not numbers:
+        return text
+    several = any(number.count(",") > 1 for number in numbers) or re.search(r"[0-9]\.[0-9]", text)
+    if several or all(map(_THOUSANDS.fullmatch, numbers)):
+        raise FileFormatError(
+            "commas may be decimal or separate thousands or values; write decimal points and no other separator",
+            field="raster",
+            value=f"{source}: {numbers[0][:40]}",
+        )
+    return text.replace(",", ".")
+
+
+def _read_csv(source: Path, variable: str | None) -> Pixels:
     """Columns of two axes, such as x and y, and one of values; every node once."""
     frame = read_frame(source, "raster")
     axes = [name for named in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if named.match(name)][:2]
@@ -223,7 +294,7 @@ def _read_csv(source: Path, unit: str, variable: str | None) -> Raster:
     for name in (*axes, *values):
         frame[name] = number_column(frame, (name,), "raster")
     array = frame.set_index(axes)[values[0]].to_xarray()
-    return _read_netcdf(array.to_dataset(), source, unit, values[0])
+    return _of_dataset(array.to_dataset(), source.name, values[0])
 
 
 @contextmanager
@@ -243,35 +314,110 @@ def _netcdf(source: Path) -> Iterator[xr.Dataset]:
             yield data
 
 
-def _read_netcdf(data: xr.Dataset, source: Path, unit: str, variable: str | None) -> Raster:
-    names = [str(n) for n, v in data.data_vars.items() if v.ndim == 2]
-    name = variable or (names[0] if len(names) == 1 else None)
-    if name is None or name not in data:
-        raise FileFormatError(f"which variable is the raster? name one of {names}", field="variable", value=variable)
-    array = data[name]
+def _in_memory(source: xr.DataArray | xr.Dataset, variable: str | None) -> Pixels:
+    """An array of xarray, or a variable of a dataset; scale and offset among its attributes are applied."""
+    import xarray as xr
+
+    if isinstance(source, xr.DataArray):
+        variable = "values" if source.name is None else str(source.name)
+        source = source.rename(variable).to_dataset()
+    if not isinstance(source, xr.Dataset):
+        raise InputError("must be a file or an array of xarray", field="raster", value=type(source).__name__)
+    decoded = xr.decode_cf(source, decode_times=False, decode_timedelta=False)
+    return _of_dataset(decoded, variable or "values", variable)
+
+
+def _of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
+    """A variable of two axes with coordinates; axes of size one beside these are dropped."""
+    array = _variable(data, variable)
     if array.ndim != 2 or not set(array.dims) <= set(data.coords):
-        raise FileFormatError("a raster has two axes with coordinates", field="variable", value=array.dims)
-    for holder in (data, array, *(data[n] for n in sorted(_mappings(data, [array])))):
-        _refuse_geographic(" ".join(str(v) for v in holder.attrs.values()), unit, source)
-    for dimension in array.dims:
-        axis = data.coords[dimension]
-        declared = str(axis.attrs.get("units", "degree" if _is_angle(axis) else unit))
-        require_unit(declared, unit, field=f"{source.name}:{dimension}")
-    directions = {str(data.coords[d].attrs.get("axis", d)): d for d in array.dims}
-    across = next((d for word, d in directions.items() if _ACROSS.match(word)), None)
-    along = next((d for word, d in directions.items() if _ALONG.match(word)), None)
-    if across is None or along is None:
-        raise FileFormatError("must have axes named x and y", field="raster", value=list(directions))
-    # ascending, as rasters from north to south would otherwise be read upside down
-    turned = array.load().transpose(across, along).sortby([across, along])
-    return Raster(
-        x=turned[across].values,
-        y=turned[along].values,
-        values=turned.values,
-        unit=unit,
-        value_unit=str(array.attrs.get("units", "1")),
-        name=source.name,
+        sizes = ", ".join(f"{name} {size}" for name, size in array.sizes.items())
+        raise FileFormatError(
+            "a raster has two axes with coordinates",
+            field="variable",
+            value=sizes,
+            remedy="select one layer in Python, data.isel({'time': 0}), for md.geo.raster_on or md.read.raster",
+        )
+    if array.dtype.kind not in "biuf":
+        raise FileFormatError("must hold real numbers", field="variable", value=f"{array.name}: {array.dtype}")
+    across, along = _directions(array)
+    axes = [data.coords[dimension] for dimension in (across, along)]
+    holders = (data, array, *(data[other] for other in sorted(_mappings(data, array))))
+    lowest, highest = _valid_range(array)
+
+    def load(columns: Index, rows: Index) -> Array:
+        values = array.isel({across: columns, along: rows}).transpose(across, along).values.astype(np.float64)
+        return np.where((values < lowest) | (values > highest), np.nan, values)
+
+    return Pixels(
+        name=name,
+        x=np.asarray(axes[0].values, np.float64),
+        y=np.asarray(axes[1].values, np.float64),
+        load=load,
+        crs=_declared(data, array, axes),
+        words=" ".join(
+            str(holder.attrs[key]) for holder in holders for key in (*_CRS, "grid_mapping_name") if key in holder.attrs
+        ),
+        units=tuple(filter(None, map(_axis_unit, axes))),
+        value_unit=str(array.attrs.get("units", "")).strip() or "1",
+        title=" ".join(str(word) for word in (name, array.name, array.attrs.get("long_name", ""))),
     )
+
+
+def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
+    """The variable of that name, or the only one that may be a raster, without axes of size one."""
+    keys = ("bounds", "climatology")
+    bounds = {str(item.attrs[key]) for item in data.variables.values() for key in keys if key in item.attrs}
+    candidates = {
+        str(name): reduced
+        for name, array in data.data_vars.items()
+        if (reduced := _reduced(array)).ndim >= 2
+        and reduced.dtype.kind in "biufc"
+        and not (name in bounds or _BOUNDS.fullmatch(str(name)) or any(_BOUNDS.fullmatch(str(d)) for d in array.dims))
+    }
+    flat = [name for name, array in candidates.items() if array.ndim == 2] or list(candidates)
+    if variable is not None and variable in data.data_vars:
+        return _reduced(data[variable])
+    if variable is None and len(flat) == 1:
+        return candidates[flat[0]]
+    raise FileFormatError(
+        f"which variable is the raster? name one of {flat}",
+        field="variable",
+        value=variable,
+        remedy="choose one with variable=NAME",
+    )
+
+
+def _reduced(array: xr.DataArray) -> xr.DataArray:
+    """The array without axes of size one, such as time; x and y stay."""
+    single = [d for d in array.dims if array.sizes[d] == 1]
+    single.sort(key=lambda d: bool(_ACROSS.match(str(d)) or _ALONG.match(str(d))))
+    return array.isel(dict.fromkeys(single[: max(array.ndim - 2, 0)], 0))
+
+
+def _directions(array: xr.DataArray) -> tuple[Any, Any]:
+    """The dimensions along x and along y."""
+    words = {d: str(array.coords[d].attrs.get("axis", d)) for d in array.dims}
+    across = next((d for d, word in words.items() if _ACROSS.match(word)), None)
+    along = next((d for d, word in words.items() if _ALONG.match(word)), None)
+    if across is None or along is None:
+        raise FileFormatError("must have axes named x and y", field="raster", value=list(words.values()))
+    return across, along
+
+
+def _valid_range(array: xr.DataArray) -> tuple[float, float]:
+    """The least and the largest value that are no NODATA, as CF declares them, in the unit of the values."""
+    pair = array.attrs.get("valid_range", [array.attrs.get("valid_min", -np.inf), array.attrs.get("valid_max", np.inf)])
+    ends = np.atleast_1d(np.asarray(pair))
+    packed = {"scale_factor", "add_offset"} & set(array.encoding)
+    if packed and ends.dtype.kind in "iu":  # CF: in the numbers that are stored
+        ends = ends * array.encoding.get("scale_factor", 1.0) + array.encoding.get("add_offset", 0.0)
+    return float(min(ends[0], ends[-1])), float(max(ends[0], ends[-1]))
+
+
+def _axis_unit(axis: xr.DataArray) -> str | None:
+    """The unit that an axis declares, None where it declares none."""
+    return str(axis.attrs["units"]) if "units" in axis.attrs else "degree" if _is_angle(axis) else None
 
 
 def _is_angle(axis: xr.DataArray) -> bool:
@@ -282,25 +428,27 @@ def _is_angle(axis: xr.DataArray) -> bool:
     return bool(named & {"longitude", "latitude"}) or _ANGLES.fullmatch(str(axis.name)) is not None
 
 
-def _arrays(data: xr.Dataset, variable: str | None) -> list[xr.DataArray]:
-    """The variable of that name, all without one."""
-    return [data[variable]] if variable is not None and variable in data else list(data.data_vars.values())
+def _mappings(data: xr.Dataset, array: xr.DataArray) -> list[str]:
+    """The variables that describe the coordinate system of an array: that which it names first."""
+    named = array.attrs.get("grid_mapping", array.encoding.get("grid_mapping"))
+    return [name for name in dict.fromkeys([str(named), "spatial_ref", "crs"]) if name in data.variables]
 
 
-def _mappings(data: xr.Dataset, arrays: list[xr.DataArray]) -> list[str]:
-    """The variables that describe the coordinate system of arrays: those that they name first."""
-    names = [*(str(array.attrs.get("grid_mapping")) for array in arrays), "spatial_ref", "crs"]
-    return [name for name in dict.fromkeys(names) if name in data.variables]
+def _declared(data: xr.Dataset, array: xr.DataArray, axes: list[xr.DataArray]) -> str | Mapping[str, Any] | None:
+    """The coordinate system that a dataset declares; EPSG:4326 for axes in degrees without more."""
+    mappings = [data[name] for name in _mappings(data, array)]
+    for holder in (*mappings, array, data):
+        for key in _CRS:
+            if key in holder.attrs:
+                text = str(holder.attrs[key])
+                return f"EPSG:{text}" if text.isdecimal() else text
+    for holder in mappings:
+        if "grid_mapping_name" in holder.attrs:
+            return dict(holder.attrs)
+    return "EPSG:4326" if all(map(_is_angle, axes)) else None
 
 
-def _stated_crs(data: xr.Dataset, variable: str | None) -> str:
-    """What a NetCDF file says of its coordinate system, in one text."""
-    arrays = _arrays(data, variable)
-    holders = [data, *arrays, *(data[name] for name in sorted(_mappings(data, arrays)))]
-    return " ".join(str(holder.attrs[key]) for holder in holders for key in _CRS if key in holder.attrs)
-
-
-def _refuse_stretched(text: str, unit: str, source: Path) -> None:
+def _refuse_stretched(text: str, unit: str, name: str) -> None:
     """Refuse a coordinate system whose lengths are not those on the ground."""
     mercator = _MERCATOR.search(text)
     if unit != "degree" and (mercator or _STRETCHED.search(text)):
@@ -308,28 +456,12 @@ def _refuse_stretched(text: str, unit: str, source: Path) -> None:
             "lengths of the Mercator plane are 1 / cos(latitude) times those on the ground, 1.31 times at 40 degrees"
             if mercator
             else "lengths of this cylindrical plane are not those on the ground",
-            field=source.name,
+            field=name,
             value=unit,
             remedy="warp it to a projection with true lengths, such as UTM, or use md.geo.raster_on(domain, path)",
         )
 
 
-def _refuse_geographic(text: str, unit: str, source: Path) -> None:
+def _refuse_geographic(text: str, unit: str, name: str) -> None:
     if _GEOGRAPHIC.search(text) and not _PROJECTED.search(text):
-        require_unit("degree", unit, field=source.name)
-
-
-def declared_crs(path: str | Path, variable: str | None = None) -> str | None:
-    """The coordinate system that an ESRI ASCII (.prj beside it) or NetCDF file declares: WKT, or EPSG:4326 for axes in
-    degrees; None where there is none. Raises: FileFormatError for a missing or malformed file.
-    """
-    source = Path(path)
-    with readable(source, "raster"):
-        if source.suffix.lower() not in NETCDF:
-            return _projection(source)
-        with _netcdf(source) as data:
-            for name in _mappings(data, _arrays(data, variable)):
-                for key in ("crs_wkt", "spatial_ref"):
-                    if key in data[name].attrs:
-                        return str(data[name].attrs[key])
-            return "EPSG:4326" if any(_is_angle(axis) for axis in data.coords.values()) else None
+        require_unit("degree", unit, field=name)

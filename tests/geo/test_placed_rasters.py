@@ -166,9 +166,12 @@ def test_maps_that_end_inside_the_area_are_refused(tmp_path, low):
 def test_a_file_without_coordinates_is_taken_at_your_word_only_where_it_covers(tmp_path):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     path = tiff(tmp_path, sketch(), (2.325, 48.845), (0.001, 0.001), None)
-    with pytest.raises(InputError, match="does not cover"):
+    with pytest.raises(InputError, match="may be degrees"):
         raster_on(domain, path)
     assert raster_on(domain, path, crs="EPSG:4326").unit == "m"
+    with pytest.raises(InputError, match="does not cover"):
+        raster_on(domain, tiff(tmp_path, sketch(), (500_000.0, 5_400_000.0), (100.0, 100.0), None))
+    path = tiff(tmp_path, sketch(), (2.325, 48.845), (0.001, 0.001), None)
     with pytest.raises(InputError, match="unknown coordinate system"):
         raster_on(domain, path, crs="EPSG:nonsense")
 

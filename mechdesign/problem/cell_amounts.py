@@ -1,0 +1,116 @@
+"""Amounts in cells: how much of a raster lives in each cell of a grid.
+
+Pixel k holds the amount a_k, spread evenly over it. Cell c receives the share of its area that both have in common:
+
+    amount(c)  =  sum_k a_k |c ∩ k| / |k|
+
+so cells that tile the raster hold its total, to rounding. On a plane both are boxes, and the shares along either axis
+multiply. This is for pixels that are smaller than a cell. Larger ones say nothing of where in them people live; there
+the raster is linear between its nodes, and a cell takes the value at its centre.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.levels import Raster
+
+_EQUAL = 1e-9  # of a cell: edges that agree so far are one, so that no sliver of a full pixel lies in an empty cell
+_AS_LARGE = 1e-6  # relative: pixels of the size of a cell are added up too
+Array = NDArray[np.float64]
+
+
+def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Array:
+    """Amounts (n,) in the places of a domain; where these are not cells, amounts per area.
+
+    extend: beyond its nodes the raster goes on as at its border; else places there are refused. Raises: InputError.
+    """
+    converted = raster.in_unit(domain.unit)
+    if not extend:
+        converted.require_cover(domain.points)
+    edges = [pixel_edges(nodes) if len(nodes) > 1 else None for nodes in converted.axes]
+    density = converted.values if converted.amounts is None else _per_area(converted.amounts, edges)
+    if not _adds_up(edges, domain):
+        flat = Raster(x=converted.x, y=converted.y, z=converted.z, values=density, unit=converted.unit)
+        return flat.at(domain.points) * (
+            1.0 if domain.cell is None or converted.amounts is None else math.prod(domain.cell)
+        )
+    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
+    assert domain.index is not None
+    for axis, (low, side, count) in enumerate(zip(domain.origin, domain.cell, domain.shape, strict=True)):
+        pixels = edges[axis] if axis < len(edges) else None
+        if pixels is not None:
+            cells = np.asarray(low + side * np.arange(count + 1), np.float64)
+            shares = _shared(cells, _snapped(pixels, cells), extend=extend)
+            density = _along(shares, density, axis)
+        elif axis < density.ndim:
+            density = np.repeat(density, count, axis=axis)
+        else:
+            density = np.repeat(density[..., None], count, axis=axis)
+    density = density.reshape(density.shape[: len(domain.shape)])
+    return np.asarray(density[tuple(domain.index.T)])
+
+
+def is_finer(pixel: float, cell: float) -> bool:
+    """True if pixels of this area are added up in cells of this area."""
+    return pixel <= cell * (1 + _AS_LARGE)
+
+
+def pixel_edges(nodes: Array) -> Array:
+    """The k + 1 borders of pixels about k > 1 nodes, half-way between these."""
+    inner = (nodes[1:] + nodes[:-1]) / 2
+    return np.concatenate([[2 * nodes[0] - inner[0]], inner, [2 * nodes[-1] - inner[-1]]])
+
+
+def _adds_up(edges: list[Array | None], domain: Domain) -> bool:
+    """True if the raster has pixels on the axes of a grid alone, no larger than its cells."""
+    if domain.cell is None or any(side is not None for side in edges[domain.dimension :]):
+        return False
+    pairs = [(side, cell) for side, cell in zip(edges, domain.cell, strict=False) if side is not None]
+    pixel = math.prod(float(np.diff(side).mean()) for side, _ in pairs)
+    return bool(pairs) and is_finer(pixel, math.prod(cell for _, cell in pairs))
+
+
+def _per_area(amounts: Array, edges: list[Array | None]) -> Array:
+    """Amounts divided by the sizes of their pixels."""
+    for axis, side in enumerate(edges):
+        if side is not None:
+            amounts = amounts / np.diff(side).reshape([-1 if k == axis else 1 for k in range(amounts.ndim)])
+    return amounts
+
+
+def _snapped(edges: Array, cells: Array) -> Array:
+    """Borders of pixels moved to the border of a cell that they miss by rounding alone."""
+    nearest = np.clip(np.rint((edges - cells[0]) / (cells[1] - cells[0])), 0, len(cells) - 1).astype(np.int64)
+    return np.where(np.abs(edges - cells[nearest]) <= _EQUAL * (cells[1] - cells[0]), cells[nearest], edges)
+
+
+def _shared(cells: Array, edges: Array, *, extend: bool) -> sp.csr_array:
+    """Lengths (cells, pixels) that both have in common along an axis; with extend, the outermost pixels have no end."""
+    if extend:
+        edges = np.concatenate([[min(edges[0], cells[0])], edges[1:-1], [max(edges[-1], cells[-1])]])
+    cuts = np.unique(np.concatenate([cells, edges]))
+    cuts = cuts[(cuts >= max(cells[0], edges[0])) & (cuts <= min(cells[-1], edges[-1]))]
+    middle = (cuts[1:] + cuts[:-1]) / 2
+    places = [np.clip(np.searchsorted(side, middle, side="right") - 1, 0, len(side) - 2) for side in (cells, edges)]
+    return sp.csr_array((np.diff(cuts), (places[0], places[1])), shape=(len(cells) - 1, len(edges) - 1))
+
+
+def _along(shares: sp.csr_array, density: Array, axis: int) -> Array:
+    """Shares (cells, pixels) times a density along one of its axes. Raises: InputError for a negative value."""
+    first = np.moveaxis(density, axis, 0)
+    flat = first.reshape(len(first), -1)
+    if (flat < 0).any() and (shares @ np.minimum(flat, 0)).any():
+        raise InputError(
+            "must not be negative in the pixels of a prior",
+            field="density",
+            value=f"{flat.min():.6g}",
+            remedy="declare it as NODATA, as gdal_translate -a_nodata does, or replace it by 0",
+        )
+    return np.moveaxis((shares @ flat).reshape(-1, *first.shape[1:]), 0, axis)
