@@ -36,10 +36,10 @@ from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import InputError
-from mechdesign.problem import losses as priors
+from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster
-from mechdesign.problem.losses import named_loss
+from mechdesign.problem.losses import named_loss, uniform
 from mechdesign.problem.metric import Eikonal, Euclidean, Metric
 from mechdesign.problem.plane import WIDEST
 from mechdesign.problem.plane import Plane as Plane
@@ -413,7 +413,7 @@ def area_problem(
         raster_levels = levels.in_unit(domain.unit)
         level = PrivacyLevel.affine(raster_levels, slope=slope * share, floor=ground * share, extend=extend)
         metric = Eikonal(level=level, stencil=stencil)
-    weights = priors.uniform(reports) if density is None else priors.from_density(density, reports, extend=extend)
+    weights = uniform(reports) if density is None else from_density(density, reports, extend=extend)
     return DesignProblem(
         domain=domain,
         metric=metric,

@@ -1,4 +1,4 @@
-"""Amounts in cells: how much of a raster lives in each cell of a grid.
+"""Amounts in cells: how much of a raster lives in each cell of a grid, and the prior of it.
 
 Pixel k holds the amount a_k, spread evenly over it. Cell c receives the share of its area that both have in common:
 
@@ -12,18 +12,63 @@ the raster is linear between its nodes, and a cell takes the value at its centre
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
+from mechdesign.problem.losses import proportional
+from mechdesign.problem.rasters import read_raster
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _EQUAL = 1e-9  # of a cell: edges that agree so far are one, so that no sliver of a full pixel lies in an empty cell
 _AS_LARGE = 1e-6  # relative: pixels of the size of a cell are added up too
 Array = NDArray[np.float64]
+
+
+@validated
+def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Array:
+    """The prior of what lives in each cell, by a raster of a density or of counts.
+
+    Pixels that are smaller than a cell are added up by the area that they share with it. Larger pixels, and places
+    that are not cells, take the value of the raster at the place.
+
+    Parameters
+    ----------
+    density : Raster or xarray.DataArray
+        The density; nodes in another unit of length are converted. An array is read as `md.read.raster` reads it.
+    domain : Domain
+        The n places.
+    extend : bool
+        Beyond the raster the density goes on as at its border; else places there are refused.
+
+    Returns
+    -------
+    (n,) array
+        Sums to 1.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, section IV, has the value at the place.
+
+    Examples
+    --------
+    >>> density = md.Raster(x=[0.0, 4.0], y=[0.0], values=[[1.0], [5.0]])
+    >>> md.priors.from_density(density, md.Domain.grid((2, 2), 1.0), extend=True).round(3)
+    array([0.188, 0.188, 0.312, 0.312])
+    >>> fine = md.Raster(x=[0.25, 0.75, 1.25, 1.75], y=[0.0], values=[[1.0], [0.0], [0.0], [3.0]])
+    >>> md.priors.from_density(fine, md.Domain.grid((2, 1), 1.0), extend=True)
+    array([0.25, 0.75])
+    """
+    raster = density if isinstance(density, Raster) else read_raster(density, unit=domain.unit)
+    return proportional(amounts_in_cells(raster, domain, extend=extend), field="density")
 
 
 def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Array:

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,13 +26,8 @@ from mechdesign.base.descriptions import SMALLEST
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
-from mechdesign.problem.cell_amounts import amounts_in_cells
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
-from mechdesign.problem.rasters import read_raster
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas
 SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never silently normalised
@@ -322,44 +317,6 @@ def _check_weights(values: Array, field: str) -> None:
 def _check_entries(values: Array, field: str) -> None:
     refuse_entries(~np.isfinite(values), values, "must be finite", field=field)
     refuse_entries(values < 0, values, "must not be negative", field=field)
-
-
-@validated
-def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Array:
-    """The prior of what lives in each cell, by a raster of a density or of counts.
-
-    Pixels that are smaller than a cell are added up by the area that they share with it. Larger pixels, and places
-    that are not cells, take the value of the raster at the place.
-
-    Parameters
-    ----------
-    density : Raster or xarray.DataArray
-        The density; nodes in another unit of length are converted. An array is read as `md.read.raster` reads it.
-    domain : Domain
-        The n places.
-    extend : bool
-        Beyond the raster the density goes on as at its border; else places there are refused.
-
-    Returns
-    -------
-    (n,) array
-        Sums to 1.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, section IV, has the value at the place.
-
-    Examples
-    --------
-    >>> density = md.Raster(x=[0.0, 4.0], y=[0.0], values=[[1.0], [5.0]])
-    >>> md.priors.from_density(density, md.Domain.grid((2, 2), 1.0), extend=True).round(3)
-    array([0.188, 0.188, 0.312, 0.312])
-    >>> fine = md.Raster(x=[0.25, 0.75, 1.25, 1.75], y=[0.0], values=[[1.0], [0.0], [0.0], [3.0]])
-    >>> md.priors.from_density(fine, md.Domain.grid((2, 1), 1.0), extend=True)
-    array([0.25, 0.75])
-    """
-    raster = density if isinstance(density, Raster) else read_raster(density, unit=domain.unit)
-    return proportional(amounts_in_cells(raster, domain, extend=extend), field="density")
 
 
 def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
