@@ -291,7 +291,7 @@ def client(where: Callable[[Path, int], tuple[float, str]], source: int | str) -
         metric, loss = md.Euclidean(epsilon=math.log(2) / 200, unit="m"), md.losses.Distance()
         problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=loss)
         file = md.save(md.baselines.planar_laplace(problem), folder / "table.nc")
-    words = [sys.executable, "-m", "mechdesign", "client", str(file), "-o", str(folder / "web")]
+    words = [sys.executable, "-m", "mechdesign", "export", str(file), "-o", str(folder / "web")]
     subprocess.run(words, check=True, stdout=sys.stderr)
     return lambda: where(folder / "web", 2000 if (folder / "web" / "region.map").exists() else 50)
 

@@ -29,8 +29,9 @@ class Begun(SchedulerPlugin, Counter[str]):
 def main() -> None:
     """Solve on threads, then on a cluster that loses a worker, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("cells", 60), ("rounds", 8), ("workers", 2)):
-        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--cells", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     program, begun, told = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells)), Begun(), []
 

@@ -44,7 +44,7 @@ def _option(argument: re.Match[str]) -> str:
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
-    """--name value and --name=value pairs of the parameters of `owner`; anything else is refused by name."""
+    """The --NAME VALUE and --NAME=VALUE pairs of the parameters of `owner`. Raises: InputError for other words."""
     parameters: dict[str, str] = {}
     rest = list(words)
     while rest:

@@ -79,7 +79,7 @@ const char *region_says(int code) {
   static const char *const words[] = {
       "good",
       "map: ends before its numbers; give all bytes of region.map, and how many they are",
-      "map: no region.map of version 1; write it again with this version of `mechdesign client`",
+      "map: no region.map of version 1; write it again: `mechdesign export FILE -o FOLDER`",
       "map: n1 and n2 are from 2 on, and at most 2^24 places with the frame; use an unaltered file",
       "map: stencil, grain or advances are out of range; use an unaltered file",
       "map: cap, shift or ratio are out of range; use an unaltered file",

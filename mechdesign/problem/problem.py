@@ -372,7 +372,7 @@ def named_problem(
     discrete: epsilon in nats; loss, zero-one by default, with report k standing for secret k.
     """
     if metric not in SETTINGS:
-        remedy = "use one of " + ", ".join(SETTINGS) + ", or --problem"
+        remedy = "use one of " + ", ".join(SETTINGS)
         raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)
     claim: Metric
     if metric == "discrete":
