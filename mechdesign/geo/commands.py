@@ -271,7 +271,7 @@ def _elastic(
     return level, density, {**rule, "nats": nats}
 
 
-def parse_area(file: Path | None, box: str | None) -> Area:
+def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Area:
     """The area of a GeoJSON file, or of --box W,S,E,N."""
     from mechdesign.geo.area import Area
     from mechdesign.geo.geojson import read_area
@@ -280,7 +280,7 @@ def parse_area(file: Path | None, box: str | None) -> Area:
     if (file is None) == (box is None):
         raise InputError("one area is needed, a GeoJSON file or --box W,S,E,N", field="area", value=box)
     if file is not None:
-        return read_area(file, on_note=note)
+        return read_area(file, crs=crs, on_note=note)
     try:
         # No check for separators of thousands: four numbers are needed, and none of them has four digits.
         west, south, east, north = map(real_number, re.split(r"\s*,\s*|\s+", (box or "").strip()))

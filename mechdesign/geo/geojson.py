@@ -220,6 +220,8 @@ def _in_degrees(
     """The features with their geometries in degrees of WGS 84."""
     undeclared = [feature.geometry for feature, declared in features if declared is None]
     assumed = None if all(map(_are_degrees, undeclared)) else crs
+    if crs is not None and undeclared and assumed is None:
+        on_note(f"{Path(path).name}: holds degrees (WGS 84); the coordinate system {crs} is not applied to it.")
     systems: dict[str, Callable[[Any], Any] | None] = {}
     projected = []
     for feature, declared in features:

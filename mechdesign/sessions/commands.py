@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli.groups import add_commands
-from mechdesign.cli.options import BoxOption, JsonOption, LimitOption, OverwriteOption, real, whole
+from mechdesign.cli.options import BoxOption, CrsOption, JsonOption, LimitOption, OverwriteOption, real, whole
 from mechdesign.cli.parsing import parse_place
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
@@ -36,6 +36,7 @@ def design(
     ticks: Annotated[int, whole("--ticks", help="Ticks of a day, at each of which a place may be reported.")] = 48,
     within: Annotated[float, real("--within", metavar="METRES", help=_WITHIN_HELP)] = 200.0,
     forbidden: Annotated[Path | None, typer.Option("--forbidden", help="GeoJSON of what is left out: water.")] = None,
+    crs: CrsOption = None,
     simulated: Annotated[int, whole("--simulated", help="How many synthetic people are measured.")] = 30,
     time_limit: LimitOption = float("inf"),
     overwrite: OverwriteOption = False,
@@ -54,8 +55,8 @@ def design(
     from mechdesign.sessions.terminal import proposal_document, proposal_words
 
     check_target(output, overwrite=overwrite)
-    region = parse_area(area, box)
-    left_out = None if forbidden is None else read_area(forbidden, on_note=printing.note)
+    region = parse_area(area, box, crs)
+    left_out = None if forbidden is None else read_area(forbidden, crs=crs, on_note=printing.note)
     printing.note_compiling()
     with printing.progress("simulating sessions", limit=time_limit) as on_progress:
         proposal = propose(

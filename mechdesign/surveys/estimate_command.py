@@ -11,6 +11,7 @@ from mechdesign.cli.options import (
     AREAS,
     ColumnsOption,
     ConfidenceOption,
+    CrsOption,
     JsonOption,
     NameFieldOption,
     OverwriteOption,
@@ -30,6 +31,7 @@ def estimate(
     files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
     areas: Annotated[str | None, AREAS] = None,
     name_field: NameFieldOption = None,
+    crs: CrsOption = None,
     columns: ColumnsOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
@@ -67,7 +69,7 @@ def estimate(
             check_page(path, overwrite=overwrite)
         else:
             check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
-    if areas is None and (against, name_field) != (None, None):
+    if areas is None and (against, name_field, crs) != (None, None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
     named = parse_columns(columns, *ROLES, "cell", "area")
@@ -84,6 +86,7 @@ def estimate(
             areas,
             domain,
             name_field=name_field,
+            crs=crs,
             columns=named,
             on_note=lambda told: printing.note(as_options(told)),
         )

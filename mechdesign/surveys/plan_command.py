@@ -15,6 +15,7 @@ from mechdesign.cli.options import (
     BoxOption,
     ColumnsOption,
     ConfidenceOption,
+    CrsOption,
     JsonOption,
     NameFieldOption,
     OverwriteOption,
@@ -57,6 +58,7 @@ def plan(
         list[Path] | None, typer.Option("--with", help="A mechanism of yours beside them: .nc; repeatable.")
     ] = None,
     name_field: NameFieldOption = None,
+    crs: CrsOption = None,
     columns: ColumnsOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
@@ -86,7 +88,7 @@ def plan(
     if on_earth:
         within = RADIUS if within is None else within
         given = parameter_values("an area", ("cell",), words)
-        problem = _of_area(parse_area(None if source is None else Path(source), box), given, within)
+        problem = _of_area(parse_area(None if source is None else Path(source), box, crs), given, within)
     elif not file:
         problem_file, parameters = parse_problem(str(source), context)
         problem = problem_file.build(**parameters)
@@ -122,6 +124,7 @@ def plan(
         areas,
         domain,
         name_field=name_field,
+        crs=crs,
         columns=parse_columns(columns, "cell", "area"),
         on_note=lambda told: printing.note(as_options(told)),
     )
