@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.labels import unlabelled
 from mechdesign.errors import InputError
 
 _P = ParamSpec("_P")
@@ -149,8 +150,15 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
     return number
 
 
-def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
-    """An array of doubles. Raises: InputError for words, and for rows of several lengths."""
+def as_numbers(values: ArrayLike, field: str, *places: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """An array of doubles, labelled ones in the order of the places: `unlabelled` says how.
+
+    Raises: InputError for words, for rows of several lengths, and for labels in another order.
+    """
+    return _doubles(unlabelled(values, field, *places), field)
+
+
+def _doubles(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, float)
     except (TypeError, ValueError) as error:
@@ -159,7 +167,7 @@ def as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
 
 def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """`values` as an array of doubles. Raises: InputError where one is not finite."""
-    array = as_numbers(values, name)
+    array = _doubles(values, name)
     refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
     return array
 
@@ -188,7 +196,7 @@ def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values
     try:
-        own = np.array(values)
+        own = np.array(unlabelled(values, name, strict=False))
     except ValueError as error:
         raise InputError("must be an array", field=name, value=f"a {type(values).__name__}") from error
     own.setflags(write=False)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.errors import InputError
 
 _SHOWN = 4  # labels that an error lists
-_SIDES = ("secret", "report")
+_SIDES, _AXES = ("secret", "report"), "xyz"
 _UNNAMED = "dim_"  # what xarray calls the axes of an array that names none
 
 
@@ -59,17 +59,18 @@ def listed(labels: Sequence[Any]) -> str:
     return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
-def unlabelled(values: ArrayLike, field: str, points: Sequence[NDArray[np.float64] | None] = (None, None)) -> ArrayLike:
+def unlabelled(values: ArrayLike, field: str, *places: NDArray[np.float64] | None, strict: bool = True) -> ArrayLike:
     """The values of a Series, DataFrame or DataArray in the order of the places; anything else as it is.
 
-    points: coordinates of the places of each axis, where they are known: coordinates of a DataArray are compared with
-        them. Raises: InputError for labels that name no order, or other places.
+    places: coordinates (n, k) of those of each axis, where they are known: the coordinates of a DataArray are found
+        among them. strict: refuse axes that are neither secret and report nor x, y and z.
+    Raises: InputError for labels that name no order, and for coordinates of other places.
     """
     module = type(values).__module__.partition(".")[0]
-    if module == "pandas":
+    if module == "pandas" and hasattr(values, "axes"):
         return _of_pandas(values, field)
-    if module == "xarray" and hasattr(values, "dims") and hasattr(values, "values"):
-        return _of_xarray(values, field, points)
+    if module == "xarray" and hasattr(values, "coords") and hasattr(values, "transpose"):
+        return _of_xarray(values, field, places, strict=strict)
     return values
 
 
@@ -82,48 +83,85 @@ def _numbers(labels: Sequence[Any]) -> NDArray[np.float64] | None:
 
 
 def _of_pandas(values: Any, field: str) -> ArrayLike:
-    names = [getattr(axis, "name", None) for axis in values.axes] if hasattr(values, "axes") else []
-    if names == list(_SIDES[::-1]):
+    if [axis.name for axis in values.axes] == list(_SIDES[::-1]):
         values = values.T
-    axes = list(getattr(values, "axes", []))
     array = np.asarray(values)
-    for number, (axis, side) in enumerate(zip(axes, _SIDES, strict=False)):
+    known: list[list[Any] | None] = []
+    for number, (axis, side) in enumerate(zip(values.axes, _SIDES, strict=False)):
         if axis.nlevels > 1:
-            spatial = [name for name in axis.names if name is not None]
-            if spatial != sorted(spatial, key=str) or not axis.is_monotonic_increasing:
-                message = f"labels of {side}s on several levels do not ascend"
-                raise InputError(message, field=field, value=", ".join(map(str, axis.names)), remedy="sort by label")
+            _refuse_levels(axis, field, side)
+            known.append(None)
             continue
-        array = np.take(array, place_order(list(axis), field, side), axis=number)
-    if len(axes) == 2:
-        rows, columns = (list(np.take(np.asarray(axis, object), place_order(list(axis), field, side)))
-                         if axis.nlevels == 1 else None for axis, side in zip(axes, _SIDES, strict=True))  # fmt: skip
-        refuse_two_orders(rows, columns, field)
+        labels = axis.tolist()
+        order = place_order(labels, field, side)
+        array = np.take(array, order, axis=number)
+        known.append([labels[k] for k in order])
+    if len(known) == 2:
+        refuse_two_orders(known[0], known[1], field)
     return array
 
 
-def _of_xarray(values: Any, field: str, points: Sequence[NDArray[np.float64] | None]) -> ArrayLike:
+def _refuse_levels(axis: Any, field: str, side: str) -> None:
+    """Refuse labels of several levels, such as x and y, that do not ascend as the cells of a grid do."""
+    named = [str(name) for name in axis.names if name is not None]
+    if named != sorted(named) or not axis.is_monotonic_increasing:
+        message = f"labels of {side}s on several levels do not ascend"
+        raise InputError(message, field=field, value=", ".join(named), remedy="sort by label, x first")
+
+
+def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, strict: bool) -> ArrayLike:
     dims = [str(dim) for dim in values.dims]
     if len(dims) == 2 and dims == list(_SIDES[::-1]):
         values, dims = values.transpose(*_SIDES), list(_SIDES)
-    named = [dim for dim in dims if not dim.startswith(_UNNAMED)]
-    if named and dims != list(_SIDES[: len(dims)]) and not (len(dims) == 1 and dims[0] in _SIDES):
+    spatial = {dim: dim.removeprefix("secret_").removeprefix("report_") for dim in dims}
+    if dims and set(spatial.values()) <= set(_AXES) and len(set(spatial.values())) == len(dims):
+        return _of_grid(values, spatial, field, places[0] if places else None)
+    if dims != list(_SIDES[: len(dims)]) and not (len(dims) == 1 and dims[0] in _SIDES):
+        if not strict or all(dim.startswith(_UNNAMED) for dim in dims):
+            return np.asarray(values)
         message = "has other axes than secret and report"
-        raise InputError(message, field=field, value=", ".join(dims), remedy="rename and order them, or pass .values")
-    array, labels = np.asarray(values), []
+        raise InputError(message, field=field, value=", ".join(dims), remedy="rename them, or pass .values")
+    array, known = np.asarray(values), []
     for number, dim in enumerate(dims):
-        known = points[number] if number < len(points) else None
-        names = [name for axis in "xyz" if (name := f"{dim}_{axis}") in values.coords]
-        order = np.arange(array.shape[number])
-        if known is not None and len(names) == known.shape[1] and len(known) == len(order):
-            order = _positions(np.column_stack([np.asarray(values.coords[name]) for name in names]), known, field, dim)
-        elif dim in values.coords:
-            order = place_order(values.coords[dim].values.tolist(), field, dim)
+        at = places[number] if number < len(places) else None
+        order = _dim_order(values, dim, field, at)
         array = np.take(array, order, axis=number)
-        labels.append(values.coords[dim].values[order].tolist() if dim in values.coords else None)
-    if len(labels) == 2:
-        refuse_two_orders(labels[0], labels[1], field)
+        known.append(values.coords[dim].values[order].tolist() if dim in values.coords else None)
+    if len(known) == 2:
+        refuse_two_orders(known[0], known[1], field)
     return array
+
+
+def _dim_order(values: Any, dim: str, field: str, places: NDArray[np.float64] | None) -> NDArray[np.int64]:
+    """The positions of the places along an axis of secrets or reports: by coordinates, or by labels."""
+    names = [name for axis in _AXES if (name := f"{dim}_{axis}") in values.coords]
+    given = np.column_stack([np.asarray(values.coords[name], float) for name in names]) if names else None
+    if given is not None and places is not None and given.shape == places.shape:
+        return _positions(given, places, field, dim)
+    if dim in values.coords:
+        return place_order(values.coords[dim].values.tolist(), field, dim)
+    if given is not None and places is None and (np.lexsort(given.T[::-1]) != np.arange(len(given))).any():
+        message = f"has coordinates of {dim}s that do not ascend"
+        raise InputError(
+            message, field=field, value=f"{names[0]} {listed(given[:, 0].tolist())}", remedy="pass .values"
+        )
+    return np.arange(values.sizes[dim])
+
+
+def _of_grid(values: Any, spatial: dict[str, str], field: str, places: NDArray[np.float64] | None) -> ArrayLike:
+    """Values over x, y and z with x first, all ascending."""
+    order = sorted(spatial, key=lambda dim: spatial[dim])
+    values = values.transpose(*order)
+    for number, dim in enumerate(order):
+        if dim not in values.coords:
+            continue
+        values = values.sortby(dim)
+        if places is not None and number < places.shape[1]:
+            axis = np.unique(places[:, number])
+            if len(axis) == values.sizes[dim] and not np.array_equal(axis, values.coords[dim].values):
+                message = "has coordinates of other places"
+                raise InputError(message, field=field, value=f"{dim} {listed(values.coords[dim].values.tolist())}")
+    return np.asarray(values)
 
 
 def _positions(given: NDArray[np.float64], places: NDArray[np.float64], field: str, side: str) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from mechdesign.base.arguments import as_numbers
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import row_sums_exact
@@ -64,8 +65,8 @@ def input_mechanisms(
 
 
 def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
-    audited = audit(value, problem)
-    table = np.asarray(value, float)
+    table = as_numbers(value, "mechanisms", problem.domain.points, problem.reports.points)
+    audited = audit(table, problem)
     if table.shape[1] != problem.reports.size:
         raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
     if audited.infinite:

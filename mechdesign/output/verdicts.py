@@ -76,7 +76,8 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
         yield f"The table breaks the claim: it is private at {result.ratio:.4g} times the metric."
     else:
         yield f"The table is private as claimed, at {result.ratio:.4g} times the metric."
-    divided = "; every row was divided by its sum" if result.divided else ""
+    by = f"{sums['smallest']:.9g} to {sums['largest']:.9g}"
+    divided = f"; every row was divided by its sum, {by}" if result.divided else ""
     yield {
         "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
         "claimed eps": _level(result, result.claimed_epsilon),
@@ -87,7 +88,7 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
         f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
         "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
         f"{zeros['empty_columns']} columns of zeros",
-        "row sums": "counts, divided by their sums"
+        "row sums": f"counts, divided by their sums, {by}"
         if result.divided == "counts"
         else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}{divided}",
         "loss": None if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",

@@ -374,6 +374,13 @@ def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[fl
 
 
 def _as_points(coordinates: ArrayLike) -> NDArray[np.float64]:
+    names = list(getattr(coordinates, "columns", []))
+    if any(isinstance(name, str) for name in names):
+        if sorted(names) != list(AXES[: len(names)]):
+            shown = ", ".join(map(str, names))
+            remedy = "pass frame[['x', 'y']]; longitudes and latitudes first through plane.forward"
+            raise InputError("has other columns than x, y and z", field="points", value=shown, remedy=remedy)
+        coordinates = coordinates[sorted(names)]  # type: ignore[call-overload,index]
     points = as_numbers(coordinates, "points")
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2:

@@ -325,7 +325,7 @@ def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
     One of single precision is divided by its sum in double precision, where that is 1 to its rounding.
     Raises: InputError for a wrong shape, negative, non-finite or all-zero entries, and a sum not 1 within 1e-9.
     """
-    values = as_numbers(prior, "prior")
+    values = as_numbers(prior, "prior", places.points if isinstance(places, Domain) else None)
     single = np.asarray(prior).dtype == np.float32
     if isinstance(places, Domain):
         values = _of_places(values, places)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
+from mechdesign.base.arguments import as_numbers
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -47,7 +48,7 @@ class Ground:
         """
         if isinstance(places, Domain):
             return _of_points(places)
-        table = _checked(np.asarray(places, float))
+        table = _checked(as_numbers(places, "domain"))
         slack = float(_worst_detour(table).max(initial=0.0))
         diameter = float(table.max())
         if slack > ROUNDING * diameter:

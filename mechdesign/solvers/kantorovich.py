@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import refuse_entries, validated
+from mechdesign.base.arguments import as_numbers, refuse_entries, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -132,7 +132,7 @@ def kantorovich(
 
 def _masses(values: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
     """The distribution (n,), divided by its correctly rounded sum."""
-    masses = np.asarray(values, float)
+    masses = as_numbers(values, field, ground.points)
     if masses.shape != (ground.size,):
         raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
     refuse_entries(~np.isfinite(masses), masses, "must be finite", field=field)

@@ -36,7 +36,7 @@ import scipy.linalg
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import as_numbers, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.loss import drawn_rows
@@ -261,7 +261,7 @@ def asymptotic_mse(
 def _table(mechanism: xr.Dataset | ArrayLike) -> _Floats:
     if isinstance(mechanism, xr.Dataset):
         return drawn_rows(mechanism)
-    table = np.asarray(mechanism, float)
+    table = as_numbers(mechanism, "mechanism")
     if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any():
         raise InputError("must be an (n, m) array of probabilities", field="table", value=table.shape)
     return table

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_whole
+from mechdesign.base.arguments import as_numbers, check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.areas import Areas
 from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions
@@ -233,7 +233,7 @@ def collected(
         value = f"{len(counts)} for {len(mechanisms)} mechanisms"
         raise InputError("needs one array of counts for every mechanism", field="counts", value=value)
     tables = [table_of(mechanism) for mechanism in mechanisms]
-    arrays = [np.asarray(each, float) for each in counts]
+    arrays = [as_numbers(each, "counts") for each in counts]
     if not any(each.any() for each in arrays):
         raise InputError("holds no report", field="counts")
     checked = [

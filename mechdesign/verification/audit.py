@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.arguments import as_numbers, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
@@ -31,6 +31,7 @@ from mechdesign.problem.tables import read_table
 from mechdesign.solvers.design import Progress, reporter
 
 ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
+MOST_NORMALISED = 0.01  # of a row's sum: further off, something else than rounding is wrong
 UP_TO_ROUNDING = 1 + 2.0**-40  # of the claim: what tables of doubles at the claim may show above it
 
 Verdict = Literal["holds", "holds up to rounding", "broken"]
@@ -50,7 +51,7 @@ class Audit(ReprMixin):
     metrics without a single level. worst: secret, other, report, probability, other_probability, log_ratio (nats, null
     where infinite) and distance (nats) of the triple that comes first.
     zeros: entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry: each of these rules
-    secrets out. row_sums: largest_deviation from 1 and its row, before rows were divided.
+    secrets out. row_sums: largest_deviation from 1 and its row, smallest and largest sum, before rows were divided.
     loss: expected loss under the prior, null where the reports have no known places; loss_unit; prior: "uniform" or
     "given". notes: what could not be said, and why.
     """
@@ -200,7 +201,7 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     problem : DesignProblem
         The claim, and prior and loss, which decide where slack goes.
     normalise : bool
-        Divide rows that do not sum to 1 by their sums.
+        As for `md.audit`.
 
     Returns
     -------
@@ -232,10 +233,7 @@ def _checked(
     """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
     if isinstance(table, (str, Path)):
         table = read_table(table)
-    try:
-        rows = np.asarray(table, float)
-    except (TypeError, ValueError) as error:
-        raise InputError("must be a table of numbers", field="table", value=type(table).__name__) from error
+    rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     if rows.ndim != 2 or len(rows) != problem.domain.size:
         message = f"the metric has {problem.domain.size} secrets"
         raise InputError(message, field="table", value=f"shape {rows.shape}", remedy="give one row a secret, in order")
@@ -247,8 +245,16 @@ def _checked(
     sums = np.array([math.fsum(row) for row in rows])
     row = int(np.argmax(abs(sums - 1)))
     deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
+    deviation |= {"smallest": float(sums.min()), "largest": float(sums.max())}
     # integers above 1 are counts of draws, which are divided without being asked to
     counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
+    if normalise and not counts and sums.min() > 0 and abs(sums[row] - 1) > MOST_NORMALISED:
+        raise InputError(
+            f"row {row} is more than 1 % from a sum of 1, which is no rounding",
+            field="table",
+            value=f"{sums[row]:.6g}",
+            remedy="is a column or a line of labels among the numbers? counts are divided without being asked",
+        )
     off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
     if off or not sums.min() > 0:
         row = row if sums.min() > 0 else int(np.argmin(sums))

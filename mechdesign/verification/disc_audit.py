@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import refuse_entries, validated
+from mechdesign.base.arguments import as_numbers, refuse_entries, validated
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.figures import length, percent
 from mechdesign.base.memory import require_memory
@@ -95,7 +95,7 @@ def audit_discs(
     Raises: InputError as `disc_sets` and `cells_of_area`, and for people that do not fit.
     """
     check_centres(centres)
-    rows, weight = np.asarray(table, float), np.asarray(people, float)
+    rows, weight = as_numbers(table, "table", domain.points), as_numbers(people, "people", domain.points)
     if rows.ndim != 2 or len(rows) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} places", field="table", value=rows.shape)
     _check_people(weight, domain)

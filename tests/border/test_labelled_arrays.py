@@ -1,0 +1,164 @@
+"""Series, DataFrames and DataArrays: places go by their labels, and what contradicts them is refused.
+
+The right values are those of the plain array in the order of the places: the second route is NumPy's indexing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from rows import each_row
+
+import mechdesign as md
+from mechdesign.errors import InputError
+
+PROBLEM = md.load_problem("line", cells=4)
+PLANE = md.load_problem("flat", cells=3)
+TABLE = md.probabilities(md.baselines.geometric(PROBLEM)).values
+PERMUTED = [2, 0, 3, 1]
+WORDS = ["low", "mid", "high", "top"]
+FRAME = pd.DataFrame(TABLE)
+NAMED = pd.DataFrame(TABLE, index=WORDS, columns=WORDS)
+MECHANISM = md.baselines.geometric(PLANE)
+CUBE = md.probabilities(MECHANISM)
+
+
+def found(table, problem=PROBLEM):
+    audited = md.audit(table, problem)
+    return audited.ratio, audited.loss
+
+
+LABELLED = {
+    "as it is": FRAME,
+    "rows permuted": FRAME.iloc[PERMUTED],
+    "columns permuted": FRAME.iloc[:, PERMUTED],
+    "both permuted": FRAME.iloc[PERMUTED, PERMUTED],
+    "transposed": FRAME.rename_axis(index="secret", columns="report").T,
+    "ages": FRAME.set_axis([10, 20, 30, 40]),
+    "from 1, permuted": FRAME.set_axis([1, 2, 3, 4]).iloc[PERMUTED],
+    "words in one order": NAMED,
+    "dims transposed": md.probabilities(md.baselines.geometric(PROBLEM)).T,
+    "coordinates permuted": md.probabilities(md.baselines.geometric(PROBLEM)).isel(secret=PERMUTED),
+    "reports permuted": md.probabilities(md.baselines.geometric(PROBLEM)).isel(report=PERMUTED),
+    "numbers permuted": md.probabilities(md.baselines.geometric(PROBLEM))
+    .drop_vars(["secret_x", "report_x"])
+    .assign_coords(secret=range(4))
+    .isel(secret=PERMUTED),
+}
+
+
+@each_row("name", LABELLED)
+def test_audit_compare_and_repair_go_by_labels(name):
+    table = LABELLED[name]
+    assert found(table) == found(TABLE)
+    fixed = md.baselines.repaired(table, PROBLEM)
+    assert np.array_equal(fixed["mass"], md.baselines.repaired(TABLE, PROBLEM)["mass"])
+
+
+def test_compare_and_sweep_go_by_labels():
+    rows = md.compare(PROBLEM, mechanisms={"plain": TABLE, "mine": FRAME.iloc[PERMUTED]})
+    assert rows.loc["plain", "loss"] == rows.loc["mine", "loss"]
+    curve = md.sweep(PROBLEM, [1.0], mechanisms={"plain": TABLE, "mine": LABELLED["coordinates permuted"]})
+    assert float(curve["plain_loss"][0]) == float(curve["mine_loss"][0])
+
+
+@each_row(
+    ("table", "message"),
+    [
+        (NAMED.sort_index(), "same labels in two orders"),
+        (NAMED.iloc[:, PERMUTED], "same labels in two orders"),
+        (FRAME.set_axis([30, 10, 40, 20]), "numbers that do not ascend"),
+        (FRAME.set_axis([0, 1, 0, 1]), "two secrets have one label"),
+        (CUBE.rename(secret="u", report="y"), "other axes than secret and report"),
+        (CUBE.assign_coords(secret_x=CUBE.secret_x + 1), "other secrets than the problem"),
+    ],
+)
+def test_labels_that_contradict_are_refused(table, message):
+    with pytest.raises(InputError, match=message):
+        md.audit(table, PLANE if len(table) == 9 else PROBLEM)
+
+
+def test_coordinates_on_a_plane_give_the_order():
+    order = np.random.default_rng(0).permutation(9)
+    assert found(CUBE.isel(secret=order, report=order[::-1]), PLANE) == found(CUBE.values, PLANE)
+
+
+WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4])
+ARRAY = md.baselines.geometric(PROBLEM)["prior"].copy(data=WEIGHTS)
+PRIORS = {
+    "Series": pd.Series(WEIGHTS).iloc[PERMUTED],
+    "value counts": pd.Series(np.repeat(range(4), [1, 2, 3, 4])).value_counts(normalize=True),
+    "classes from 1": pd.Series(WEIGHTS, index=[1, 2, 3, 4]).sort_values(ascending=False),
+    "words": pd.Series(WEIGHTS, index=WORDS),
+    "DataArray": ARRAY.isel(secret=PERMUTED),
+}
+
+
+@each_row("name", PRIORS)
+def test_priors_and_distributions_go_by_labels(name):
+    prior = PRIORS[name]
+    stated = md.DesignProblem(PROBLEM.domain, PROBLEM.metric, prior, PROBLEM.loss)
+    assert stated.prior_array.tolist() == WEIGHTS.tolist()
+    uniform = np.full(4, 0.25)
+    expected = md.utility.kantorovich(WEIGHTS, uniform, PROBLEM.domain).value
+    assert md.utility.kantorovich(prior, uniform, PROBLEM.domain).value == expected
+    assert md.utility.kantorovich(uniform, prior, PROBLEM.domain).value == expected
+    if name != "DataArray":
+        assert md.priors.proportional(prior).tolist() == (WEIGHTS / WEIGHTS.sum()).tolist()
+
+
+def test_a_prior_over_a_grid_has_x_first():
+    weights = np.arange(1.0, 10) / 45
+    values = MECHANISM["prior"].copy(data=weights)
+    for given in (md.on_grid(values), md.on_grid(values).T, md.on_grid(values).isel(secret_x=slice(None, None, -1))):
+        stated = md.DesignProblem(PLANE.domain, PLANE.metric, given, PLANE.loss)
+        assert stated.prior_array.tolist() == weights.tolist()
+
+
+def test_on_grid_goes_by_coordinates():
+    values = MECHANISM["prior"].copy(data=np.arange(9.0))
+    turned = md.on_grid(values.isel(secret=np.random.default_rng(1).permutation(9)))
+    assert turned.identical(md.on_grid(values))
+    assert md.on_grid(CUBE.T).transpose(*md.on_grid(CUBE).dims).equals(md.on_grid(CUBE))
+
+
+def test_labels_without_an_order_are_refused_where_no_domain_is_known():
+    with pytest.raises(InputError, match="do not ascend"):
+        md.priors.proportional(ARRAY.isel(secret=PERMUTED))
+    with pytest.raises(InputError, match="do not ascend"):
+        md.priors.proportional(pd.Series(WEIGHTS, index=[30, 10, 20, 40]))
+
+
+def test_tables_of_losses_go_by_labels():
+    values = np.arange(16.0).reshape(4, 4)
+    frame = pd.DataFrame(values)
+    for given in (frame, frame.iloc[PERMUTED], frame.iloc[:, PERMUTED]):
+        loss = md.losses.TableLoss(given)
+        assert loss.matrix(PROBLEM.domain, PROBLEM.domain).tolist() == values.tolist()
+    with pytest.raises(InputError, match="two orders"):
+        md.losses.TableLoss(NAMED.sort_index())
+
+
+def test_frames_of_coordinates_go_by_their_columns():
+    frame = pd.DataFrame({"y": [5.0, 6.0], "x": [0.0, 100.0]})
+    assert md.Domain.points_at(frame, unit="m").points.tolist() == [[0, 5], [100, 6]]
+    with pytest.raises(InputError, match="other columns than x, y and z"):
+        md.Domain.points_at(frame.assign(id=[7, 8]), unit="m")
+
+
+def test_rows_far_from_1_are_not_normalised():
+    """A column of ids among the numbers is off by more than rounding; counts are divided without being asked."""
+    ids = np.column_stack([np.arange(4), TABLE])
+    problem = md.DesignProblem(
+        PROBLEM.domain, PROBLEM.metric, PROBLEM.prior, md.losses.TableLoss(np.ones((4, 5))), reports=md.Domain.nodes(5)
+    )
+    with pytest.raises(InputError, match="more than 1 %") as caught:
+        md.audit(ids, problem, normalise=True)
+    assert caught.value.value == "4"
+    assert md.audit(TABLE * 1.009, PROBLEM, normalise=True).divided == "rows"
+    with pytest.raises(InputError, match="more than 1 %"):
+        md.audit(TABLE * 1.011, PROBLEM, normalise=True)
+    counts = md.audit(np.rint(TABLE * 1000 * np.arange(1, 5)[:, None]), PROBLEM, normalise=True)
+    assert counts.divided == "counts"
+    assert (counts.row_sums["smallest"], counts.row_sums["largest"]) == pytest.approx((1000, 4000), abs=3)
