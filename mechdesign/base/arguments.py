@@ -150,12 +150,14 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
     return number
 
 
-def as_numbers(values: ArrayLike, field: str, *places: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def as_numbers(
+    values: ArrayLike, field: str, *places: NDArray[np.float64] | None, ascending: bool = False
+) -> NDArray[np.float64]:
     """An array of doubles, labelled ones in the order of the places: `unlabelled` says how.
 
     Raises: InputError for words, for rows of several lengths, and for labels in another order.
     """
-    return _doubles(unlabelled(values, field, *places), field)
+    return _doubles(unlabelled(values, field, *places, ascending=ascending), field)
 
 
 def _doubles(values: ArrayLike, field: str) -> NDArray[np.float64]:

@@ -59,18 +59,25 @@ def listed(labels: Sequence[Any]) -> str:
     return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
-def unlabelled(values: ArrayLike, field: str, *places: NDArray[np.float64] | None, strict: bool = True) -> ArrayLike:
+def unlabelled(
+    values: ArrayLike,
+    field: str,
+    *places: NDArray[np.float64] | None,
+    strict: bool = True,
+    ascending: bool = False,
+) -> ArrayLike:
     """The values of a Series, DataFrame or DataArray in the order of the places; anything else as it is.
 
     places: coordinates (n, k) of those of each axis, where they are known: the coordinates of a DataArray are found
-        among them. strict: refuse axes that are neither secret and report nor x, y and z.
+        among them. strict: refuse axes that are neither secret and report nor x, y and z. ascending: of places that are
+        not known refuse coordinates that do not ascend.
     Raises: InputError for labels that name no order, and for coordinates of other places.
     """
     module = type(values).__module__.partition(".")[0]
     if module == "pandas" and hasattr(values, "axes"):
         return _of_pandas(values, field)
     if module == "xarray" and hasattr(values, "coords") and hasattr(values, "transpose"):
-        return _of_xarray(values, field, places, strict=strict)
+        return _of_xarray(values, field, places, strict=strict, ascending=ascending)
     return values
 
 
@@ -109,7 +116,9 @@ def _refuse_levels(axis: Any, field: str, side: str) -> None:
         raise InputError(message, field=field, value=", ".join(named), remedy="sort by label, x first")
 
 
-def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, strict: bool) -> ArrayLike:
+def _of_xarray(
+    values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, strict: bool, ascending: bool
+) -> ArrayLike:
     dims = [str(dim) for dim in values.dims]
     if len(dims) == 2 and dims == list(_SIDES[::-1]):
         values, dims = values.transpose(*_SIDES), list(_SIDES)
@@ -124,7 +133,7 @@ def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | N
     array, known = np.asarray(values), []
     for number, dim in enumerate(dims):
         at = places[number] if number < len(places) else None
-        order = _dim_order(values, dim, field, at)
+        order = _dim_order(values, dim, field, at, ascending=ascending)
         array = np.take(array, order, axis=number)
         known.append(values.coords[dim].values[order].tolist() if dim in values.coords else None)
     if len(known) == 2:
@@ -132,7 +141,9 @@ def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | N
     return array
 
 
-def _dim_order(values: Any, dim: str, field: str, places: NDArray[np.float64] | None) -> NDArray[np.int64]:
+def _dim_order(
+    values: Any, dim: str, field: str, places: NDArray[np.float64] | None, *, ascending: bool
+) -> NDArray[np.int64]:
     """The positions of the places along an axis of secrets or reports: by coordinates, or by labels."""
     names = [name for axis in _AXES if (name := f"{dim}_{axis}") in values.coords]
     given = np.column_stack([np.asarray(values.coords[name], float) for name in names]) if names else None
@@ -140,7 +151,12 @@ def _dim_order(values: Any, dim: str, field: str, places: NDArray[np.float64] | 
         return _positions(given, places, field, dim)
     if dim in values.coords:
         return place_order(values.coords[dim].values.tolist(), field, dim)
-    if given is not None and places is None and (np.lexsort(given.T[::-1]) != np.arange(len(given))).any():
+    if (
+        ascending
+        and given is not None
+        and places is None
+        and (np.lexsort(given.T[::-1]) != np.arange(len(given))).any()
+    ):
         message = f"has coordinates of {dim}s that do not ascend"
         raise InputError(
             message, field=field, value=f"{names[0]} {listed(given[:, 0].tolist())}", remedy="pass .values"

@@ -65,7 +65,7 @@ def input_mechanisms(
 
 
 def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
-    table = as_numbers(value, "mechanisms", problem.domain.points, problem.reports.points)
+    table = as_numbers(value, "table", problem.domain.points, problem.reports.points)
     audited = audit(table, problem)
     if table.shape[1] != problem.reports.size:
         raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)

@@ -187,7 +187,7 @@ class TableLoss(Loss):
 
     def __post_init__(self) -> None:
         canonical_unit(self.units, "units")
-        table = as_numbers(self.values, "loss")
+        table = as_numbers(self.values, "loss", ascending=True)
         if table.ndim != 2:
             raise InputError("must be a table, one row for each secret", field="loss", value=f"shape {table.shape}")
         check_loss(table)
@@ -303,7 +303,7 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     >>> md.priors.proportional([1.0, 3.0])
     array([0.25, 0.75])
     """
-    values = as_numbers(weights, field)
+    values = as_numbers(weights, field, ascending=True)
     _check_weights(values, field)
     return values / values.sum()
 

@@ -57,7 +57,7 @@ def test_audit_compare_and_repair_go_by_labels(name):
 
 
 def test_compare_and_sweep_go_by_labels():
-    rows = md.compare(PROBLEM, mechanisms={"plain": TABLE, "mine": FRAME.iloc[PERMUTED]})
+    rows = md.compare(PROBLEM, mechanisms={"plain": TABLE, "mine": FRAME.iloc[PERMUTED]}).set_index("mechanism")
     assert rows.loc["plain", "loss"] == rows.loc["mine", "loss"]
     curve = md.sweep(PROBLEM, [1.0], mechanisms={"plain": TABLE, "mine": LABELLED["coordinates permuted"]})
     assert float(curve["plain_loss"][0]) == float(curve["mine_loss"][0])

@@ -19,7 +19,7 @@ import mechdesign as md
 from mechdesign import load
 from mechdesign.base.opening import open_regular, read_bytes
 from mechdesign.errors import FileFormatError, InputError, SizeError
-from mechdesign.problem.tables import number_column, read_frame
+from mechdesign.problem.text import number_column, read_frame
 from mechdesign.surveys import read_reports
 
 GRID = md.Domain.grid((2, 2), cell=100.0, unit="m")
@@ -125,10 +125,8 @@ def test_lines_are_numbered_from_the_first_of_the_file(end: str, mark: str, tmp_
     )
     frame = read_frame(path, "data")
     assert frame["name"].tolist()[0] == "Z\u00fcrich"
-    with pytest.raises(InputError, match=r"v must be a finite number \(got nan in line 4, and 1 more\)"):
-        number_column(frame, ("v",), "data")
     with pytest.raises(InputError, match=r"v must be a finite number \(got x in line 5\)"):
-        number_column(frame.dropna(how="all"), ("v",), "data")
+        number_column(frame, ("v",), "data")
     with pytest.raises(FileFormatError, match=r"has no column named w or u \(got v, name\)"):
         number_column(frame, ("w", "u"), "data")
 
@@ -146,10 +144,10 @@ def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp
     path.write_text("v,w\n1,2,\n3,4,\n")
     assert number_column(read_frame(path, "data"), ("w",), "data").tolist() == [2, 4]
     path.write_text("v,w\n0,1,2\n1,3,4\n")
-    with pytest.raises(FileFormatError, match=r"has fields without a name \(got v, w\)"):
+    with pytest.raises(FileFormatError, match=r"a header of one name less .* \(got v,w\)"):
         read_frame(path, "data")
     path.write_text("v,w\n1,2\n3,4,5\n")
-    with pytest.raises(FileFormatError, match="Expected 2 fields in line 3, saw 3"):
+    with pytest.raises(FileFormatError, match=r"has fields without a name \(got v, w\)"):
         read_frame(path, "data")
 
 
