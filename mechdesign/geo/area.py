@@ -243,7 +243,10 @@ def area_of(
         raise _bad("holds no polygon", source, "none", "give a Polygon or a MultiPolygon")
     positions = np.concatenate([ring for rings in polygons for ring in rings])
     _check_degrees(positions, source)
-    middle = _middle(positions[:, 0], source)
+    middle, width = middle_longitude(positions[:, 0])
+    if width >= 180:
+        wide = f"{width:g} degrees of longitude"
+        raise _bad("goes around a pole", source, wide, "use an area of less than 180 degrees")
     parts = []
     for rings in polygons:
         moved = [np.column_stack([middle + unwrapped(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
@@ -291,19 +294,16 @@ def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
         raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, position, "keep away from the poles")
 
 
-def _middle(longitude: NDArray[np.float64], source: str | Path) -> float:
-    """The middle of the shortest arc that holds all longitudes, in (-180, 180]."""
+def middle_longitude(longitude: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle, in (-180, 180], and the width of the shortest arc that holds all longitudes."""
     around = np.unique(longitude % 360)
     gaps = np.diff(np.append(around, around[0] + 360))
     last = int(np.argmax(gaps))
     width = 360 - float(gaps[last])
-    if width >= 180:
-        raise _bad(
-            "goes around a pole", source, f"{width:g} degrees of longitude", "use an area of less than 180 degrees"
-        )
-    start = float(around[(last + 1) % len(around)])
-    middle = start + width / 2
-    return middle - 360 if middle > 180 else middle
+    middle = float(around[(last + 1) % len(around)]) + width / 2
+    while middle > 180:
+        middle -= 360
+    return middle, width
 
 
 def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputError:

@@ -20,6 +20,7 @@ from mechdesign.cli.options import (
     BoundOption,
     BoxOption,
     ColumnsOption,
+    CrsOption,
     DiscOption,
     EpsilonOption,
     FactorOption,
@@ -57,7 +58,6 @@ _PRIOR_HELP = "Raster of the people: .tif, .nc or .asc, pixels added up in each 
 _PRIOR_IS_HELP = "What a value of --prior is: people in a pixel, or per area. Without: guessed, and printed."
 _NODATA_HELP = "Value of pixels of --prior that have none, 0 for nobody. Without: refused at centres of cells."
 _VARIABLE_HELP = "Variable of a NetCDF file that has several, or band of a GeoTIFF: of --prior and --levels-from."
-_CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:4326."
 _STEEP_HELP = "Largest level that a raster may have, in nats across a cell."
 _FROM_HELP = (
     "Levels that vary, eikonal metric. CSV of latitude, longitude, population: 2 nats, or --factor, over the radius "
@@ -91,7 +91,7 @@ def area(
     levels_from: Annotated[Path | None, typer.Option("--levels-from", help=_FROM_HELP)] = None,
     nats_per_cell: Annotated[float, real("--nats-per-cell", metavar="NATS", help=_STEEP_HELP)] = 50.0,
     variable: Annotated[str | None, typer.Option("--variable", metavar="NAME", help=_VARIABLE_HELP)] = None,
-    crs: Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)] = None,
+    crs: CrsOption = None,
     people: Annotated[str | None, typer.Option("--people", metavar="COUNT|FILE", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
     columns: ColumnsOption = None,
@@ -132,7 +132,7 @@ def area(
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)
     check_outputs((output, check_target), overwrite=overwrite)
     check_targets(gap, time_limit)
-    region = parse_area(area, box)
+    region = parse_area(area, box, crs)
     if program not in PROGRAMS:
         raise InputError("unknown program", field="program", value=program, remedy="use " + ", ".join(PROGRAMS))
     check_claim(positions, program)
@@ -154,6 +154,8 @@ def area(
         _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
     if prior is None and (levels_from is None or of_people):
         _refuse("a raster", {"variable": variable})
+        if area is None and forbidden is None:
+            _refuse("a file of polygons or a raster", {"crs": crs})
     if disc is not None or share is not None:
         if positions == "any" or program not in ("auto", "optimal"):
             message = "limits on discs are kept between cells, by the optimal program"
@@ -163,7 +165,7 @@ def area(
         eps, claimed = parse_epsilon(within=within, factor=factor, epsilon=epsilon)
     else:
         _refuse("a single level", {"within": within, "epsilon": epsilon, **({} if of_people else {"factor": factor})})
-    left_out = None if forbidden is None else read_area(forbidden, on_note=note)
+    left_out = None if forbidden is None else read_area(forbidden, crs=crs, on_note=note)
     domain = region.grid(cell=cell, unit=unit, forbidden=left_out, on_note=note)
     by_factors = domain.size > LARGEST_TABLE and of_people and program in ("auto", "eikonal")
     if not by_factors:

@@ -27,6 +27,7 @@ from mechdesign.base.descriptions import finites, wholes
 from mechdesign.base.display import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.errors import InputError, UnitError
+from mechdesign.geo.area import middle_longitude
 from mechdesign.problem.domain import MOST_PLACES, Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.levels import ROUND_DOWN
@@ -275,16 +276,17 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
 def _plane(degrees: NDArray[np.float64]) -> Plane:
     """The plane about the middle of the degrees, to six decimals."""
     longitude, latitude = degrees.T
-    odd = ~((abs(longitude) <= 180) & (abs(latitude) <= WIDEST))
+    odd = ~((abs(longitude) <= 360) & (abs(latitude) <= WIDEST))
     if odd.any():
         raise UnitError(
-            f"must be longitudes within 180 and latitudes within {WIDEST:g} degrees",
+            f"must be longitudes within 360 and latitudes within {WIDEST:g} degrees",
             field="nodes",
             value=f"{longitude[odd][0]:g}, {latitude[odd][0]:g}",
             remedy="pass unit m for projected coordinates",
         )
-    east, north = ((degrees.min(axis=0) + degrees.max(axis=0)) / 2).round(6).tolist()
-    return Plane(latitude=north, longitude=east, unit="m")
+    east, _ = middle_longitude(longitude)
+    north = float(latitude.min() + latitude.max()) / 2
+    return Plane(latitude=round(north, 6), longitude=round(east, 6), unit="m")
 
 
 def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

@@ -363,6 +363,35 @@ def test_a_forbidden_area_that_forbids_nothing_is_said(tmp_path):
     assert len(notes) == 3  # the last one forbids some
 
 
+def test_streets_cross_the_antimeridian(tmp_path):
+    """Nodes at 179.99 and 180.01, the latter written in each of its ways: 2.132 km apart."""
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    edges.write_text("u,v,length\na,b,2200\n")
+    for east in ("180.01", "-179.99"):
+        nodes.write_text(f"id,lat,lon\na,-16.8,179.99\nb,-16.8,{east}\n")
+        points = md.geo.read_roads(nodes, edges).points
+        assert np.hypot(*np.diff(points, axis=0)[0]) == pytest.approx(2132, rel=1e-3)
+
+
+def test_the_system_of_files_without_one_is_an_option(run, tmp_path):
+    """The same box in British metres and in degrees has the same number of cells; a box alone has no use for it."""
+    ring = [[-0.2, 51.4], [-0.1, 51.4], [-0.1, 51.5], [-0.2, 51.5], [-0.2, 51.4]]
+    metres = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:27700", always_xy=True).transform(*np.transpose(ring))
+    path = written(tmp_path, polygon(np.column_stack(metres).tolist()))
+    words = ["--areas", "2x1", "--respondents", 2000, "--cell", 2500]
+    code, _, _ = run("plan", path, *words)
+    assert code == 2
+    _, expected, _ = run("plan", "--box=-0.2,51.4,-0.1,51.5", *words)
+    code, out, err = run("plan", path, *words, "--crs", "EPSG:27700")
+    assert code == 0
+    assert "projected from OSGB36 / British National Grid" in err
+    assert out.splitlines()[0] == expected.splitlines()[0]
+    options = ["--cell", 2000, "--within", 2000, "--factor", 2, "-o", tmp_path / "a.nc"]
+    code, _, err = run("area", "--box=-0.2,51.4,-0.1,51.5", *options, "--crs", "EPSG:27700")
+    assert code == 2
+    assert "crs" in err
+
+
 def test_the_command_says_what_it_read_and_where(run, tmp_path):
     """Notes go to stderr; the summary names the middle of the area, in words and in JSON."""
     words = ["--cell", 2000, "--within", 2000, "--factor", 2, "--program", "planar-laplace", "--positions", "cells"]
