@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,22 @@ def test_files_stay_short() -> None:
     files = [path for folder in COPIED for path in (ROOT / folder).rglob("*.py")]
     lines = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
     assert {name: count for name, count in lines.items() if count > ALONE.get(name, LONGEST)} == {}
+
+
+CLOCKS = re.compile(r"^\s*(import|from) .*\btime\b|\bsleep\(|Date\.now|performance\.now|wait_for_timeout", re.M)
+
+
+def test_no_test_sleeps_or_reads_a_clock() -> None:
+    """A busy machine is no reason to fail: time passes on clocks of the test, other processes say where they are, and
+    are stopped at an event (moments.py). Fuzzing is no test, and runs for so many seconds.
+    """
+    files = [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".mjs")]
+    read = {
+        path.relative_to(ROOT): CLOCKS.findall(path.read_text("utf-8")) for path in files if path.parent.name != "fuzz"
+    }
+    read.pop(Path(__file__).relative_to(ROOT))
+    assert len(read) > 100
+    assert {name: found for name, found in read.items() if found} == {}
 
 
 def without(folder: Path, *capabilities: str, copied: tuple[str, ...] = COPIED) -> tuple[Path, set[str]]:

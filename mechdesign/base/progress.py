@@ -36,12 +36,13 @@ class _Watched:
     limit: float
     patient: bool
     state: Any = None
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())
 
 
 _under_way: list[_Watched] = []
 _lock = threading.RLock()
 _shown = 0  # characters of the live line
+_last = -math.inf  # when a line was written last, of time.monotonic()
 
 
 @contextmanager
@@ -58,9 +59,11 @@ def progress(
     def report(state: Any) -> None:
         watched.state = state
 
+    global _last
     with _lock:
         _under_way.append(watched)
         first = len(_under_way) == 1
+        _last = -math.inf if first else _last
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(ended,), daemon=True)
     if first:
@@ -125,23 +128,27 @@ def line(watched: _Watched, now: float) -> str:
 
 
 def _watch(ended: threading.Event) -> None:
-    global _shown
-    live, last = sys.stderr is not None and sys.stderr.isatty(), -math.inf
     while not ended.wait(_TICK):
-        with _lock:
-            if not _under_way or sys.stderr is None:
-                continue
-            now, watched = time.monotonic(), _under_way[-1]
-            early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
-            if early or now - last < (_LIVE if live else _EVERY):
-                continue
-            text, last = line(watched, now), now
-            if live:
-                sys.stderr.write("\r" + text.ljust(_shown))
-                _shown = len(text)
-            else:
-                sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+        show(time.monotonic())
+
+
+def show(now: float) -> None:
+    """Write the line of the innermost work if it is due at `now`, of time.monotonic()."""
+    global _shown, _last
+    with _lock:
+        if not _under_way or sys.stderr is None:
+            return
+        live, watched = sys.stderr.isatty(), _under_way[-1]
+        early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
+        if early or now - _last < (_LIVE if live else _EVERY):
+            return
+        text, _last = line(watched, now), now
+        if live:
+            sys.stderr.write("\r" + text.ljust(_shown))
+            _shown = len(text)
+        else:
+            sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def compiled() -> bool:

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -23,7 +22,7 @@ from mechdesign.output import summary
 from mechdesign.verification import verify as verification
 
 START = "import mechdesign.cli.main as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'solve', '--help']\n"
-CLOSED = "solve --help | (exec <&-; sleep 0.1)"
+CLOSED = "solve --help | (exec <&-)"
 
 
 LEVEL = ("level", "--within", "200", "--factor", "2")
@@ -130,12 +129,18 @@ def test_a_real_interrupt_of_the_console_script():
     words = [
         sys.executable,
         "-c",
-        "import signal, sys; from mechdesign.cli.main import main; "
-        "signal.signal(signal.SIGINT, signal.default_int_handler); print('!', flush=True); main()",
+        "import signal, sys\n"
+        "from mechdesign.cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def wait(event, given):\n"
+        "    if event == 'import' and given[0] == 'numpy':\n"
+        "        print('!', flush=True)\n"
+        "        signal.pause()\n"
+        "sys.addaudithook(wait)\n"
+        "main()\n",
     ]
     with subprocess.Popen([*words, "solve", "flat"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stdout.readline() == "!\n"
-        time.sleep(0.2)
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
     assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file is left\n")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
+from moments import SOURCE
 
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
@@ -172,52 +171,47 @@ def test_the_folder_of_another_run_is_refused(other, begun_folder):
     assert {path: path.read_bytes() for path in work.iterdir()} == before
 
 
-CHILD = """
-import sys
+CHILD = (
+    SOURCE
+    + """
+import os, signal
 from mechdesign.mechanism.storage import save
 from mechdesign.problem.problem import load_problem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.maps.factored import Run, solve_factored
 program = EikonalWeights(problem=load_problem("philadelphia", cells={cells}))
-print("ready", flush=True)
+events = at_event(int(sys.argv[3]), lambda: os.kill(os.getpid(), signal.SIGKILL))
 found = solve_factored(program, Run(rounds={rounds}, block={block}, work=sys.argv[1]))
 save(found, sys.argv[2], overwrite=True)
+print(events())
 """
+)
 
 
-def begun(program_text, folder, out):
-    """A process that has read its problem and begins to solve it."""
-    child = subprocess.Popen([sys.executable, "-c", program_text, folder, out], stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "ready\n"
-    return child
+NEVER = 0  # the number of no event
 
 
-def undisturbed_seconds(program_text, tmp_path):
-    """Of a process that starts anew and is not killed."""
-    with begun(program_text, tmp_path / "alone", tmp_path / "alone.nc"):
-        start = time.monotonic()
-    return time.monotonic() - start
+def ran(program_text, folder, out, event):
+    """A process that solves its problem and is killed at an event."""
+    words = [sys.executable, "-c", program_text, folder, out, str(event)]
+    return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
 
 
 def killed_until_finished(program_text, tmp_path, most):
-    """How often a process was killed, up to `most` seconds after it began, before it got to its end."""
-    out, kills, seconds = tmp_path / "found.nc", 0, random.Random(3)
-    while True:
-        with begun(program_text, tmp_path / "work", out) as child:
-            time.sleep(seconds.uniform(0, most))
-            if child.poll() is None:
-                os.kill(child.pid, signal.SIGKILL)
-        if child.returncode == 0:
-            return kills, load(out)
-        assert child.returncode == -signal.SIGKILL
+    """How often a process was killed, at one of its first `most` events, before it got to its end."""
+    out, kills, events = tmp_path / "found.nc", 0, random.Random(3)
+    while (ended := ran(program_text, tmp_path / "work", out, events.randint(1, most))).returncode:
+        assert ended.returncode == -signal.SIGKILL
         kills += 1
         assert kills < 100, "nothing is kept"
+    return kills, load(out)
 
 
 @pytest.mark.slow
 def test_a_process_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path):
-    text = CHILD.format(cells=30, rounds=60, block=128)
-    most = 0.75 * undisturbed_seconds(text, tmp_path)  # too little for all of it, enough for what follows the rounds
+    text = CHILD.replace("{cells}", "30").replace("{rounds}", "60").replace("{block}", "128")
+    alone = ran(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER)
+    most = int(0.6 * int(alone.stdout))  # too little for all of it, and more than the file of a finished run takes
     kills, found = killed_until_finished(text, tmp_path, most)
     assert kills > 2
     program = EikonalWeights(problem=load_problem("philadelphia", cells=30))
@@ -263,29 +257,45 @@ def test_a_run_that_can_go_on_is_kept_by_the_command_line(command, tmp_path):
     assert (code, json.loads(text)["stopped"], work.exists()) == (0, "rounds", False)
 
 
-def interrupted_command(tmp_path, moment):
-    """Exit code, JSON, stderr and file of a command that a Ctrl-C comes to, `moment` seconds after its first round."""
+PRESSED = (
+    SOURCE
+    + """
+import signal
+from mechdesign.cli.main import main
+from mechdesign.maps.work_folder import Folder
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller may ignore interrupts, as nohup does
+write, event = Folder.write, int(sys.argv.pop(1))
+def press():
+    sys.setprofile(None)
+    signal.raise_signal(signal.SIGINT)
+def first(folder, name, arrays):
+    write(folder, name, arrays)
+    if name == "state" and Folder.write is first:
+        Folder.write = write
+        at_event(event, press)
+Folder.write = first
+main()
+"""
+)
+
+
+EVENTS = 100_000  # about as many as rounds, certificate and file take from the first round on
+
+
+def interrupted_command(tmp_path, event):
+    """Exit code, JSON, stderr and file of a command that a Ctrl-C comes to, so many events after its first round."""
     out = tmp_path / "m.nc"
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
     rest = ["--rounds", "1000", "--work", tmp_path / "work", "-o", out, "--json"]
-    run = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); " + (
-        "from mechdesign.cli.main import main; main()"  # a caller may ignore interrupts, as nohup does
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", run, *words, *map(str, rest)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        while process.poll() is None and not any((tmp_path / "work").glob("state*")):
-            time.sleep(0.05)  # until a round is over
-        time.sleep(moment)
-        process.send_signal(signal.SIGINT)
-        printed, errors = process.communicate()
-    return process.returncode, json.loads(printed), errors, out
+    words = [sys.executable, "-c", PRESSED, str(event), *words, *map(str, rest)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    return ended.returncode, json.loads(ended.stdout), ended.stderr, out
 
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
     """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
-    code, summary, errors, out = interrupted_command(tmp_path, 0.0)
+    code, summary, errors, out = interrupted_command(tmp_path, 1)
     assert (code, summary["certified"]) == (0, True)
     assert summary["stopped"] in ("interrupt", "kappa")
     assert verify(out).certified
@@ -301,7 +311,7 @@ def test_ctrl_c_loses_no_run_whenever_it_comes(tmp_path):
     for number in range(12):
         folder = tmp_path / str(number)
         folder.mkdir()
-        code, summary, _, out = interrupted_command(folder, moments.uniform(0, 1.5))
+        code, summary, _, out = interrupted_command(folder, moments.randint(1, EVENTS))
         assert (code, summary["certified"], verify(out).certified) == (0, True, True)
 
 

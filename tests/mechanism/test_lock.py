@@ -24,11 +24,11 @@ waiting = partial(locked, field="budget", wait=True)
 BOTH = each_row("hold", [refusing, waiting], ids=["refusing", "waiting"])
 
 HOLD = """
-import sys, time, pathlib
+import signal, sys, pathlib
 from mechdesign.base.lock import locked
 with locked(pathlib.Path(sys.argv[1]), field="", wait=bool(sys.argv[2])):
     print("held", flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 
@@ -184,13 +184,13 @@ def test_the_file_of_a_later_holder_is_not_removed(path: Path, hold) -> None:
 
 
 FORKING = """
-import os, sys, time, pathlib
+import os, signal, sys, pathlib
 from mechdesign.base.lock import locked
 path = pathlib.Path(sys.argv[1])
 with locked(path, field="", wait=True):
     child = os.fork()
     if child == 0:
-        time.sleep(60)
+        signal.pause()
         os._exit(0)
 with locked(path, field="", wait=True):
     os.kill(child, 9)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
+from moments import SOURCE
 from rewritten import rewritten
 from rows import each_row
 
@@ -362,22 +363,24 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
         assert caught.value.field == "file"
 
 
-WRITER = """
-import sys
+WRITER = f"""
+import os, signal
+{SOURCE}
 from mechdesign.mechanism.storage import read_netcdf
 from mechdesign.mechanism.storage import check_target, load, save, write_atomically
-versions = [load(path) for path in sys.argv[2:]]
+versions = [load(path) for path in sys.argv[2:4]]
 save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
-print("ready", flush=True)
+events = events_of(lambda: save(versions[1], sys.argv[1], overwrite=True))
+at_event(1 + int(float(sys.argv[4]) * events), lambda: os.kill(os.getpid(), signal.SIGKILL))
 while True:
-    for version in reversed(versions):
+    for version in versions:
         save(version, sys.argv[1], overwrite=True)
 """
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
-    """SIGKILL at a random moment of writing over a file: the one version or the other is there, whole."""
+    """SIGKILL at a random call of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
     versions = [square(), rewritten(square(), problem="another")]
     for path, version in zip(sources, versions, strict=True):
@@ -385,12 +388,8 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path)
     save(versions[0], target)
     rng, seen = np.random.default_rng(0), set()
     for _ in range(kills):
-        command = [sys.executable, "-c", WRITER, *map(str, (target, *sources))]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
-            assert writer.stdout is not None
-            writer.stdout.readline()
-            time.sleep(float(rng.uniform(0, 0.1)))
-            writer.kill()
+        command = [sys.executable, "-c", WRITER, *map(str, (target, *sources, rng.uniform(0, 2)))]
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
         found = load(target)
         seen.add(found.attrs["problem"])
         check_identical(found, versions[found.attrs["problem"] == "another"])

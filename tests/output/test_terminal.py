@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-import time
+from types import SimpleNamespace
 
 import pytest
 from cases import CASES
@@ -212,59 +213,106 @@ STATE = Progress(
 )  # fmt: skip
 
 
-def lines_of(capsys, monkeypatch, *, first, every, seconds):
-    """What is written while a solve runs that reports at once, and then no more."""
-    monkeypatch.setattr(progress_of_base, "_FIRST", first)
-    monkeypatch.setattr(progress_of_base, "_EVERY", every)
+class Clock:
+    """A clock that the test alone moves on, and that no thread of the progress looks at."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(progress_of_base, "time", self)
+        monkeypatch.setattr(progress_of_base, "_watch", lambda ended: None)
+
+    def monotonic(self):
+        return self.now
+
+    def pass_(self, seconds, tick=0.5):
+        """Let so many seconds pass, and look every half of one."""
+        for _ in range(round(seconds / tick)):
+            self.now += tick
+            progress_of_base.show(self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def test_the_last_state_is_told_after_a_while_and_then_again_until_it_is_over(clock, capsys):
     with printing.progress("a problem", target=1e-3, limit=90.0) as report:
         report(STATE)
-        time.sleep(seconds)
-    time.sleep(2 * every)
-    return capsys.readouterr().err.splitlines()
+        clock.pass_(25)
+    clock.pass_(60)
+    assert capsys.readouterr().err.splitlines() == [
+        f"a problem: gap 12 % -> 0.1 %, blocks, {seconds} s of 90 s" for seconds in (2, 12, 22)
+    ]
 
 
-def test_the_last_state_is_told_after_a_while_and_then_again_until_it_is_over(monkeypatch, capsys):
-    lines = lines_of(capsys, monkeypatch, first=0.05, every=0.1, seconds=0.4)
-    assert len(lines) >= 2
-    assert {line.rsplit(",", 1)[0] for line in lines} == {"a problem: gap 12 % -> 0.1 %, blocks"}
-    assert all(line.endswith(" s of 90 s") for line in lines)
+@pytest.mark.parametrize(("seconds", "lines"), [(1.5, 0), (2.0, 1), (11.5, 1), (12.0, 2)])
+def test_what_is_soon_over_is_not_told_of(seconds, lines, clock, capsys):
+    with printing.progress("a problem"):
+        clock.pass_(seconds)
+    assert len(capsys.readouterr().err.splitlines()) == lines
 
 
-def test_what_is_soon_over_is_not_told_of(monkeypatch, capsys):
-    assert lines_of(capsys, monkeypatch, first=5.0, every=0.01, seconds=0.0) == []
+def test_a_command_that_may_only_be_starting_says_nothing_for_ten_seconds(clock, capsys):
+    with printing.progress("a command", patient=True):
+        clock.pass_(9.5)
+        assert capsys.readouterr().err == ""
+        clock.pass_(0.5)
+    assert capsys.readouterr().err == "a command, 10 s\n"
+
+
+def test_on_a_terminal_the_line_is_live_and_goes_away(clock, monkeypatch):
+    written = io.StringIO()
+    written.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", written)
+    with printing.progress("a problem"):
+        clock.pass_(3, tick=0.1)
+        assert written.getvalue() == "\ra problem, 2 s\ra problem, 3 s\ra problem, 3 s"
+    assert written.getvalue().endswith("\r" + " " * len("a problem, 3 s") + "\r")
+
+
+def test_the_thread_of_the_progress_looks_at_the_clock(monkeypatch):
+    """As often as its ticks come: here twice, and then the work is over."""
+    seen = []
+    monkeypatch.setattr(progress_of_base, "show", seen.append)
+    monkeypatch.setattr(progress_of_base, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    ticks = iter([False, False, True])
+    progress_of_base._watch(SimpleNamespace(wait=lambda seconds: next(ticks)))
+    assert seen == [7.0, 7.0]
 
 
 def test_off_a_terminal_there_is_at_most_a_line_every_ten_seconds():
     assert (progress_of_base._FIRST, progress_of_base._EVERY) == (2.0, 10.0)
 
 
-def test_the_innermost_is_told_of_and_lines_fit_80_columns(monkeypatch, capsys):
-    monkeypatch.setattr(progress_of_base, "_FIRST", 0.02)
-    monkeypatch.setattr(progress_of_base, "_EVERY", 0.05)
+def test_the_innermost_is_told_of_and_lines_fit_80_columns(clock, capsys):
     with printing.progress("outer"):
-        time.sleep(0.2)
+        clock.pass_(5)
         with printing.progress("inner \x1b" + "x" * 200, limit=12_345.0) as report:
             report("3 of 8: NAME")
-            time.sleep(0.3)
-        time.sleep(0.2)
+            clock.pass_(20)
+        clock.pass_(10)
     lines = capsys.readouterr().err.splitlines()
-    assert [lines[0].rstrip("0123456789 s"), lines[-1].rstrip("0123456789 s")] == ["outer,", "outer,"]
-    inner = [line for line in lines if line.startswith("inner")]
-    assert inner
+    assert [lines[0], lines[-1]] == ["outer, 2 s", "outer, 32 s"]
+    inner = lines[1:-1]
+    assert len(inner) == 2
     assert all(len(line) <= 79 and line.endswith(" s of 12,345 s") and "\x1b" not in line for line in inner)
 
 
-def test_verbose_tells_in_python_and_the_callback_too(monkeypatch, capsys):
-    monkeypatch.setattr(progress_of_base, "_FIRST", 0.0)
-    monkeypatch.setattr(progress_of_base, "_EVERY", 0.01)
-    monkeypatch.setattr(progress_of_base, "_TICK", 0.001)
+def test_verbose_tells_in_python_and_the_callback_too(clock, capsys):
+    """Ten seconds pass with every state."""
     problem, seen = CASES["euclidean lattice"](), []
-    md.solve(problem, method="blocks", verbose=True, on_progress=seen.append)
+
+    def on_progress(state):
+        seen.append(state)
+        clock.pass_(10)
+
+    md.solve(problem, method="blocks", verbose=True, on_progress=on_progress)
     assert seen
     assert capsys.readouterr().err.startswith(f"{problem.name}, optimal")
-    md.solve(problem)
+    md.solve(problem, on_progress=on_progress)
     assert capsys.readouterr().err == ""
-    md.compare(problem, verbose=True)
+    md.compare(problem, verbose=True, on_progress=on_progress)
     assert capsys.readouterr().err.startswith(problem.name)
-    md.sweep(problem, [1.0, 2.0], verbose=True)
+    md.sweep(problem, [1.0, 2.0], verbose=True, on_progress=on_progress)
     assert capsys.readouterr().err.startswith(problem.name)

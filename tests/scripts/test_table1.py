@@ -14,6 +14,7 @@ from taken import needs
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
+from mechdesign.closed_forms.loss import remapped_loss
 
 SHOWN = 1e-5  # the table has six digits
 
@@ -30,6 +31,25 @@ def test_table_one_on_several_sizes_ends_without_a_time_limit(
     for row in rows:
         laplace, eikonal, optimal, bound = map(float, row[4:8])
         assert bound <= optimal <= eikonal * (1 + SHOWN) < laplace
+
+
+def test_sizes_take_the_better_weights_where_a_table_fits(monkeypatch, capsys) -> None:
+    """On 10 x 10 cells exact weights are within 0.4 % of the bound, and factored ones 3.7 % above it."""
+    monkeypatch.setattr(sys, "argv", ["table1.py", "--sizes", "10", "--stencils", "8", "--gap", "1e-3"])
+    table1.main()
+    *_, row = capsys.readouterr().out.splitlines()
+    problem = md.load_problem("philadelphia", cells=10)
+    exact = remapped_loss(md.solve(md.EikonalWeights(problem=problem), method="table", bound=False))
+    assert float(row.split()[5]) == pytest.approx(exact, rel=SHOWN)
+    assert float(row.split()[-1]) < 1.004
+
+
+def test_the_first_table_names_the_ratio_by_its_name(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["table1.py", "--cells", "4", "--refine", "--average"])
+    table1.main()
+    head = capsys.readouterr().out.split("\n")[1]
+    assert head.split()[-1] == "ratio"
+    assert "eps" not in head
 
 
 @pytest.mark.parametrize("extent", [8.0, 40.0])  # edges of 0.5 to 1.2 nats, and of 2.6 nats and more among others

@@ -21,6 +21,7 @@ import xarray as xr
 from factored import made as made_factored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from moments import SOURCE
 from rewritten import rewritten
 from rows import each_row
 from test_budget import sampler
@@ -206,20 +207,22 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(path: Path) -> No
     assert foreign.read_text() == "precious"
 
 
-KILLING = """
-import os, random, signal, sys, time
+KILLING = f"""
+import os, random, signal
+{SOURCE}
 from pathlib import Path
 import mechdesign as md
 path, moment = Path(sys.argv[2]), random.Random(0)
+events = events_of(lambda: md.sessions.Budget(path=path).spend(2.0**-20))
 for _ in range(int(sys.argv[1])):
+    share = moment.uniform(0, 5)
     child = os.fork()
     if child == 0:
         budget = md.sessions.Budget(path=path)
+        at_event(1 + int(share * events), lambda: os.kill(os.getpid(), signal.SIGKILL))
         while True:
             budget.spend(2.0**-20)
-    time.sleep(moment.uniform(0, 0.05))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
     left = len(list(path.resolve().parent.glob(".*.part")))
     spent = md.sessions.Budget(path=path).spent
     print(left, len(list(path.resolve().parent.glob(".*.part"))), spent * 2**20, flush=True)
@@ -229,7 +232,7 @@ for _ in range(int(sys.argv[1])):
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [20, 300])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
-    """SIGKILL at a random moment of paying through a link: nothing is left after the next opening, nothing unpaid."""
+    """SIGKILL at a random call of paying through a link: nothing is left after the next opening, nothing unpaid."""
     budget = md.sessions.Budget.create(path, limit=1000)
     budget.report(sampler(), 5)
     named = link(path.parent / "elsewhere" / "link", path)

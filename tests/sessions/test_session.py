@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fuzz_lines import mutated
+from moments import SOURCE
 from rows import each_row
 from sessions import RULES, design, line, resealed, ruled, table
 
@@ -405,19 +406,18 @@ def test_eight_processes_share_a_session(path: Path) -> None:
     assert [step.tick % 3 for step in session.transcript.steps].count(1) == 0
 
 
-KILLING = """
-import os, random, signal, sys, time
+KILLING = f"""
+import os, random, signal
+{SOURCE}
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.sessions.advance import begin, carried_out, live, planned
 path, design, moment = sys.argv[1], md.sessions.load_design(sys.argv[2]), random.Random(0)
 released = os.open(sys.argv[3], os.O_RDWR | os.O_CREAT | os.O_APPEND)
 carried_out(design, planned(design, begin(design), 0), 0, live(design))  # what is compiled is loaded before the forks
-def report():
-    session = md.sessions.Session(path, design=design)
-    tick = session.transcript.last
+def report(session):
     while True:
-        tick += 1
+        tick = session.transcript.last + 1
         try:
             told = session.report(tick % 5, tick=tick)
         except InputError as error:
@@ -425,17 +425,18 @@ def report():
             continue
         if told.drawn:
             os.write(released, b"%d %d\\n" % (tick, told.report))
+            return
 for number in range(int(sys.argv[4])):
     children = []
     for _ in range(int(sys.argv[5])):
+        share = moment.uniform(0, 3)
         children.append(os.fork())
         if children[-1] == 0:
-            report()
-    while number == 0 and not os.fstat(released).st_size:  # a machine at work may take longer to the first report
-        time.sleep(0.001)
-    time.sleep(moment.uniform(0.002, 0.15))
-    for child in children:
-        os.kill(child, signal.SIGKILL)
+            session = md.sessions.Session(path, design=design)
+            events = events_of(lambda: report(session))
+            at_event(1 + int(share * events), lambda: os.kill(os.getpid(), signal.SIGKILL))
+            while True:
+                report(session)
     for child in children:
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
 """
@@ -451,7 +452,7 @@ KILLED = [
 def test_processes_that_are_killed_have_paid_for_what_they_released(
     path: Path, rule: str, kills: int, processes: int
 ) -> None:
-    """SIGKILL at a random moment: every report that came out is in the file with its charge, no window is above the
+    """SIGKILL at a random call: every report that came out is in the file with its charge, no window is above the
     limit, and nothing is left beside it.
     """
     file = md.sessions.save_design(ruled(rule), path.with_name("design.json"))
