@@ -34,8 +34,11 @@ def as_options(text: str) -> str:
     """A remedy with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
     work=FOLDER is --work FOLDER, columns={'count': 'n'} is --columns count=n.
     """
-    text = re.sub(r"\bcolumns=\{'([^']*)': '([^']*)'\}", r"--columns \1=\2", text)
-    return re.sub(r"(?<!--columns )\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
+    pairs = r"\bcolumns=\{('[^']*': '[^']*'(?:, '[^']*': '[^']*')*)\}"
+    text = re.sub(
+        pairs, lambda found: "--columns " + found[1].replace("': '", "=").replace("', '", ",").strip("'"), text
+    )
+    return re.sub(r"(?<!--columns )(?<!,)\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
 
 
 def _option(argument: re.Match[str]) -> str:

@@ -136,8 +136,10 @@ class TextFile:
         """All fields as texts without spaces around, the first line included."""
         head = self.lines.split("\n", _SAMPLE)[:_SAMPLE]
         width = max(_width(line, self.separator) for line in head)
-        frame = self._parsed(self.lines, names=list(range(width)), dtype=str)
+        frame = self._parsed(self.lines, names=list(range(width + 1)), dtype=str)
         frame = frame.apply(lambda column: column.fillna("").str.strip())
+        if frame[width].eq("").all():  # a separator ends the lines
+            frame = frame.drop(columns=width)
         frame.index = self.numbers[: len(frame)]
         return frame
 

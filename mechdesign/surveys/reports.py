@@ -282,7 +282,7 @@ def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[s
             error.message,
             field="reports",
             value=error.value,
-            remedy=f"name the columns {names[0]} and {names[1]} of the file longitude and latitude",
+            remedy=f"pass columns={{'longitude': '{names[0]}', 'latitude': '{names[1]}'}}",
         ) from error
 
 
