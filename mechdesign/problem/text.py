@@ -55,6 +55,7 @@ _SAMPLE = 100  # lines that the separator is found from
 _YEAR = re.compile(r"((19|20)\d\d|100|[12]0)$")
 _EXCEL = re.compile(r'"?sep=(.)"?', re.I)
 _NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
+_BEGIN = re.compile(r"\n[#;,\t \"\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_.,]\d{3})+([.,]\d+)?")
 _MISSING = {
@@ -100,7 +101,9 @@ class TextFile:
         with readable(path, field):
             text = _decoded(_content(self.source, field), self.source, field, encoding_errors)
         self.comments = list(takewhile(lambda line: line.startswith("#"), text.split("\n", _SAMPLE)))
-        lines, self.numbers = _kept(text, inside=False)
+        # few lines begin so: most files are spared the search for empty ones
+        empty = _BEGIN.search("\n" + text.rstrip("\n")) is not None
+        lines, self.numbers = _kept(text, inside=False) if empty else _all_lines(text)
         excel = _EXCEL.fullmatch(lines.split("\n", 1)[0].strip())
         if excel:
             _, _, lines = lines.partition("\n")
@@ -108,7 +111,7 @@ class TextFile:
         if not lines:
             raise FileFormatError("is empty", field=field, value=self.source)
         self.separator = excel[1] if excel else _separator(lines)
-        if _NOTHING.search(lines):
+        if empty:
             lines, kept = _kept(lines, inside=True, single=self.separator is None)
             self.numbers = self.numbers[kept - 1]
         self.lines = lines
@@ -179,7 +182,7 @@ class TextFile:
         dtype: Any = str if words is None else dict.fromkeys(words, str)
         frame = self._parsed(body, names=[*named, _EXTRA], dtype=dtype)
         beyond = frame.pop(_EXTRA)
-        if not (beyond.isna() | beyond.astype(str).str.strip().eq("")).all():
+        if not beyond.isna().all() and not beyond.fillna("").astype(str).str.strip().eq("").all():
             raise FileFormatError("has fields without a name", field=self.field, value=", ".join(names))
         frame.index = self.numbers[1 : len(frame) + 1]
         unnamed = [name for name in named if name.startswith("unnamed: ")]
@@ -195,7 +198,7 @@ class TextFile:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # fields beyond the names would be dropped
             try:
                 return pd.read_csv(
-                    io.StringIO(lines),
+                    io.BytesIO(lines.encode()),
                     sep=r"\s+" if self.separator == " " else self.separator or ",",
                     header=None,
                     names=names,
@@ -238,12 +241,15 @@ def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _all_lines(text: str) -> tuple[str, NDArray[np.int64]]:
+    """The lines of a text none of which is empty or a comment, and their numbers."""
+    text = text.rstrip("\n")
+    return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
+
+
 def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, NDArray[np.int64]]:
     """The lines that hold something, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
-    text = text.rstrip("\n")
-    if not _NOTHING.search(text):
-        return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
-    lines = text.split("\n")
+    lines = text.rstrip("\n").split("\n")
     comment = np.array([line.startswith("#") for line in lines])
     full = np.array([_NOTHING.fullmatch(line) is None for line in lines])
     kept = full.copy()

@@ -116,7 +116,7 @@ def read_reports(
 
     Notes
     -----
-    Cost: 0.2 s a million lines of numbers, 0.5 s of positions; memory of the whole file.
+    Cost: 0.5 s a million lines of numbers, 0.5 s of positions; memory of the whole file.
 
     Examples
     --------
