@@ -206,20 +206,25 @@ def _separators(text: str) -> str:
     return ", thousands without a separator and decimals after a point" * bool(re.search(r"[0-9][,'_\s][0-9]", text))
 
 
-def list_words(text: str) -> list[str]:
-    """The words of a list with commas or spaces between them.
+def list_words(text: str, *, count: int | None = None) -> list[str]:
+    """The words of a list with commas or spaces between them; where `count` are needed, only so many have a meaning.
 
-    Raises: ValueError where a comma, space or apostrophe may belong to a number instead.
+    Raises: ValueError where a comma or space may belong to a number instead, and for another count.
     """
+    words = re.split(r"\s*,\s*|\s+", text.strip())
+    if count is not None:
+        if len(words) != count:
+            raise ValueError(f"must be {count} numbers, got {len(words)}")
+        return words
     decimal = _DECIMAL_COMMA.search(text)
     grouped = decimal or (None if _UNGROUPED.search(text) else _GROUPED.search(text))
     if grouped:
         number = grouped[0].replace(".", "").replace(",", ".") if decimal else re.sub(r"[,\s]", "", grouped[0])
         separate = re.sub(r"[,\s]", ", ", grouped[0])
         raise ValueError(f"{grouped[0]} may be one number or several; write {number}, or '{separate}' with spaces")
-    return re.split(r"\s*,\s*|\s+", text.strip())
+    return words
 
 
-def number_list(text: str) -> list[float]:
+def number_list(text: str, *, count: int | None = None) -> list[float]:
     """The numbers of a list such as 0.5,1,2. Raises: ValueError as `list_words` and `real_number`."""
-    return [real_number(word) for word in list_words(text)]
+    return [real_number(word) for word in list_words(text, count=count)]

@@ -6,7 +6,6 @@ Heavy imports happen inside.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import number_list, real_number
+from mechdesign.base.descriptions import number_list
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
@@ -262,7 +261,7 @@ def _elastic(
 
     metre = METRES[domain.unit]
     try:
-        least, most = (500.0 / metre, 5000.0 / metre) if radii is None else number_list(radii)
+        least, most = (500.0 / metre, 5000.0 / metre) if radii is None else number_list(radii, count=2)
     except ValueError as error:
         remedy = "write two lengths, LEAST,MOST, as 500,5000"
         raise InputError(str(error), field="radii", value=radii, remedy=remedy) from error
@@ -284,10 +283,10 @@ def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Ar
     if file is not None:
         return read_area(file, crs=crs, on_note=note)
     try:
-        # No check for separators of thousands: four numbers are needed, and none of them has four digits.
-        west, south, east, north = map(real_number, re.split(r"\s*,\s*|\s+", (box or "").strip()))
+        west, south, east, north = number_list(box or "", count=4)
     except ValueError as error:
-        raise InputError("must be four numbers of degrees, W,S,E,N", field="box", value=box) from error
+        remedy = "write four numbers of degrees, W,S,E,N"
+        raise InputError(str(error), field="box", value=box, remedy=remedy) from error
     return Area.box(west=west, south=south, east=east, north=north)
 
 

@@ -98,7 +98,7 @@ def test_lists_of_radii_are_read(run_json, mechanism, disc, radii):
     number=st.integers(1000, 10**9), separator=st.sampled_from([",", "'", "_", " ", "\u202f"]),
     end=st.sampled_from(["", "ft", "m", ".5", " km"]),
 )  # fmt: skip
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_thousands_with_separators_are_never_radii(run, mechanism, number, separator, end):
     word = f"{number:,}".replace(",", separator) + end
     assert refused(run, "verify", mechanism, "--disc", word)["field"] == "disc"
@@ -118,7 +118,7 @@ def test_thousands_with_separators_are_never_radii(run, mechanism, number, separ
         ("sample MECHANISM --at 1,850 2,000", "at"),
         ("area --box 12,47,41,87,12,52,41,91 --cell 500 --within 200 --factor 2 -o x.nc", "box"),
         ("area --box 12.47,41.87,12.52,41.91 --cell 1,000 --within 200 --factor 2 -o x.nc", "cell"),
-        ("area --box 12.47,41.87,12.52,41.91 --cell 500 --levels-from p.csv --radii 1,850 -o x.nc", "radii"),
+        ("area --box 12.47,41.87,12.52,41.91 --cell 500 --levels-from p.csv --radii 1,850,5,000 -o x.nc", "radii"),
         ("area --box 12.47,41.87,12.52,41.91 --cell 500 --levels-from p.csv --people 2,000 -o x.nc", "people"),
         ("audit TABLE --metric discrete --factor 1,5", "factor"),
         ("audit TABLE --metric euclidean --within 1,000 --factor 2 --grid 2 --cell 100", "within"),

@@ -324,7 +324,7 @@ def dialects(draw):
 
 
 @given(dialect=dialects())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_dialect_of_one_box_has_its_cells(tmp_path, dialect):
     assert apart(degrees(written(tmp_path, *dialect)), plain()) < 1e-3
 
