@@ -110,7 +110,7 @@ def audit(
         persons = people_of(people, built.domain, columns)
         weight = built.prior_array if persons is None else persons
         radii, area = parse_discs(disc, built.domain.unit)
-        audits = [audit_discs(entries, built.domain, weight, radius, centres=area or "places") for radius in radii]
+        audits = [audit_discs(entries, built.domain, weight, radius, centres=area) for radius in radii]
         document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], picture, overwrite=overwrite)
         words += disc_words(document["discs"], prior=people is None)

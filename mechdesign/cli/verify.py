@@ -60,7 +60,7 @@ def verify(
         from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 
         (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns)
-        audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area or "places")
+        audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area)
         document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], output, overwrite=overwrite)
         more = list(disc_words(document["discs"], prior=people is None))

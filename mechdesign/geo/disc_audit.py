@@ -1,9 +1,9 @@
 """Discs after one report of a rule of devices, or of planar Laplace noise, people on a fine lattice being the prior.
 
-Positions are the cells of a lattice and discs are centred at them. Reports of a rule are the cells of its grid from the
-middle of the window outwards; a position further than 6 deviations from a cell is taken never to report it, which is
-below 10^-8 of its reports. Reports of noise are the cells of the lattice; the noise is cut at 25 / epsilon, or at the
-margin, and discs are looked for up to 2.5 / epsilon and a radius away, in steps of a quarter of the radius.
+Positions are the cells of a lattice of 125 m. Discs are centred at them, and every sentence says so. Reports of a rule
+are the cells of its grid from the middle of the window outwards; a position further than 6 deviations from a cell is
+taken never to report it, which is below 10^-8 of its reports. Reports of noise are the cells of the lattice; the noise
+is cut at 25 / epsilon, or at the margin, and discs are looked for up to 2.5 / epsilon and a radius away from a report.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 from scipy.special import ndtr
 
 from mechdesign.base.arguments import positive, validated
+from mechdesign.base.figures import length
 from mechdesign.closed_forms.radial_laplace import mean_radius
 from mechdesign.errors import InputError
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
-from mechdesign.verification.disc_audit import DiscAudit
+from mechdesign.verification.disc_audit import ABOUT_CELLS, DiscAudit
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"
@@ -66,9 +67,11 @@ def audit_rule_discs(
         if epsilon is None:
             rule = named_rule(name)
             chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
+            about = f"{ABOUT_CELLS} of {FINE:g} m"
         else:
             chance, share = laplace_shares(persons, epsilon, radius)
-        found = DiscAudit.of(radius, "m", "places", before=before, chance=chance, share=share)
+            about = f"{ABOUT_CELLS} of {FINE:g} m within {length(_reach(epsilon, radius), 'm', up=False)} of the report"
+        found = DiscAudit.of(radius, "m", "places", before=before, chance=chance, share=share, about=about)
         discs.append(found.as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
@@ -118,8 +121,8 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
     x, y = _around(min(MARGIN, 25 / epsilon))
     decay = np.exp(-epsilon * np.hypot(x, y))
     best = np.zeros(persons.shape)
-    reach, step = 2.5 / epsilon + radius, max(FINE, round(radius / 4 / FINE) * FINE)
-    line = np.arange(-(reach // step), reach // step + 1) * step
+    reach = _reach(epsilon, radius)
+    line = np.arange(-(reach // FINE), reach // FINE + 1) * FINE
     for a, b in ((a, b) for a in line for b in line if math.hypot(a, b) <= reach):
         inside = decay * (np.hypot(x - a, y - b) <= radius)
         if inside.any():
@@ -129,6 +132,11 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
     highest = best[edge:-edge, edge:-edge].ravel()
     counted = chance > _SELDOM * chance.max()
     return chance[counted], highest[counted] / chance[counted]
+
+
+def _reach(epsilon: float, radius: float) -> float:
+    """How far from a report of noise discs are looked for, in m."""
+    return 2.5 / epsilon + radius
 
 
 def _around(reach: float) -> NDArray[np.float64]:

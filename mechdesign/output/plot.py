@@ -115,8 +115,11 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
     for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
         shares = [100 * audit[name] for audit in found]
         axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
-    where = "cells no larger than one disc" if found[0]["centres"] == "area" else "one disc"
-    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=f"probability in {where}, %", ylim=(0, 102))
+    # Of noise the distance of discs from a report depends on the radius: the axis says the kind alone.
+    about, exact = found[0]["about"].partition(" within ")[0], all(audit["exact"] for audit in found)
+    where = "cells no larger than one disc" if found[0]["centres"] == "area" else f"one disc {about}".strip()
+    label = f"probability in {where}{'' if exact else ', at most'}, %"
+    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
     axes.legend()
     figure.suptitle(f"What one report leaves in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure

@@ -36,6 +36,7 @@ def window() -> md.Domain:
 @pytest.mark.parametrize("rule", PRINTED)
 def test_rules_put_into_one_disc_what_research_code_found(rule: str) -> None:
     document = audit_rule_discs(rule, PEOPLE, window(), [564.0, 1000.0])
+    assert all("about the centre of a cell of 125 m" in words for words in disc_words(document["discs"]))
     for found, printed in zip(document["discs"], PRINTED[rule], strict=True):
         figures = [found[key] for key in ("median", "one_in_hundred", "worst", "above_half")]
         assert figures == pytest.approx(printed, abs=POINT)
@@ -53,10 +54,58 @@ def test_a_grid_is_the_table_of_its_cells() -> None:
     domain = md.Domain.grid((16, 16), cell=FINE, unit="m")
     table = np.zeros((256, 16))
     table[np.arange(256), (domain.index // 4) @ [4, 1]] = 1
-    audit = audit_discs(table, domain, persons.ravel(), 250.0)
+    audit = audit_discs(table, domain, persons.ravel(), 250.0, centres="places")
     assert DiscAudit.of(
-        250.0, "m", "places", before=audit.before, chance=chance, share=share
+        250.0, "m", "places", before=audit.before, chance=chance, share=share, about="about the centre of a cell"
     ).as_dict() == pytest.approx(audit.as_dict())
+
+
+def brute_force(table: np.ndarray, points: np.ndarray, people: np.ndarray, radius: float) -> np.ndarray:
+    """The largest share after each report of discs through any two points and about each, point by point."""
+    centres = list(points)
+    for p, q in combinations(points, 2):
+        half = (q - p) / 2
+        if 0 < math.hypot(*half) <= radius:
+            high = math.sqrt(radius**2 - half @ half) / math.hypot(*half)
+            centres += [p + half + sign * high * np.array([-half[1], half[0]]) for sign in (-1, 1)]
+    joint, found = people[:, None] * table, np.zeros(table.shape[1])
+    for centre in centres:
+        inside = np.hypot(*(points - centre).T) <= radius * (1 + 1e-9)
+        found = np.maximum(found, joint[inside].sum(axis=0) / joint.sum(axis=0))
+    return found
+
+
+@pytest.mark.parametrize(("radius", "exact"), [(0.875, True), (1.41, True), (4.7, False)])
+def test_discs_anywhere_are_looked_at_by_default(radius: float, exact: bool) -> None:
+    """Against discs through any two points; where radii are wide, bounds, no larger than for a radius 0.12 cells wider.
+
+    A masked grid, people of whom some cells have none.
+    """
+    random = np.random.default_rng(3)
+    mask = random.random((9, 8)) < 0.85
+    domain = md.Domain.grid((9, 8), cell=1.0, unit="km", mask=mask)
+    people = random.integers(0, 9, domain.size).astype(float)
+    table = random.random((domain.size, 20)) ** 6
+    found = audit_discs(table, domain, people, radius)
+    assert (found.centres, found.exact, found.about) == ("anywhere", exact, "")
+    share = brute_force(table, domain.points, people, radius)
+    wider = share if exact else brute_force(table, domain.points, people, radius + 0.12)
+    assert share.max() * (1 - 1e-9) <= found.worst <= wider.max() * (1 + 1e-9)
+    chance = people @ table / (people @ table).sum()
+    assert chance[share > 0.5].sum() - 1e-9 <= found.above_half <= chance[wider > 0.5].sum() + 1e-9
+    words = "".join(disc_words([found.as_dict()]))
+    assert ("has at most" in words) == (not exact)
+
+
+def test_places_without_a_grid_and_large_grids_say_what_discs_are_about() -> None:
+    places = md.Domain.points_at([[0.0, 0.0], [3.0, 4.0]], unit="km")
+    assert "disc of 1 km about one of the places has" in "".join(
+        disc_words([audit_discs(np.eye(2), places, [1, 1], 1.0).as_dict()])
+    )
+    line = md.Domain.grid((12_000,), cell=1.0, unit="km")
+    (words,) = disc_words([audit_discs(np.ones((12_000, 1)), line, np.ones(12_000), 2.0).as_dict()])
+    assert "one disc of 2 km about the centre of a cell has 0.0417 % of the probability after the worst report" in words
+    assert "no report puts more than half into one disc about the centre of a cell." in words
 
 
 def test_people_and_tables_that_do_not_fit_are_refused() -> None:
@@ -83,11 +132,13 @@ def test_factors_have_the_discs_of_their_table() -> None:
 def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     mechanism = solved()
     people = list(range(1, 17))
-    audit = audit_discs(mechanism["mass"].values, capped().problem.domain, people, 1.2, centres="anywhere")
+    audit = audit_discs(mechanism["mass"].values, capped().problem.domain, people, 1.2)
+    assert audit.centres == "anywhere"
     assert audit.worst == pytest.approx(0.6, abs=1e-6)
     assert audit.worst <= 0.6
     assert audit.above_half > 0
-    (about_places,) = audit_mechanism_discs(mechanism, [1.2], people)
+    (about_places,) = audit_mechanism_discs(mechanism, [1.2], people, centres="places")
+    assert "one disc of 1.2 cells about the centre of a cell has" in "".join(disc_words([about_places.as_dict()]))
     assert about_places.worst < audit.worst
     (by_area,) = audit_mechanism_discs(mechanism, [1.2], people, centres="area")
     joint = np.array(people)[:, None] * mechanism["mass"].values.astype(float)
@@ -96,7 +147,7 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     assert by_area.before == pytest.approx((13 + 14 + 15 + 16) / sum(people))
     assert "the likeliest cells, together no larger than a disc of 1.2" in "".join(disc_words([by_area.as_dict()]))
     (even,) = audit_mechanism_discs(mechanism, [1.2])
-    assert even.before == pytest.approx(5 / 16)
+    assert even.before == pytest.approx(6 / 16)
     with pytest.raises(InputError, match="people"):
         audit_mechanism_discs(mechanism, [1.2], [1, 2])
 
