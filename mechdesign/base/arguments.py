@@ -13,6 +13,7 @@ import contextlib
 import functools
 import inspect
 import operator
+import reprlib
 import sys
 import types
 import typing
@@ -164,7 +165,7 @@ def _doubles(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, float)
     except (TypeError, ValueError) as error:
-        raise InputError("must be an array of numbers", field=field, value=_shown(values)) from error
+        raise InputError("must be an array of numbers", field=field, value=reprlib.repr(values)) from error
 
 
 def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -1,26 +1,36 @@
-"""Units of length: which names are known, how long they are, and which are angles, never to be taken for lengths."""
+"""Units: lengths, which convert into each other; angles, which are never taken for lengths; and any other name.
+
+A name such as EUR, points or kWh/day is a unit of values that no other unit converts to. A name that is nearly that of
+a length is refused: "meterss" is a mistake, and not a new unit.
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
+import unicodedata
 from fractions import Fraction
 
 from mechdesign.errors import UnitError
 
 _ALIASES = {
-    "m": ("m", "meter", "meters", "metre", "metres"),
-    "km": ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
-    "cm": ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
-    "mi": ("mi", "mile", "miles"),
+    "m": ("m", "meter", "meters", "metre", "metres", "mtr", "mtrs", "metro", "metros"),
+    "km": ("km", "kms", "kilometer", "kilometers", "kilometre", "kilometres"),
+    "cm": ("cm", "cms", "centimeter", "centimeters", "centimetre", "centimetres"),
+    "mm": ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
+    "mi": ("mi", "mile", "miles", "statute mile", "statute miles"),
+    "nmi": ("nmi", "nautical mile", "nautical miles"),
     "ft": ("ft", "foot", "feet", "us-ft", "us survey foot"),
-    "yd": ("yd", "yard", "yards"),
+    "yd": ("yd", "yds", "yard", "yards"),
+    "in": ("in", "inch", "inches"),
     "cell": ("cell", "cells"),
     "USD": ("usd", "dollar", "dollars"),
     "kWh": ("kwh",),
-    "1": ("1", "dimensionless"),
+    "1": ("1", "dimensionless", "unit", "units"),
     "degree": (
         "deg",
+        "\N{DEGREE SIGN}",
         *(f"{word}{way}" for word in ("degree", "degrees") for way in ("", "_north", "_east", "_n", "_e")),
     ),
 }
@@ -28,9 +38,12 @@ LENGTHS = {
     "m": Fraction(1),
     "km": Fraction(1000),
     "cm": Fraction("0.01"),
+    "mm": Fraction("0.001"),
     "mi": Fraction("1609.344"),
+    "nmi": Fraction(1852),
     "ft": Fraction("0.3048"),
     "yd": Fraction("0.9144"),
+    "in": Fraction("0.0254"),
 }  # in m
 _PER_LENGTH = re.compile(
     r"(?:(?:1\s*)?(?:nats?|eps|epsilon)|1)?[\s.·*]*"
@@ -38,16 +51,48 @@ _PER_LENGTH = re.compile(
     re.I,
 )
 METRES = {unit: float(length) for unit, length in LENGTHS.items()}
-_CANONICAL = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
-KNOWN_UNITS = tuple(_ALIASES)
+# Lengths that are not converted; nm is a nanometre to some, and a nautical mile to others.
+_OTHER_LENGTHS = frozenset(
+    {"nm", "um", "\u03bcm", "dm", "dam", "hm", "micron", "angstrom", "parsec", "furlong", "fathom"}
+)
+KNOWN_UNITS = tuple(_ALIASES)  # those of several spellings
+LONGEST = 40  # characters of a name
+_NEAR = 0.85  # likeness of two names, from 0 to 1: "kilomters" has 0.94 to kilometers, "years" 0.8 to yards
+_SHORTEST = 4  # letters of a name that is compared with those of lengths
+_NO_START = "+-.,=@'\"`"  # a sign, or what a spreadsheet takes for a formula
 
 
 def canonical_unit(name: str, field: str = "unit") -> str:
-    """The canonical name of a unit, for example "m" for "metres"."""
-    unit = _CANONICAL.get(str(name).strip().lower())
-    if unit is None:
-        raise UnitError("unknown unit", field=field, value=repr(name), remedy="use one of " + ", ".join(KNOWN_UNITS))
-    return unit
+    """The canonical name of a unit: "m" for "metres", and any other printable name as it is, for example "EUR".
+
+    Raises: UnitError for a name that is empty, long, not printable or begins as a number does, and for one that is
+    nearly that of a length.
+    """
+    own = unicodedata.normalize("NFC", str(name).strip())
+    plain = _plain(own)
+    if plain in _CANONICAL:
+        return _CANONICAL[plain]
+    if not (0 < len(own) <= LONGEST and own.isprintable()) or own[0].isdigit() or own[0] in _NO_START:
+        message = f"must be a printable name of at most {LONGEST} characters that begins with a letter"
+        shown = repr(own if len(own) <= LONGEST else own[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
+        raise UnitError(message, field=field, value=shown, remedy="write for example m, km, USD or points")
+    near = difflib.get_close_matches(plain, _SPELT, 1, _NEAR) if plain.isalpha() and len(plain) >= _SHORTEST else []
+    one = plain.removesuffix("s")
+    if near or one in _OTHER_LENGTHS or (one.isalpha() and own.isalpha() and one.endswith(("meter", "metre"))):
+        remedy = f"write {_CANONICAL[near[0]]}" if near else "lengths are in " + ", ".join(LENGTHS)
+        raise UnitError("unknown unit of length", field=field, value=repr(own), remedy=remedy)
+    return own
+
+
+def _plain(name: str) -> str:
+    """A name without case, accents, stops and what parts its words, as aliases are compared."""
+    letters = unicodedata.normalize("NFKD", name) if name.replace("\N{DEGREE SIGN}", "x").isalpha() else name
+    kept = (letter for letter in letters.lower() if not (unicodedata.combining(letter) or letter in " _-"))
+    return "".join(kept).removesuffix(".")
+
+
+_CANONICAL = {_plain(alias): name for name, aliases in _ALIASES.items() for alias in aliases}
+_SPELT = [alias for alias, unit in _CANONICAL.items() if unit in LENGTHS and len(alias) >= _SHORTEST]
 
 
 def require_unit(declared: str, wanted: str, field: str) -> None:
@@ -82,7 +127,7 @@ def unit_ratio(unit: str, wanted: str, field: str = "unit") -> Fraction:
 def length_per_nat(value_unit: str) -> str | None:
     """The unit of length of a privacy level: "km" of "1/km", "km-1", "nats per km" and "nat km^-1"; else None."""
     match = _PER_LENGTH.fullmatch(value_unit.strip().replace("\u207b\u00b9", "-1").replace("\u2212", "-"))
-    name = None if match is None else _CANONICAL.get((match["per"] or match["inverse"]).lower())
+    name = None if match is None else _CANONICAL.get(_plain(match["per"] or match["inverse"]))
     return name if name in (*LENGTHS, "1", "cell") else None
 
 

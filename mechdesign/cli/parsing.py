@@ -261,13 +261,19 @@ def parse_limit(
 
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:
     """The radius of --disc and the epsilon that leaves --share in it where people live evenly. Raises: InputError."""
-    from mechdesign.base.units import canonical_unit
+    from mechdesign.base.units import LENGTHS, canonical_unit
     from mechdesign.closed_forms.privacy_radius import nats_of_disc_share
     from mechdesign.programs.posterior import exact_fraction
 
     if disc is None or share is None:
         raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
-    radii, area = parse_discs(disc, canonical_unit(unit))
+    known = canonical_unit(unit)
+    if known not in LENGTHS and known != "cell":
+        remedy = "pass --within and --factor for values"
+        raise InputError(
+            "discs lie on a plane, in a unit of length", field="disc", value=f"{disc} {unit}", remedy=remedy
+        )
+    radii, area = parse_discs(disc, known)
     if len(radii) > 1 or area:
         raise InputError("one radius is needed, without :area", field="disc", value=disc, remedy="pass --disc 564")
     [radius] = radii

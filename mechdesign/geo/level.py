@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mechdesign.base.arguments import check_whole
 from mechdesign.base.figures import length, number, percent
-from mechdesign.base.units import canonical_unit, unit_word
+from mechdesign.base.units import LENGTHS, canonical_unit, unit_word
 from mechdesign.closed_forms.privacy_radius import disc_share, nats_within, odds_factor
 from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
 from mechdesign.errors import UnitError
@@ -25,12 +26,14 @@ def level_document(
     interest: float | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """The level of epsilon, in nats per unit, in all its forms.
+    """The level of epsilon, in nats per unit, in all its forms: of positions in the plane where the unit is a length,
+    else of values on one axis.
 
     Returns: radius, unit, epsilon (nats per unit), epsilon_unit, nats and factor between two places up to radius apart,
         nats_both_within and factor_both_within between two places that are both within radius of a person;
-        disc_share, the most of the probability in one disc of the radius where people live evenly;
-        expected_distance and quantiles (by probability) of one planar Laplace report, in units; reports, nats_together
+        disc_share, the most of the probability in one disc of the radius where people live evenly, or interval_share,
+        that of the values up to radius away from any one, where values are spread evenly;
+        expected_distance and quantiles (by probability) of one Laplace report, in units; reports, nats_together
         and factor_together for so many reports at this epsilon, epsilon_each and expected_distance_each where they
         share it; interest, confidence and retrieval_radius, None unless interest is given.
     Raises: InputError for numbers out of range; UnitError for an unknown unit or an angle.
@@ -38,8 +41,12 @@ def level_document(
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":
         raise UnitError("an angle is no length", field="unit", value=unit, remedy="give the radius in m or km")
-    within = nats_within(radius, epsilon)
+    within, axes = nats_within(radius, epsilon), 2 if known in LENGTHS or known == "cell" else 1
     retrieved = None
+    if interest is not None and axes == 1:
+        raise UnitError(
+            "is for positions on a plane, in a unit of length", field="interest", value=f"{interest:g} {unit}"
+        )
     if interest is not None:
         from mechdesign.closed_forms.retrieval import retrieval_radius  # here: it takes seconds to load
 
@@ -53,14 +60,14 @@ def level_document(
         "factor": odds_factor(within),
         "nats_both_within": 2 * within,
         "factor_both_within": odds_factor(2 * within),
-        "disc_share": disc_share(within),
-        "expected_distance": mean_radius(epsilon),
-        "quantiles": {f"{p:g}": float(radius_ppf(p, epsilon)) for p in QUANTILES},
+        **({"disc_share": disc_share(within)} if axes == 2 else {"interval_share": -math.expm1(-within)}),
+        "expected_distance": mean_radius(epsilon, axes),
+        "quantiles": {f"{p:g}": float(radius_ppf(p, epsilon, axes)) for p in QUANTILES},
         "reports": count,
         "nats_together": count * within,
         "factor_together": odds_factor(count * within),
         "epsilon_each": epsilon / count,
-        "expected_distance_each": mean_radius(epsilon / count),
+        "expected_distance_each": mean_radius(epsilon / count, axes),
         "interest": interest,
         "confidence": None if interest is None else float(confidence),
         "retrieval_radius": retrieved,
@@ -69,7 +76,8 @@ def level_document(
 
 def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
     """The document of `level_document` in words; factors and distances rounded up."""
-    unit, count = document["unit"], document["reports"]
+    unit, count, on_plane = document["unit"], document["reports"], "disc_share" in document
+    places = "places" if on_plane else "values"
     radius = length(document["radius"], unit, digits=6)
 
     def up(name: str) -> str:
@@ -84,12 +92,12 @@ def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
     yield f"Within {radius}, {odds}: epsilon is {epsilon}."
     lines = {
         "epsilon": epsilon,
-        "odds": f"between places up to {radius} apart change by a factor of at most {up('factor')} ({up('nats')} nats)",
-        "odds nearby": f"between places both within {radius} of a person: {up('factor_both_within')} "
-        f"({up('nats_both_within')} nats)",
-        "in one disc": f"{percent(document['disc_share'], up=True, digits=3)} of the probability at most, where people "
-        "live evenly; in towns and at coasts more, which audit --disc tells",
-        "planar Laplace noise": f"mean distance {away(document['expected_distance'])}",
+        "odds": f"between {places} up to {radius} apart change by a factor of at most {up('factor')} "
+        f"({up('nats')} nats)",
+        "odds nearby": f"between {places} both within {radius} of {'a person' if on_plane else 'the true one'}: "
+        f"{up('factor_both_within')} ({up('nats_both_within')} nats)",
+        **_shares(document, radius),
+        "planar Laplace noise" if on_plane else "Laplace noise": f"mean distance {away(document['expected_distance'])}",
         "reports within": quantiles,
     }
     if count > 1:
@@ -105,3 +113,14 @@ def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
             f"the location with probability {percent(document['confidence'], up=False)}"
         )
     yield lines
+
+
+def _shares(document: Mapping[str, Any], radius: str) -> dict[str, str]:
+    """How much of the probability one report leaves within the radius at most."""
+    if "interval_share" in document:
+        name, share = "in one interval", document["interval_share"]
+        even = f"up to {radius} from any value, where values are spread evenly; more where they are not"
+    else:
+        name, share = "in one disc", document["disc_share"]
+        even = "where people live evenly; in towns and at coasts more, which audit --disc tells"
+    return {name: f"{percent(share, up=True, digits=3)} of the probability at most, {even}"}

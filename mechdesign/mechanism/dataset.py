@@ -62,6 +62,7 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.true_position import claim_cost
+from mechdesign.problem.vocabulary import words_of
 
 KNOWN = "mechdesign file"  # in the encoding of a Dataset: the name of its contents, and the SHA-256 of its file
 NAMED = "sha256"  # the attribute that names the contents of a Dataset in memory
@@ -408,7 +409,9 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """
     listed = metric.scale == 1 or metric.listed
     times = "" if listed else f"{float(metric.scale)!r} times "
-    where = "places" if domain.shape is None else f"cells of a {' x '.join(map(str, domain.shape))} grid"
+    where = "places"
+    if domain.shape is not None:
+        where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
     if domain.plane is not None and domain.shape is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
     return (

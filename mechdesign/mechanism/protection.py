@@ -30,12 +30,13 @@ from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.arguments import read_only
 from mechdesign.base.registry import provider
-from mechdesign.base.units import METRES, lengths
+from mechdesign.base.units import lengths
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
 from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign.problem.vocabulary import CELLS, INTERVALS, words_of
 
 USUAL = 2.0  # the factor whose radius is stated by default
 MOST_WORK = 4_000_000_000  # pairs of rows times reports that are compared: some ten seconds
@@ -85,7 +86,7 @@ def protection(stored: Stored, within: float | None = None) -> Protection:
         protected: Protection = provider("positions").protection(stored, stored.positions, radius)
         return protected
     domain = stored.domain
-    if domain.cell is not None and (domain.dimension > 1 or domain.unit in METRES or domain.unit == "cell"):
+    if words_of(domain) is CELLS:
         return _of_cells(stored, radius)
     return _of_places(stored, radius)
 
@@ -258,7 +259,7 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 
 def _of_places(stored: Stored, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
-    what = "values" if domain.cell is not None else "inputs" if domain.unit == "1" else "places"
+    what = "values" if words_of(domain) is INTERVALS else "inputs" if domain.unit == "1" else words_of(domain).many
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric

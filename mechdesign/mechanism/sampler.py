@@ -26,6 +26,7 @@ from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.stored import Admission
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import place_at, positions_given
+from mechdesign.problem.vocabulary import words_of
 
 _OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
 _ROWS: Table[Callable[..., Rows]] = Table("rows", {TABLE: TableMechanism})  # by schema
@@ -189,7 +190,9 @@ class Sampler(ReprMixin):
         reports, back = np.unique(drawn, return_inverse=True)
         radii = accuracy(self.mechanism, reports)
         if radii is not None:
-            spread = {"units": self.admission.domain.unit, "long_name": "radius that holds the true position with 95 %"}
+            domain = self.admission.domain
+            name = f"radius that holds the true {words_of(domain).truth} with 95 %"
+            spread = {"units": domain.unit, "long_name": name}
             placed["accuracy"] = xr.Variable(dims, radii[back].reshape(np.shape(drawn)), spread)
         attrs = {"claim": self.admission.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)

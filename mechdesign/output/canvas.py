@@ -36,6 +36,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification.verify import Verification
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ STYLES = {
 _GREYS = ("0.25", "0.45", "0.65")
 _OTHERS = ("*", "h", "d", "p", "<", ">")
 _BLANK = "0.8"  # grey, of cells without a secret and of streets
+_FORMULA = "$\\mathdefault"  # how Matplotlib writes powers of ten
 _MARGIN = 0.05  # of a network, on each side
 
 
@@ -77,6 +79,15 @@ def new_figure(**settings: Any) -> Figure:
         figure.savefig(written, format="png", dpi=_NOTEBOOK)
         return written.getvalue()
 
+    drawn = figure.draw
+
+    def draw(renderer: Any) -> None:
+        """Draw dollar signs of names and units as they are: only the numbers of a logarithmic axis are formulas."""
+        for text in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
+            text.set_parse_math(text.get_text().startswith(_FORMULA))  # type: ignore[attr-defined]
+        drawn(renderer)
+
+    figure.draw = draw  # type: ignore[method-assign]
     figure._repr_png_ = png  # type: ignore[attr-defined]
     return figure
 
@@ -94,14 +105,16 @@ def mechanism_words(name: str) -> str:
 
 
 def plain(text: object) -> str:
-    """A text of a file as a picture shows it: no control characters, and dollar signs are no formulas."""
-    return visible(text).replace("$", r"\$")
+    """A text of a file as a picture shows it: without control characters."""
+    return visible(text)
 
 
 def problem_sentence(result: xr.Dataset, secrets: int) -> str:
     """Name of the problem and how many cells or places, of a Dataset with the attributes problem and domain."""
-    shape = json.loads(result.attrs["domain"]).get("shape")
-    where = f"{secrets} places" if shape is None else " x ".join(map(str, shape)) + " cells"
+    domain = json.loads(result.attrs["domain"])
+    shape = domain.get("shape")
+    words = words_for(domain["kind"], domain["unit"], len(shape or "12"))
+    where = f"{secrets if shape is None else ' x '.join(map(str, shape))} {words.many}"
     masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
     return f"{plain(result.attrs['problem'])}: {where}{masked}"
 

@@ -56,6 +56,7 @@ from mechdesign.output.panels import (
     varies,
 )
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.vocabulary import words_of
 from mechdesign.programs.eikonal import rings
 from mechdesign.verification.verify import certified
 
@@ -160,7 +161,8 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
     domain, prior = ground.domain, np.asarray(mechanism["prior"].values, float)
     if secrets is not None:
         places = drawn_secrets(secrets, domain.size)
-        return places, [f"in cell {u}" if domain.shape else f"at place {u}" for u in places]
+        where = f"{'in' if domain.shape else 'at'} {words_of(domain).one}"
+        return places, [f"{where} {u}" for u in places]
     if varies(prior):
         deep = np.arange(domain.size)
         if ground.streets is None:
@@ -197,7 +199,7 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
         below = figure.subplots()
     draw_rows(below, at, rows, [title.replace("\n", "; ") for title in names], places)
     below.set_ylim(max(FLOOR * rows.max(), float(rows.min()) / 2), 2 * rows.max())
-    below.set_ylabel("probability per cell")
+    below.set_ylabel(f"probability per {words_of(domain).one}")
     below.set_xlabel(axis_label("x", domain.unit))
     return figure
 
@@ -205,7 +207,7 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
 def row_words(domain: Domain, u: int, row: Array) -> str:
     """Of P(.|u) (n,) over the places of the domain: how likely u is, and the radius that holds 95 % of the reports."""
     away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
-    return f"true place {probability(row[u])}, {_held(away, row, domain.unit)}"
+    return f"true {words_of(domain).reported} {probability(row[u])}, {_held(away, row, domain.unit)}"
 
 
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
@@ -227,7 +229,8 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     low, high = probability(true[likely].min()), probability(true[likely].max())
     ranged = "" if low == high else f" ({low} to {high})"
     radius = _held(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
-    return f"the true place is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
+    true_one = f"the true {words_of(domain).reported}"
+    return f"{true_one} is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
 
 
 def _held(distance: Array, chance: Array, unit: str) -> str:

@@ -18,6 +18,7 @@ from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
+from mechdesign.problem.vocabulary import words_of
 from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
@@ -69,11 +70,12 @@ def limit_sentences(stored: Stored) -> str | None:
 
 
 def _limit(limit: DiscConstraint, stored: Stored) -> str:
-    about = " about the centre of a cell" if limit.centres == "places" else ""
+    words = words_of(stored.domain)
+    about = f" about the centre of {words.a_one}" if limit.centres == "places" else ""
     disc = f"disc of {length(limit.radius, stored.domain.unit, up=False)}{about}"
-    disc = f"any cells that are together no larger than a {disc}" if limit.centres == "area" else f"any {disc}"
+    disc = f"any {words.many} that are together no larger than a {disc}" if limit.centres == "area" else f"any {disc}"
     counts = len(limit.claims())
-    whom = f"for somebody who counts people at the centres of cells{f', by any of {counts} counts' * (counts > 1)}"
+    whom = f"for somebody who counts people at the {words.centres}{f', by any of {counts} counts' * (counts > 1)}"
     if not isinstance(limit, PosteriorCap):
         factor = number(float(limit.exact_limit[1]), up=True)
         return (
@@ -98,7 +100,7 @@ def error_sentence(stored: Stored, *, at_position: float | None = None) -> str:
     value, at = headline_loss(stored, at_position=at_position)
     shown = _loss(stored, value, up=True)
     what = "Reports" if stored.same_places or at else "Answers"
-    off = "off the true position" if at else "off"
+    off = f"off the true {words_of(stored.domain).truth}" if at else "off"
     if type(stored.loss) is ZeroOne:
         return f"A report is the true one with probability {shown}."
     if type(stored.loss) is Distance:
@@ -159,7 +161,7 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
         bound += (value - objective) * (1 - _NOISE)
     best = f"{whose} does better than {_loss(stored, bound, up=False)}{end}"
     if type(loss) is Distance and at and not by_form:
-        return f"Between centres of cells that is {_loss(stored, objective, up=True)}, and {best}"
+        return f"Between {words_of(stored.domain).centres} that is {_loss(stored, objective, up=True)}, and {best}"
     return sentence(best)
 
 

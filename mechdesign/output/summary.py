@@ -37,13 +37,13 @@ from mechdesign.output.sweep import CurveRow, baselines_of, headings, printed_lo
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.vocabulary import CELLS, INTERVALS, Words, words_of
 from mechdesign.programs.coupled import Minimax
 from mechdesign.verification.verify import Verification, protected, verify
 
 _WORDS = {
     "claimed_epsilon": "claimed eps",
     "effective_epsilon": "effective eps",
-    "position_loss": "loss at positions",
     "row_ratio": "ratio of rows",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
@@ -173,7 +173,9 @@ def summary_words(
     if not verbose:
         names = [name for name in _FIRST if summary.get(name) is not None][:_ROWS]
     between_centres = at_position is not None and stored.positions is None
-    words = _WORDS | {"loss": "loss between centres"} if between_centres else _WORDS
+    words = _WORDS | {"position_loss": f"loss at {words_of(stored.domain).truths}"}
+    if between_centres:
+        words |= {"loss": "loss between centres"}
     yield {
         words.get(name, name.replace("_", " ")): _figure(name, summary[name])
         for name in names
@@ -197,8 +199,9 @@ def _figure(name: str, value: Any) -> str:
 def _price(price: float, stored: Stored) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
     if price <= 0:
-        return "Between any two positions instead of centres of cells, that costs nothing."
-    most = f"Between any two positions instead of centres of cells, that costs at most {percent(price, up=True)}"
+        return f"Between any two positions instead of {words_of(stored.domain).centres}, that costs nothing."
+    between = f"Between any two positions instead of {words_of(stored.domain).centres}"
+    most = f"{between}, that costs at most {percent(price, up=True)}"
     cell = None if stored.positions is None else stored.positions.advised_cell(stored.problem_metric, price)
     unit = stored.domain.unit
     return f"{most}." if cell is None else f"{most}, and about 1 % with cells of {length(cell, unit, digits=3)}."
@@ -285,7 +288,8 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
         best = next(row for row in private if row["loss"] <= least + _TIED * abs(least))
         loss = amount(best["loss"], unit, up=True)
         if best["position_loss"] is not None:
-            loss = f"{amount(best['position_loss'], unit, up=True)} at true positions ({loss} between centres of cells)"
+            words, at_true = _lattice_words(problem), amount(best["position_loss"], unit, up=True)
+            loss = f"{at_true} at true {words.truths} ({loss} between {words.centres})"
         sentences.append(f"Of those that are private as claimed, {best['mechanism']} has the least loss, {loss}.")
         between = "" if best["position_loss"] is None else " between centres"
         if best["lower_bound"] is not None and best["lower_bound"] > 0 and best["gap"] <= QUOTED_GAP:
@@ -303,11 +307,17 @@ def _sentence(rows: Sequence[Row], problem: DesignProblem) -> str:
     return joined(sentences)
 
 
+def _lattice_words(problem: DesignProblem) -> Words:
+    """The nouns beside a loss at true positions, or values: only cells and intervals have one."""
+    return INTERVALS if words_of(problem.domain) is INTERVALS else CELLS
+
+
 def _caption(problem: DesignProblem) -> str:
     unit, within = problem.domain.unit, problem.loss.within_cell(problem.domain)
     snapping, over = "", "at its scale"
     if within is not None:
-        snapping = f" Moving a user to the centre of the cell costs {number(within, up=True)} on top of every loss."
+        one = words_of(problem.domain).one
+        snapping = f" Moving a user to the centre of the {one} costs {number(within, up=True)} on top of every loss."
     if problem.metric.kind == "euclidean":
         over = "over the Euclidean distance of any two secrets"
     return (
@@ -330,7 +340,7 @@ def _loss_words(problem: DesignProblem) -> str:
 def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Block]:
     """The losses along a sweep, a star where a baseline breaks its claim, then the scales that they truly have."""
     names = list(baselines_of(rows[0]))
-    words = [name.replace("_", " ") for name in names]
+    baselines = [name.replace("_", " ") for name in names]
     first, last, unit = rows[0], rows[-1], problem.loss.unit(problem.domain.unit)
     gap = max(1e-6, *(row["gap"] for row in rows))
     known = f"; no mechanism does better by more than {percent(gap, up=True)}" if gap <= QUOTED_GAP else ""
@@ -344,10 +354,11 @@ def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Bl
         [text + " " if star and text[-1] != "*" else text for text, star in zip(line, starred, strict=True)]
         for line in losses
     ]
-    yield Table(headings(rows[0]), padded)
+    words = _lattice_words(problem)
+    yield Table([head.replace("position", words.truth) for head in headings(rows[0])], padded)
     yield "The scale of the metric that each baseline truly has:"
     yield Table(
-        ["scale", *words],
+        ["scale", *baselines],
         [
             [cell(row["scale"], "near 4"), *(cell(row[f"{name}_effective_scale"], "up 5") for name in names)]
             for row in rows
@@ -355,7 +366,8 @@ def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Bl
     )
     placed = ""
     if "position loss" in headings(rows[0]):
-        placed = " position loss: of the same mechanism, to the true position, uniform in its cell."
+        true = words.truth
+        placed = f" {true} loss: of the same mechanism, to the true {true}, uniform in its {words.one}."
     yield (
         f"{problem.name}: {problem.domain.size} secrets, {_loss_words(problem)}. loss and lower bound enclose the "
         f"optimum at a scale of the problem's metric.{placed} A star: the mechanism is not private at that scale, its "

@@ -123,7 +123,7 @@ class Domain(ReprMixin):
         cell : float or tuple of float
             Size of a cell per axis, in `unit`; one number is the same on every axis.
         unit : str
-            See `units.KNOWN_UNITS`; "1" by default.
+            A length such as m, km, mi or ft, or any other name, such as EUR or points; "1" by default.
         origin : float or tuple of float
             The low corner, in `unit`.
         mask : bool array of shape `shape`

@@ -186,7 +186,7 @@ class TableLoss(Loss):
     tabled = True
 
     def __post_init__(self) -> None:
-        canonical_unit(self.units, "units")
+        object.__setattr__(self, "units", canonical_unit(self.units, "units"))
         table = as_numbers(self.values, "loss", ascending=True)
         if table.ndim != 2:
             raise InputError("must be a table, one row for each secret", field="loss", value=f"shape {table.shape}")

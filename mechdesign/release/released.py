@@ -69,7 +69,7 @@ def release_problem(
     outputs : (m,) array
         Ascending, in `unit`.
     unit : str
-        See `units.KNOWN_UNITS`; the loss is in its square.
+        Any name, such as USD; the loss is in its square.
 
     Returns
     -------

@@ -21,6 +21,7 @@ from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import rebuilding, stored_domain
 from mechdesign.output.sentences import protects
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.vocabulary import words_of
 from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.tables import interval_words, share_rows
@@ -52,10 +53,13 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
         return _facts(estimate, board_saying(estimate, [each.protection for each in checked]), proved=bool(ordered))
 
 
+_BELONGED = {"position": "were in", "value": "had a value in", "class": "were in the class"}
+
+
 def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) -> str:
     """The interval of the largest share that has one, and what reports protect."""
     attrs, rows = estimate.attrs, share_rows(estimate)
-    people = f"{int(attrs['reports']):,}"
+    people, words = f"{int(attrs['reports']):,}", words_of(stored_domain(estimate))
     with_one = [k for k, row in enumerate(rows) if row["reason"] is None]
     area = max(with_one, key=lambda k: rows[k]["share"], default=None)
     if area is not None:
@@ -66,13 +70,13 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) 
         ends = interval_words(row["low"], row["high"], lower=low, upper=high)
         if row["low"] > 0 and row["high"] < 1:
             ends = f"between {low} % and {high} %"
-        first = f"{sentence(ends)} of people were in {_cut(row['area'])} ({interval})."
+        first = f"{sentence(ends)} of people {_BELONGED[words.truth]} {_cut(row['area'])} ({interval})."
         if row["low"] <= 0 < 1 <= row["high"]:
             first = f"The reports say nothing of {_cut(row['area'])}, the largest share ({interval})."
     elif rows:
         first = f"No area's share can be told with an interval from these {people} reports."
     else:
-        first = f"{people} reports tell how people were distributed over {estimate.sizes['secret']:,} places."
+        first = f"{people} reports tell how people were distributed over {estimate.sizes['secret']:,} {words.many}."
     if float(attrs["fit_p"]) < REFUSED:
         which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
         first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"

@@ -63,6 +63,7 @@ WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
 DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
 FORMAT, BESIDE = "mechdesign/table/1", "-metadata.json"  # after the name of a CSV table
+LENGTHS = ("m", "km", "cm", "mm", "mi", "nmi", "ft", "yd", "in", "cell")  # what is measured in others is no place
 SAID, DEGREES = ("unit", "problem", "program"), "x, y, longitude, latitude"
 KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
 NUMBER = r"[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?"
@@ -198,8 +199,8 @@ def _table(header: dict[str, Any], divided: str, rows: Integers, edges: list[Any
         raise BadInput("the claim does not say what masses are divided by")
     if missing := [name for name in SAID if not isinstance(header.get(name), str)]:
         raise BadInput(f"{missing[0]} is not said")
-    if not re.fullmatch("[A-Za-z0-9]{1,20}", header["unit"]):
-        raise BadInput("the unit is no word")
+    if not (0 < len(header["unit"]) <= 40 and header["unit"].isprintable()):
+        raise BadInput("the unit is not a printable name of at most 40 characters")
     n, m, e = counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
@@ -310,7 +311,9 @@ def lattice(table: Table) -> list[tuple[int, ...]] | None:
 def sentence(table: Table) -> str:
     """The claim of the rows, put together from the data of the file."""
     claim = table.header["claim"]
-    where = f"cells of a {_grid(claim['domain'])}" if claim["domain"]["kind"] == "grid" else "places"
+    domain, axes = claim["domain"], len(table.points[0])
+    places = domain["unit"] in LENGTHS or (domain["unit"] == "1" and axes > 1)
+    where = f"{'cells' if places else 'intervals'} of a {_grid(domain)}" if domain["kind"] == "grid" else "places"
     distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {len(table.rows)} secrets "

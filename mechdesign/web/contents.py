@@ -53,6 +53,7 @@ from mechdesign.output.sentences import (
 from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
+from mechdesign.problem.vocabulary import words_of
 from mechdesign.verification.verify import Verification
 
 MOST_MASSES = 900 * 900  # of a table in a page: 6.5 MB, proved in seconds
@@ -232,6 +233,7 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
         "sentence": headline(stored, checked),
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
+        "noun": words_of(domain).reported,
         "loss_unit": loss_unit,
         "report_unit": lengths(stored.report_unit),
         "same_places": stored.same_places,
@@ -375,11 +377,12 @@ def exact(value: object) -> str:
 def _places(stored: Stored) -> str:
     domain = stored.domain
     if domain.shape is None:
-        return f"{domain.size:,} {'places' if domain.kind == 'points' or stored.metric.network else 'secrets'}"
+        known = domain.kind == "points" or stored.metric.network
+        return f"{domain.size:,} {words_of(domain).many if known else 'secrets'}"
     grid = f" {TIMES} ".join(map(str, domain.shape))
     side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
     inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
-    return f"{grid} cells of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
+    return f"{grid} {words_of(domain).many} of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
 
 
 def _listed(stored: Stored) -> dict[str, Any]:
@@ -389,7 +392,13 @@ def _listed(stored: Stored) -> dict[str, Any]:
     order = np.argsort(-prior, kind="stable")[:MOST_LISTED]
     axes = ["x", "y", "z"][: points.shape[1]]
     level = mechanism["level"].values if "level" in mechanism else None
-    head = ["place", *axes, "prior", *(["level"] if level is not None else []), "expected loss"]
+    head = [
+        words_of(stored.domain).reported,
+        *axes,
+        "prior",
+        *(["level"] if level is not None else []),
+        "expected loss",
+    ]
     rows = [
         [
             str(u),

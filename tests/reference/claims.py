@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from reference.geometry import Level
+from reference.geometry import METRES, Level
 from reference.reading import File, Sentence, Unreadable
 
 
@@ -31,7 +31,7 @@ def read_claim(sentence: object, file: File) -> Claim:
     said.says(f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {secrets} secrets (")
     excess = None
     if domain["kind"] == "grid":
-        said.says(f"cells of a {' x '.join(map(str, domain['shape']))} grid")
+        said.says(f"{cells_word(domain)} of a {' x '.join(map(str, domain['shape']))} grid")
         excess = excess_said(said, domain)
     else:
         said.says("places")
@@ -65,6 +65,12 @@ def excess_said(said: Sentence, domain: dict[str, Any]) -> float | None:
     excess = said.number()
     said.says(" of them")
     return excess
+
+
+def cells_word(domain: dict[str, Any]) -> str:
+    """What the cells of a grid are called: intervals where coordinates are not lengths."""
+    lengths = (*METRES, "cell") + ("1",) * (len(domain["shape"]) > 1)
+    return "cells" if unit_name(domain["unit"]) in lengths else "intervals"
 
 
 def unit_word(domain: dict[str, Any]) -> str:

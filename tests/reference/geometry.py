@@ -36,6 +36,7 @@ _STEPS = {
 }
 _OFF_CENTRE = Fraction(1, 2)  # of a cell: a stored centre lies nearer to its place on the lattice than this
 METRES = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "yd": 0.9144}
+METRES |= {"mm": 0.001, "in": 0.0254, "nmi": 1852.0}
 _MINOR_AXIS = 6_356_752.314245  # of WGS 84, in m
 
 

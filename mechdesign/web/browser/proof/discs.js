@@ -158,11 +158,12 @@ function* capFaults(page, mass) {
 
 /** The limits of a page in words. */
 function capWords(page) {
-  const { unit } = described(page, "domain");
+  const [{ unit }, { one, many }] = [described(page, "domain"), nounsOfPage(page)];
+  const centre = `the centre of ${/^[aeiou]/.test(one) ? "an" : "a"} ${one}`;
   return capsOf(page).map((cap) => {
-    const round = `disc of ${ofLength(cap.radius, unit, false)}${cap.centres === "places" ? " about the centre of a cell" : ""}`;
-    const disc = cap.centres === "area" ? `cells that are together no larger than a ${round}` : round;
-    const whom = `for somebody who counts people at the centres of cells${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
+    const round = `disc of ${ofLength(cap.radius, unit, false)}${cap.centres === "places" ? ` about ${centre}` : ""}`;
+    const disc = cap.centres === "area" ? `${many} that are together no larger than a ${round}` : round;
+    const whom = `for somebody who counts people at the centres of ${many}${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
     if (cap.constraint === "posterior-lift") {
       const [over, under] = sharesOf(cap.factor).map(Number);
       return `Any one report multiplies the probability of any ${disc} by at most ${figure(over / under, true)}, ${whom}. A second report is a second claim.`;

@@ -8,7 +8,7 @@
 // Bezier coefficients bound P(y|.); of any two squares whose hull leaves the area, those of one are divided by those of
 // the other.
 
-const METRES = { m: 1, km: 1000, cm: 0.01, mi: 1609.344, ft: 0.3048, yd: 0.9144 };
+const METRES = { m: 1, km: 1000, cm: 0.01, mm: 0.001, mi: 1609.344, nmi: 1852, ft: 0.3048, yd: 0.9144, in: 0.0254 };
 const MINOR_AXIS = 6356752.314245; // of WGS 84, metres
 const CUTS = [4, 2, 1]; // f, the first that is not too much work
 const MOST_RATIOS = 4e9;
@@ -43,7 +43,21 @@ function* protectionFaults(page, outcome, rows = null, mass = null) {
 function protectedKind(page) {
   if (placedOf(page)) return "positions";
   const { kind, cell, unit } = described(page, "domain");
-  return kind === "grid" && (cell.length > 1 || unit in METRES || unit === "cell") ? "cells" : "places";
+  return kind === "grid" && nounsOf({ kind, unit }, cell.length).truth === "position" ? "cells" : "places";
+}
+
+/** What secrets on so many axes are called: what is measured exactly, and one of them and several. As words_for of
+ * problem/vocabulary.py. */
+function nounsOf({ kind, unit }, axes) {
+  if (Object.hasOwn(METRES, unit) || unit === "cell" || (kind !== "nodes" && unit === "1" && axes > 1))
+    return kind === "grid" ? { truth: "position", one: "cell", many: "cells" } : { truth: "position", one: "place", many: "places" };
+  if (kind === "nodes") return { truth: "class", one: "class", many: "classes" };
+  return kind === "grid" ? { truth: "value", one: "interval", many: "intervals" } : { truth: "value", one: "value", many: "values" };
+}
+
+/** The nouns of the secrets of a page. */
+function nounsOfPage(page) {
+  return nounsOf(described(page, "domain"), axesOf(page, "secret").length);
 }
 
 /** What is needed to find a factor again: the domain, its lattice, the rows. */

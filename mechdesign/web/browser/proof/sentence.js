@@ -43,7 +43,7 @@ function ofLength(value, unit, up) {
 function ofLoss(value, unit, up) {
   const root = unit.replace(/\^2$/, "");
   const text = figure(value, up);
-  if (root in METRES || root === "cell") return root === unit ? ofLength(value, unit, up) : `${text} ${root}²`;
+  if (Object.hasOwn(METRES, root) || root === "cell") return root === unit ? ofLength(value, unit, up) : `${text} ${root}²`;
   if (root === "units") return root === unit ? ofLength(value, "1", up) : `${text} squared units`;
   return unit === "1" ? text : `${text} ${unit.replace("^2", "²")}`;
 }
@@ -57,10 +57,10 @@ function headline(page) {
 /** What is protected, in words. */
 function subjectOf(page) {
   const { kind, unit, cell } = described(page, "domain");
-  const what = protectedKind(page);
+  const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
   if (what === "positions") return "any two positions";
   if (what === "places") {
-    const noun = kind === "grid" ? "values" : unit === "1" ? "inputs" : "places";
+    const noun = kind === "grid" ? "values" : unit === "1" ? "inputs" : nouns.many;
     return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}`;
   }
   return cellWords(cell, unit);
@@ -104,14 +104,14 @@ function lossWords(page) {
   const [loss, { unit }] = [attribute(page, "loss"), described(page, "domain")];
   const value = at ?? attribute(page, "expected_loss");
   const units = unitOf(page, "loss_table") ?? "1";
-  if (!WORD.test(units)) throw new RangeError("the unit of the loss is no word");
+  if (!WORD.test(units)) throw new RangeError("the unit of the loss is not a printable name");
   const told = {
     squared: (of, up) => ofLength(Math.sqrt(Math.max(of, 0)), unit, up),
     distance: (of, up) => ofLength(of, unit, up),
     "zero-one": (of, up) => percent(1 - of, !up, 4),
   }[loss] ?? ((of, up) => ofLoss(of, units, up));
   const what = facts.same_places || at !== null ? "Reports" : "Answers";
-  const off = at === null ? "off" : "off the true position";
+  const off = at === null ? "off" : `off the true ${nounsOfPage(page).truth}`;
   const words = {
     squared: `${what} are ${told(value, true)} ${off} (root mean square).`,
     distance: `${what} are ${told(value, true)} ${off} on average.`,
@@ -143,7 +143,7 @@ function boundWords(page, { value, told }) {
   const added = loss === "squared" && at !== null && !placed ? (value - own) * (1 - 1e-12) : 0;
   const best = `mechanism ${whose} does better than ${told(bound + added, false)}${end}`;
   if (loss !== "distance" || at === null || placed) return `No ${best}`;
-  return `Between centres of cells that is ${told(own, true)}, and no ${best}`;
+  return `Between centres of ${nounsOfPage(page).many} that is ${told(own, true)}, and no ${best}`;
 }
 
 function stoppedWords(page) {
@@ -170,7 +170,7 @@ function gridWords({ shape, plane }, stretch) {
 /** The claim of the rows of a page in one sentence. */
 function claimWords(page) {
   const [claim, domain, count] = [claimOf(described(page, "metric")), described(page, "domain"), array(page, "prior").length];
-  const where = domain.kind === "grid" ? `cells of a ${gridWords(domain, new Setting(page, null, null).stretch)}` : "places";
+  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new Setting(page, null, null).stretch)}` : "places";
   const rate = `${claim.most} nats per ${unitWord(domain.unit, false)}`;
   const distance = {
     discrete: `the discrete metric, ${claim.most} nats between any two secrets (local differential privacy)`,

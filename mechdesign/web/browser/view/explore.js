@@ -123,19 +123,19 @@ class Explore extends View {
     const { model } = this;
     const all = (value) => Float64Array.from({ length: model.count }, (_, u) => value(u));
     if (this.tab === "belief" && this.posterior)
-      return { values: this.posterior, depth: DEPTH, words: "probability of each place after the report" };
+      return { values: this.posterior, depth: DEPTH, words: `probability of each ${model.nouns.one} after the report` };
     if (this.tab === "worst") {
       const where = this.worst?.byArea ? "cells that are" : "disc that is";
       const told = this.worst ? `${percent(this.worst.share, true, 3)} in the ${where} outlined` : "not proved yet";
-      return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each place after the worst report: ${told}` };
+      return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each ${model.nouns.one} after the worst report: ${told}` };
     }
     if (this.tab === "loss") {
       const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
       return { values: all((u) => model.losses?.get(u) ?? NaN), words: `expected loss of a report${unit}` };
     }
-    if (this.tab === "prior") return { values: model.prior, words: "prior probability of each place" };
+    if (this.tab === "prior") return { values: model.prior, words: `prior probability of each ${model.nouns.one}` };
     if (this.tab === "level")
-      return { values: model.level, words: `privacy level, nats per ${model.facts.unit.replace(/s$/, "")}` };
+      return { values: model.level, words: `privacy level, nats per ${unitWord(model.domain.unit, false)}` };
     return {
       values: this.row ? model.spread(this.row) : all(() => NaN),
       depth: DEPTH,
@@ -180,15 +180,15 @@ class Explore extends View {
     const within = inside.filter(Boolean).length - 1;
     const far = radius === null ? "" : figure(radius, !model.placed); // cells within it are counted, positions promised
     const factor = figure(this.factor, true);
-    const cells = model.domain.kind === "grid" && model.secrets.length > 1;
+    const { one, several, cell: cells } = model.nouns;
     const reach = radius === null ? "" : `, all within ${far} ${model.facts.unit}`;
-    const others = `${counted(within)} other ${cells ? "cell" : "place"}${within === 1 ? "" : "s"}`;
+    const others = `${counted(within)} other ${within === 1 ? (cells ? "cell" : one) : cells ? "cells" : several}`;
     const from = model.placed ? "here" : cells ? "this cell" : "here";
     const told =
       model.placed && radius !== null
         ? `any position within ${far} ${model.facts.unit} by no more`
         : within === 0
-          ? `any other ${cells ? "cell" : "place"} by more`
+          ? `any other ${cells ? "cell" : one} by more`
           : `${others} by no more`;
     byId("reach").textContent = `A report changes the odds between ${from} and ${told} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
     byId("factor").setAttribute("aria-valuetext", `factor ${factor}`);

@@ -30,6 +30,9 @@ class Model {
     this.claim = this.placed ?? claimOf(described(page, "metric"));
     this.rate = double(this.claim.rate); // nats per unit along straight lines at most
     this.domain = described(page, "domain");
+    const { truth, one } = nounsOfPage(page);
+    const noun = truth === "position" ? "place" : truth;
+    this.nouns = { one: noun, several: noun === "class" ? "classes" : `${noun}s`, cell: one === "cell" && this.secrets.length > 1 };
   }
 
   /** The table as the client draws from it: low and high halves of its masses, report by report. */

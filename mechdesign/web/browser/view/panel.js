@@ -44,12 +44,12 @@ function describe(list, facts) {
 function placeFacts(model, u, row, point) {
   const facts = { prior: chance(model.prior[u]) };
   if (model.placed) facts["from the centre"] = besideCentre(model, point);
-  if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${model.facts.unit.replace(/s$/, "")}`;
+  if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${unitWord(model.domain.unit, false)}`;
   if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
   if (model.located) {
     const own = model.cellOf.indexOf(u);
-    facts["true place reported"] = own < 0 ? "never: no report lies here" : chance(row[own]);
+    facts[`true ${model.nouns.one} reported`] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.domain.kind !== "nodes" || model.secrets.length > 1) {
       facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
     }

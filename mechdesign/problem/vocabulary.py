@@ -1,0 +1,64 @@
+"""What the secrets of a domain are called in sentences: positions in cells, values in intervals, or classes.
+
+Only what has a length is spoken of as a place on a plane. The stand-alone script, verification/verify_table.py, and
+pages, web/browser/proof/protection.js, hold the same rules, because both read a file without this package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechdesign.base.units import LENGTHS
+from mechdesign.problem.domain import Domain
+
+
+@dataclass(frozen=True)
+class Words:
+    """Nouns: of what is measured exactly (`truth`), and of one secret and of several."""
+
+    truth: str
+    one: str
+    many: str
+
+    @property
+    def a_one(self) -> str:
+        """One secret, with its article."""
+        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+
+    @property
+    def reported(self) -> str:
+        """The secret of which a report may be the right one."""
+        return "place" if self.truth == "position" else self.truth
+
+    @property
+    def truths(self) -> str:
+        """Several of what is measured exactly."""
+        return f"{self.truth}{'es' if self.truth.endswith('s') else 's'}"
+
+    @property
+    def centres(self) -> str:
+        """Where a secret on a lattice stands."""
+        return f"centres of {self.many}"
+
+
+CELLS = Words("position", "cell", "cells")
+PLACES = Words("position", "place", "places")
+INTERVALS = Words("value", "interval", "intervals")
+VALUES = Words("value", "value", "values")
+CLASSES = Words("class", "class", "classes")
+
+
+def words_of(domain: Domain) -> Words:
+    """The nouns for the secrets of a domain."""
+    return words_for(domain.kind, domain.unit, domain.dimension)
+
+
+def words_for(kind: str, unit: str, axes: int) -> Words:
+    """The nouns for secrets of a kind, on so many axes in a unit. Lengths and cells of a lattice are of places; without
+    any unit those on two axes or three are too, for they are drawn as a map.
+    """
+    if unit in LENGTHS or unit == "cell" or (kind != "nodes" and unit == "1" and axes > 1):
+        return CELLS if kind == "grid" else PLACES
+    if kind == "nodes":
+        return CLASSES
+    return INTERVALS if kind == "grid" else VALUES

@@ -1,0 +1,229 @@
+"""Any printable name is a unit; only lengths convert; what is not a length is not spoken of as a place."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from pages import NODE, SENTENCES, in_node, texts_of
+from rewritten import rewritten, write_anyway
+from rows import each_row
+from scipy.integrate import quad
+
+import mechdesign as md
+from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
+from mechdesign.errors import InputError, UnitError, VerificationError
+from mechdesign.problem.vocabulary import words_for
+from mechdesign.verification import verify_table
+from mechdesign.web.page import proof_script
+
+QUADRATURE = 1e-6  # relative: figures of `level` are rounded up to six digits
+PLACES = re.compile(r"\b(positions?|planes?|planar|cells?|towns?|coasts?)\b", re.IGNORECASE)
+NAMES = ["EUR", "GBP", "years", "points", "class", "degC", "kWh/day", "%", "€", "µg/m³", "thousand euros", "m^2", "h"]
+HOSTILE = "<b>$x_&\\'\"</b>"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_printable_name_is_a_unit(name):
+    domain = md.Domain.grid(4, 2.0, unit=f" {name} ")
+    assert domain.unit == name
+    assert md.Euclidean(1.0, unit=name).over(domain).unit == name
+    with pytest.raises(UnitError, match="no conversion is known"):
+        md.Euclidean(1.0, unit="km").over(domain)
+
+
+@each_row(
+    ("name", "canonical"),
+    [
+        *(("Meter", "m"), ("metres", "m"), ("M.", "m"), ("mètres", "m"), ("metros", "m"), ("kms", "km"), ("KM", "km")),
+        *(("feet", "ft"), ("nautical_miles", "nmi"), ("Nautical Mile", "nmi"), ("inches", "in"), ("miles.", "mi")),
+        *(("kilo meters", "km"), ("usd", "USD"), ("degrees_north", "degree"), ("units", "1"), ("unit", "1")),
+    ],
+)
+def test_spelling_of_a_length_is_understood(name, canonical):
+    assert md.Domain.nodes(3, unit=name).unit == canonical
+
+
+@each_row(
+    ("name", "remedy"),
+    [
+        *(("meterss", "write m"), ("kilomteres", "write km"), ("feets", "write ft"), ("yrds", "write yd")),
+        *(("centimeterz", "write cm"), ("parsec", "lengths are in m, km"), ("micrometers", "lengths are in")),
+        *(
+            (word, "write for example")
+            for word in ("", " ", "x\ny", "a\x1b[31m", "\u202eEUR", "5 m", "=1+1", "-", "x" * 41)
+        ),
+    ],
+)
+def test_name_that_is_no_unit_is_refused(name, remedy):
+    with pytest.raises(UnitError) as caught:
+        md.Domain.nodes(3, unit=name)
+    assert caught.value.field == "unit"
+    assert caught.value.remedy.startswith(remedy)
+    with pytest.raises(UnitError):
+        md.losses.TableLoss([[0.0, 1.0], [1.0, 0.0]], units=name)
+    with pytest.raises(UnitError):
+        md.Euclidean(1.0, unit=name)
+
+
+@pytest.mark.parametrize(
+    ("unit", "metres"), [("nmi", Fraction(1852)), ("in", Fraction(127, 5000)), ("mm", Fraction(1, 1000))]
+)
+def test_length_converts_exactly(unit, metres):
+    """By the definitions of 1929 (nautical mile) and 1959 (inch)."""
+    assert unit_ratio(unit, "m") == metres
+    epsilon = md.Euclidean(1.0, unit="m").over(md.Domain.grid(3, 1.0, unit=unit)).epsilon
+    assert 0 <= metres - Fraction(epsilon) <= metres / 2**52  # rounded down
+
+
+def test_classes_and_answers_are_not_lengths():
+    """Years are near to yards, and a class to nothing."""
+    for name in ("years", "year", "litres", "minutes", "files", "metric", "degree C", "km/h", "m2", "square meters"):
+        assert canonical_unit(name) == name
+        assert name not in LENGTHS
+
+
+LAPLACE = {1: lambda r: math.exp(-r), 2: lambda r: r * math.exp(-r)}  # densities of the radius at epsilon 1
+
+
+@pytest.mark.parametrize(("unit", "axes"), [("USD", 1), ("years", 1), ("1", 1), ("km", 2), ("nmi", 2), ("cell", 2)])
+def test_level_has_the_noise_of_its_axes(run_json, unit, axes):
+    """Mean and quantiles of the radius against integrals of its density: on one axis half the mean of the plane."""
+    code, found = run_json("level", "--within", 5000, "--factor", 2, "--unit", unit)
+    epsilon = math.log(2) / 5000
+    density = LAPLACE[axes]
+    mean = quad(lambda r: r * density(r), 0, np.inf)[0] / epsilon
+    assert code == 0
+    assert found["expected_distance"] == pytest.approx(mean, rel=QUADRATURE)
+    assert quad(density, 0, found["quantiles"]["0.9"] * epsilon)[0] == pytest.approx(0.9, rel=QUADRATURE)
+    share = found["disc_share" if axes == 2 else "interval_share"]
+    inside, outside = quad(density, 0, math.log(2))[0], quad(density, math.log(2), np.inf)[0]
+    assert share == pytest.approx(inside / (inside + outside), rel=QUADRATURE)
+
+
+def test_level_of_values_speaks_of_values(run):
+    code, out, _ = run("level", "--within", 5000, "--factor", 2, "--unit", "USD", "--reports", 3)
+    assert code == 0
+    assert "mean distance 7,213.48 USD" in out
+    assert PLACES.search(out) is None
+    assert "planar Laplace noise" in run("level", "--within", 200, "--factor", 2)[1]
+
+
+@pytest.mark.parametrize(
+    "words", [("--disc", "564", "--share", "20%"), ("--within", 5, "--epsilon", 1, "--interest", 9)]
+)
+def test_level_on_a_plane_needs_a_length(run, words):
+    code, _, error = run("level", *words, "--unit", "USD")
+    assert code == 2
+    assert "plane, in a unit of length" in error
+
+
+def design(domain, metric, loss=None):
+    return md.DesignProblem(domain, metric, md.priors.uniform(domain), loss or md.losses.Distance(), name="border")
+
+
+DESIGNS = {
+    "incomes": lambda: design(md.Domain.grid(8, 2500.0, unit="USD"), md.Euclidean(2e-4, unit="USD")),
+    "two axes": lambda: design(md.Domain.grid((3, 2), 5.0, unit="years"), md.Euclidean(0.1, unit="years")),
+    "points": lambda: design(md.Domain.points_at([1.0, 2.0, 5.0], unit="points"), md.Euclidean(0.2, unit="points")),
+    "bare": lambda: design(
+        md.Domain.grid(4, 1.0), md.Eikonal(md.PrivacyLevel.constant(0.5)), md.losses.SquaredDistance()
+    ),
+    "classes": lambda: design(md.Domain.nodes(3), md.Discrete(1.0), md.losses.ZeroOne()),
+    "ordered": lambda: design(
+        md.Domain.nodes(3),
+        md.Graph(tail=[0, 1], head=[1, 2], length=[1.0, 2.0]),
+        md.losses.TableLoss(1 - np.eye(3), units="EUR"),
+    ),
+    "hostile": lambda: design(md.Domain.grid(4, 1.0, unit=HOSTILE), md.Euclidean(1.0, unit=HOSTILE)),
+}
+
+
+@pytest.fixture(scope="module")
+def mechanisms():
+    return {name: md.solve(make()) for name, make in DESIGNS.items()}
+
+
+@pytest.mark.parametrize("name", [name for name in DESIGNS if name != "hostile"])
+def test_no_reader_speaks_of_places(name, mechanisms, tmp_path, run):
+    """Terminal, page and stand-alone script; "geometry" and the like are not words of places."""
+    mechanism, path = mechanisms[name], tmp_path / "made.nc"
+    md.save(mechanism, path)
+    code, out, _ = run("verify", path, "--verbose")
+    assert code == 0
+    script = subprocess.run(
+        [sys.executable, verify_table.__file__, md.export(mechanism, tmp_path / "made.csv")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    facts = json.loads(texts_of(mechanism).contents)["facts"]
+    said = [out, script.stdout, facts["sentence"], facts["claim"], facts["subtitle"], " ".join(facts["listed"]["head"])]
+    assert [PLACES.findall(text) for text in said] == [[]] * len(said)
+
+
+PROBLEM = """import mechdesign as md
+
+
+def problem():
+    domain = md.Domain.grid(3, 1000.0, unit="GBP")
+    return md.DesignProblem(domain, md.Euclidean(1e-3, unit="GBP"), md.priors.uniform(domain), md.losses.Distance())
+"""
+
+
+def test_comparison_and_sweep_speak_of_values(run, tmp_path):
+    (tmp_path / "wages.py").write_text(PROBLEM)
+    for options in ((), ("--scales", "1")):
+        code, out, _ = run("compare", tmp_path / "wages.py", *options)
+        assert (code, "GBP" in out) == (0, True)
+        assert PLACES.findall(re.sub("planar.laplace", "", out)) == []  # the name of a baseline
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node")
+def test_page_says_the_same_words(mechanisms, tmp_path):
+    (tmp_path / "texts.json").write_text(json.dumps([vars(texts_of(each)) for each in mechanisms.values()]))
+    for mechanism, told in zip(mechanisms.values(), in_node(tmp_path, proof_script() + SENTENCES), strict=True):
+        facts = json.loads(texts_of(mechanism).contents)["facts"]
+        assert told["headline"] == facts["sentence"]
+        assert PLACES.search(told["claim"]) is None
+
+
+@pytest.mark.skipif(NODE is None, reason="needs Node")
+def test_nouns_of_pages_are_those_of_python(tmp_path):
+    asked = list(
+        product(("grid", "points", "nodes"), (*LENGTHS, "cell", "1", "EUR", "degree", "constructor"), (1, 2, 3))
+    )
+    (tmp_path / "given.json").write_text(json.dumps(asked))
+    program = 'const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));\n'
+    program += "console.log(JSON.stringify(given.map(([kind, unit, axes]) => nounsOf({ kind, unit }, axes))));"
+    for words, nouns in zip(asked, in_node(tmp_path, proof_script() + program), strict=True):
+        assert nouns == vars(words_for(*words)), words
+
+
+def test_hostile_unit_is_only_text(mechanisms, tmp_path, run):
+    """Markup in a page, mathematics in a picture, LaTeX in a comparison, a formula in a spreadsheet."""
+    mechanism = mechanisms["hostile"]
+    html = md.web.save_page(mechanism, tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<b>$x" not in html
+    assert md.plot.save(mechanism, tmp_path / "made.png").stat().st_size > 0
+    md.export(mechanism, tmp_path / "made.csv")
+    assert verify_table.main([str(tmp_path / "made.csv")]) == 0
+    md.save(mechanism, tmp_path / "made.nc")
+    assert HOSTILE in run("verify", tmp_path / "made.nc")[1]
+
+
+@pytest.mark.parametrize("unit", ["EUR\nx", "\x1b[2J", "x" * 41, "meterss"])
+def test_unit_of_a_file_is_data_of_anybody(mechanisms, tmp_path, unit):
+    """A unit that no constructor takes is refused in a file too."""
+    mechanism = mechanisms["incomes"]
+    domain, metric = (json.loads(mechanism.attrs[name]) | {"unit": unit} for name in ("domain", "metric"))
+    forged = rewritten(mechanism, domain=json.dumps(domain), metric=json.dumps(metric))
+    with pytest.raises((VerificationError, InputError)):
+        md.verify(write_anyway(forged, tmp_path / "forged.nc"))
