@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -279,7 +280,10 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     if channel is not None:
         of_channel = lambda: channel.channel_figures(mechanism)  # noqa: E731
         rank, asymptotic = where_possible(f"{name}: the error of many reports", of_channel, (None, None))
-    effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
+    if math.isinf(ratio):  # a report is possible from one secret and impossible from another
+        effective: float | None = math.inf
+    else:
+        effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
     if effective is None and claimed is not None:
         effective = float(claimed) * ratio
     return dict(

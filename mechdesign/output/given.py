@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import as_numbers
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import row_sums_exact
+from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.storage import load
 from mechdesign.mechanism.stored import read
@@ -48,9 +49,10 @@ def input_mechanisms(
     """Mechanisms over the secrets of `problem`, judged by its prior and loss, at the smallest scale of its metric.
 
     mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
-    alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that. known: names taken.
-    Raises: InputError for a name that is taken or cannot be one, a table that is none or has no effective epsilon (a
-    zero meets a positive probability), a Dataset over other secrets or kept as factors; what `read` raises.
+    alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that, but where a zero meets
+    a positive probability: then the ratio is infinite. known: names taken.
+    Raises: InputError for a name that is taken or cannot be one, a table that is none, a Dataset over other secrets or
+    kept as factors; what `read` raises.
     Cost: O(e m) for each.
     """
     datasets = {}
@@ -69,12 +71,22 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
     audited = audit(table, problem)
     if table.shape[1] != problem.reports.size:
         raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
-    if audited.infinite:
-        impossible = f"report {audited.worst['report']} is impossible from secret {audited.worst['other']} alone"
-        repairs = "md.baselines.repaired, or mechdesign audit -o, repairs it"
-        raise _refused(f"has no effective epsilon: {impossible}; {repairs}", name)
     rows = table / table.sum(axis=1, keepdims=True)
-    return closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
+    mechanism = closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
+    return _not_private(mechanism, rows, problem) if audited.infinite else mechanism
+
+
+def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: DesignProblem) -> xr.Dataset:
+    """The same of a table in which a zero meets a positive probability: its own zeros, and an infinite ratio.
+
+    It is a row of a comparison, and not a mechanism: no scale of the metric holds, and `verify` refuses its zeros.
+    """
+    mass = np.where(rows == 0, 0, mechanism["mass"].values).astype(np.uint64)
+    missing = ROW_SUM - mass.astype(object).sum(axis=1)
+    mass[np.arange(len(mass)), mass.argmax(axis=1)] += missing.astype(np.uint64)
+    loss = float((problem.prior_array[:, None] * rows * problem.loss_matrix).sum())
+    figures = {"ratio": math.inf, "expected_loss": loss}
+    return mechanism.assign(mass=(mechanism["mass"].dims, mass, mechanism["mass"].attrs)).assign_attrs(figures)
 
 
 def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
