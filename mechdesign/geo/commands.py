@@ -294,7 +294,7 @@ def level(
     within: WithinOption = None,
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
-    unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
+    unit: Annotated[str, typer.Option("--unit", help="Unit: a length such as m, km, mi, or of values: USD, ...")] = "m",
     disc: DiscOption = None,
     share: ShareOption = None,
     reports: Annotated[int, whole("--reports", help="How many reports of one person.")] = 1,
@@ -305,7 +305,7 @@ def level(
 ) -> None:
     """Example: `mechdesign level --within 200 --factor 2`.
 
-    Say what a privacy level means: odds within a radius, planar Laplace noise, the cost of several reports.
+    Say what a privacy level means: odds within a radius, Laplace noise, the cost of several reports.
     """
     from mechdesign.base.arguments import positive
 
