@@ -56,7 +56,8 @@ _OTHER_LENGTHS = frozenset(
     {"nm", "um", "\u03bcm", "dm", "dam", "hm", "micron", "angstrom", "parsec", "furlong", "fathom"}
 )
 KNOWN_UNITS = tuple(_ALIASES)  # those of several spellings
-LONGEST = 40  # characters of a name
+LONGEST, _SPACES = 40, 3  # characters of a name, and spaces in it
+_CLAUSE = re.compile(r'[,;:!?"]|\. ')  # in no unit: a file could say something by it
 _NEAR = 0.85  # likeness of two names, from 0 to 1: "kilomters" has 0.94 to kilometers, "years" 0.8 to yards
 _SHORTEST = 4  # letters of a name that is compared with those of lengths
 _NO_START = "+-.,=@'\"`"  # a sign, or what a spreadsheet takes for a formula
@@ -72,8 +73,9 @@ def canonical_unit(name: str, field: str = "unit") -> str:
     plain = _plain(own)
     if plain in _CANONICAL:
         return _CANONICAL[plain]
-    if not (0 < len(own) <= LONGEST and own.isprintable()) or own[0].isdigit() or own[0] in _NO_START:
-        message = f"must be a printable name of at most {LONGEST} characters that begins with a letter"
+    sentence = _CLAUSE.search(own) is not None or own.count(" ") > _SPACES
+    if not (0 < len(own) <= LONGEST and own.isprintable()) or own[0].isdigit() or own[0] in _NO_START or sentence:
+        message = f"must be a printable name of at most {LONGEST} characters and four words that begins with a letter"
         shown = repr(own if len(own) <= LONGEST else own[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
         raise UnitError(message, field=field, value=shown, remedy="write for example m, km, USD or points")
     near = difflib.get_close_matches(plain, _SPELT, 1, _NEAR) if plain.isalpha() and len(plain) >= _SHORTEST else []

@@ -404,14 +404,11 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """The claim in one sentence, rebuilt at verification: another metric, level map or grid reads differently.
 
     The digits after the number of edges are a fingerprint of the list: any other length reads differently too. The
-    lengths that a graph lists are multiplied already. A plane is spoken of for grids: between points it only says where
-    they are.
+    lengths that a graph lists are multiplied already. Only grids speak of their plane.
     """
-    listed = metric.scale == 1 or metric.listed
-    times = "" if listed else f"{float(metric.scale)!r} times "
-    where = "places"
-    if domain.shape is not None:
-        where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
+    times = "" if metric.scale == 1 or metric.listed else f"{float(metric.scale)!r} times "
+    grid = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape or ()))} grid"
+    where = "places" if domain.shape is None else grid
     if domain.plane is not None and domain.shape is not None:
         where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
     return (

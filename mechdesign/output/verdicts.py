@@ -71,7 +71,8 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
     """The verdict of an audit, its findings a line each, then what the repair costs; the metric if `verbose`."""
     at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
     if infinite:
-        yield "The table is not private: a report is possible from one secret and impossible from another."
+        why = "a report is possible from one secret and impossible from another"
+        yield f"The table is not private at any scale of the metric: {why}."
     elif result.verdict == "broken":
         yield f"The table breaks the claim: it is private at {result.ratio:.4g} times the metric."
     else:

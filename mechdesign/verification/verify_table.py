@@ -199,8 +199,9 @@ def _table(header: dict[str, Any], divided: str, rows: Integers, edges: list[Any
         raise BadInput("the claim does not say what masses are divided by")
     if missing := [name for name in SAID if not isinstance(header.get(name), str)]:
         raise BadInput(f"{missing[0]} is not said")
-    if not (0 < len(header["unit"]) <= 40 and header["unit"].isprintable()):
-        raise BadInput("the unit is not a printable name of at most 40 characters")
+    unit = header["unit"]
+    if not (0 < len(unit) <= 40 and unit.isprintable()) or unit.count(" ") > 3 or re.search(r'[,;:!?"]|\. ', unit):
+        raise BadInput("the unit is not a printable name of at most 40 characters and four words")
     n, m, e = counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")

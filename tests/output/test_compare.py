@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -84,7 +85,6 @@ BAD = {
     "another shape": (lambda p: {"mine": lazy(5)}, "table"),
     "too few reports": (lambda p: {"mine": lazy(4)[:, :3] / lazy(4)[:, :3].sum(axis=1, keepdims=True)}, "mechanisms"),
     "no probabilities": (lambda p: {"mine": 2 * lazy(4)}, "table"),
-    "a zero": (lambda p: {"mine": np.eye(4)}, "mechanisms"),
     "words": (lambda p: {"mine": [["a"] * 4] * 4}, "table"),
     "a name of ours": (lambda p: {"eikonal": lazy(4)}, "mechanisms"),
     "no name": (lambda p: {"": lazy(4)}, "mechanisms"),
@@ -111,6 +111,42 @@ def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem,
     with pytest.raises(md.errors.InputError) as caught:
         command(problem, mechanisms=given)
     assert caught.value.field == field
+
+
+ZEROS = {"identity": np.eye(4), "one zero": [[0.5, 0.25, 0.25, 0.0], *[[0.25] * 4] * 3]}
+
+
+def test_table_with_zeros_is_a_row_of_infinite_ratio(problem):
+    """Its loss is that of the table, and no scale of the metric holds; the other rows are as without it."""
+    made = compare(problem, mechanisms=ZEROS).set_index("mechanism")
+    for name, table in ZEROS.items():
+        loss = (problem.prior_array[:, None] * np.array(table) * problem.loss_matrix).sum()
+        assert made.loc[name, "loss"] == pytest.approx(loss, rel=EXACT)
+        assert (made.loc[name, ["ratio", "effective_epsilon"]] == math.inf).all()
+        assert made.loc[name, ["lower_bound", "gap"]].isna().all()
+    alone = compare(problem).set_index("mechanism")
+    assert made.drop(list(ZEROS))["ratio"].tolist() == alone["ratio"].tolist()
+    curve = sweep(problem, [0.5, 1.0], mechanisms=ZEROS)
+    assert curve["identity_loss"].values.tolist() == [0.0, 0.0]
+    assert np.isinf(curve["one zero_effective_scale"].values).all()
+
+
+def test_table_with_zeros_in_every_output(run, tmp_path):
+    """null in JSON, which has no infinity, and inf where people read."""
+    np.save(tmp_path / "same.npy", np.eye(4))
+    command = ("compare", "discrete", "--secrets", 4, "--with", tmp_path / "same.npy")
+    code, out, _ = run(*command, "--json")
+    [row] = [row for row in json.loads(out) if row["mechanism"] == "same"]
+    assert (code, row["ratio"], row["effective_epsilon"], row["loss"]) == (0, None, None, 0.0)
+    assert "Not private as claimed: same." in " ".join(run(*command)[1].split())
+    for suffix in ("csv", "tex", "json", "html"):
+        assert run(*command, "-o", tmp_path / f"rows.{suffix}")[0] == 0
+    for suffix in ("csv", "nc", "png", "html"):
+        assert run(*command, "--scales", "0.5,1", "-o", tmp_path / f"curve.{suffix}")[0] == 0
+    assert "inf" in (tmp_path / "rows.tex").read_text()
+    audit = run("audit", tmp_path / "same.npy", "--metric", "discrete", "--epsilon", 1)
+    assert audit[0] == 0
+    assert "not private at any scale" in " ".join(audit[1].split())
 
 
 def test_effective_epsilon_in_every_kind_of_metric():

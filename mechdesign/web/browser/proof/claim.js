@@ -16,7 +16,8 @@ for (const k of [4, 8, 16, 32, 64]) STENCILS[`1 ${k}`] = ["1"];
 for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
   STENCILS[`2 ${k}`] = ["10", "11", "21", "31", "32", "41", "43", "52", "53"].slice(0, end);
 }
-const WORD = /^[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u; // what may stand in a sentence as a unit: a printable name
+// What may stand in a sentence as a unit: a printable name of at most 40 characters and four words, and no clause.
+const WORD = /^(?!(?:\S* ){4})(?!.*[.] )[^\p{C}\p{Zl}\p{Zp},;:!?"]{1,40}$/u;
 const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
 
 /** What a metric claims: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
@@ -48,7 +49,7 @@ function isWhole({ shape }, count) {
 /** Faults of the claim. setting = { claim, domain, points, unit, edges, whole }: points (axes of n each) in `unit`, edges
  * all those of the claim, and whole: false where only some of them are there. */
 function* claimFaults({ claim, domain, points, unit, edges, whole }) {
-  if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is not a printable name" }];
+  if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is no word" }];
   if (domain.unit !== unit) return [{ text: `the claim is in nats per ${domain.unit}, and the coordinates are in ${unit}` }];
   const index = domain.kind === "grid" ? latticeOf(domain, points) : Array.from(points[0], (_, u) => [u]);
   if (!index) return [{ text: `the coordinates are not those of different cells of a ${domain.shape.join(" x ")} grid` }];

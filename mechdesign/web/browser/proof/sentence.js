@@ -104,7 +104,7 @@ function lossWords(page) {
   const [loss, { unit }] = [attribute(page, "loss"), described(page, "domain")];
   const value = at ?? attribute(page, "expected_loss");
   const units = unitOf(page, "loss_table") ?? "1";
-  if (!WORD.test(units)) throw new RangeError("the unit of the loss is not a printable name");
+  if (!WORD.test(units)) throw new RangeError("the unit of the loss is no word");
   const told = {
     squared: (of, up) => ofLength(Math.sqrt(Math.max(of, 0)), unit, up),
     distance: (of, up) => ofLength(of, unit, up),
