@@ -134,7 +134,8 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
         style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
-        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name))
+        nowhere = ", private at no scale" if np.isinf(level).all() else ""
+        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name) + nowhere)
         axes.plot(level[breaks], baseline[breaks], **style, linestyle="", markerfacecolor="white")
         _draw_leaving(axes, level, baseline, low, style["color"])
     label = f"optimal, certified within {percent(max(float(np.max(curve['gap'].values)), _FINEST), up=True, digits=1)}"
@@ -190,8 +191,9 @@ def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> float:
     axes.set_xscale("log", base=2)
     _tick(axes.xaxis, base=2)
     levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_scale")])
-    least, most = float(curve["scale"].values.min()), float(np.nanmax(levels))
-    low = max(least / _REACH, float(np.nanmin(levels))) / 1.15
+    levels = levels[np.isfinite(levels)]
+    least, most = float(curve["scale"].values.min()), float(levels.max())
+    low = max(least / _REACH, float(levels.min())) / 1.15
     axes.set_xlim(low, max(most, float(curve["scale"].values.max())) * 1.15)
     axes.set_xlabel("privacy level, as a scale of the problem's metric (smaller is more private)")
     return low
