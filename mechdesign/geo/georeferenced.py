@@ -127,6 +127,8 @@ def raster_on(
         frame = _frame(pixels, crs, plane)
         grid = _around(pixels, frame, domain, plane)
     if nodata_is is not None:
+        if on_note is not None and not np.isnan(grid.values).any():
+            on_note(f"{pixels.name}: --nodata-is changes nothing, as every pixel around the area has a value.")
         grid = replace(grid, values=np.where(np.isnan(grid.values), nodata_is, grid.values))
     centres, axes = _lattice(domain)
     at = frame.here(centres)

@@ -50,7 +50,8 @@ def elastic_level(
     Parameters
     ----------
     density : Raster
-        People per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each node.
+        People per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each node;
+        where the raster has amounts, as of `md.geo.raster_on`, these are the people of each cell.
     people : float
         How many people the disc holds.
     nats : float
@@ -97,7 +98,7 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     if not positive(least, "least") <= positive(most, "most"):
         raise InputError("must not exceed most", field="least", value=f"{least} > {most}")
     steps = _steps(density)
-    counts = density.values * (steps[0] * steps[1])
+    counts = density.values * (steps[0] * steps[1]) if density.amounts is None else density.amounts
     ends = math.log(least), math.log(most)
     count = 1 + math.ceil((ends[1] - ends[0]) / STEP)
     reach = [math.ceil(min(most / step, 2.0**40) + 0.5) for step in steps]

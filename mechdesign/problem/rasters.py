@@ -35,7 +35,7 @@ _MERCATOR = re.compile(r"(?<!transverse[_ ])(?<!oblique[_ ])mercator|epsg[\":, ]
 _STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindrical", re.I)
 _ANGLES = re.compile(r"(geo|grid)?_?(lat|lon|lng|long|latitude|longitude)", re.I)
 _CRS = ("crs_wkt", "spatial_ref", "proj4", "proj4_params", "epsg_code", "crs")  # attributes that PROJ understands
-_ACROSS, _ALONG = re.compile(r"x|lon|lng|east|col", re.I), re.compile(r"y|lat|north|row", re.I)
+_ACROSS, _ALONG = re.compile(r"r?(x|lon|lng|east|col)", re.I), re.compile(r"r?(y|lat|north|row)", re.I)
 _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|north|lat", re.I)
 _BOUNDS = re.compile(r"(.*_)?(bnds|bounds|vertices|nv|nbnd|nvertex)", re.I)  # CF: edges of cells and their dimension
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
@@ -140,6 +140,8 @@ def open_pixels(source: str | Path | xr.DataArray | xr.Dataset, variable: str | 
     suffix = path.suffix.lower()
     with readable(path, "raster"):
         if suffix in ASCII:
+            if variable is not None:
+                raise FileFormatError("an ESRI ASCII grid holds one raster", field="variable", value=variable)
             yield _read_ascii(path)
         elif suffix in NETCDF:
             with _netcdf(path) as data:

@@ -479,7 +479,7 @@ def test_pixels_on_a_plane_are_added_up(nodes):
     gaps=st.booleans(),
     declared=st.booleans(),
     turned=st.booleans(),
-    kind=st.sampled_from(["tif", "nc", "memory"]),
+    kind=st.sampled_from(["tif", "nc", "memory", "asc"]),
 )
 def test_every_convention_of_a_raster_is_one_prior(
     tmp_path_factory, south_up, turns, packing, dtype, gaps, declared, turned, kind
@@ -504,6 +504,15 @@ def test_every_convention_of_a_raster_is_one_prior(
         with rasterio.open(path, "r+") as file:
             file.scales, file.offsets = (scale,), (offset,)
         source = path
+    elif kind == "asc":
+        source = folder / "map.asc"
+        text = f"NCOLS 100\nNROWS 80\nXLLCENTER {x[0]}\nYLLCORNER 41.85\nCELLSIZE 0.001\nNODATA_value {nodata}\n"
+        numbers = np.where(stored == nodata, nodata, stored * packing[0] + packing[1]).T[::-1]
+        text += "\n".join(" ".join(f"{number:.2f}" for number in row) for row in numbers)
+        text = text.replace(".", ",") if south_up else text
+        source.write_text(text, encoding="utf-8-sig" if turned else "utf-8")
+        if declared:
+            source.with_suffix(".prj").write_text(pyproj.CRS("EPSG:4326").to_wkt("WKT1_ESRI"))
     else:
         names = ("lon", "lat") if declared else ("x", "y")
         array = xr.DataArray(stored, coords=dict(zip(names, (x, y), strict=True)), dims=names, name="people")
@@ -530,3 +539,100 @@ def test_figures_of_the_prior_are_in_words(run, tmp_path):
     assert code == 0
     assert "counts per pixel" in noted
     assert "million people in 80 cells" in words
+
+
+@each_row("kind", ["nodata", "mask", "alpha", "point"])
+def test_masks_of_tiffs_are_nodata(tmp_path, kind):
+    """Empty pixels in three ways, as bytes; and a file whose tie point is the centre of a pixel."""
+    domain, world = ROME.grid(500.0), np.minimum(settled(), 250.0)
+    known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
+    path, band = tmp_path / "map.tif", world.T[::-1].astype("uint8")
+    grid = rasterio.transform.Affine(0.001, 0.0, 12.44, 0.0, -0.001, 41.93)
+    profile = {"driver": "GTiff", "width": 100, "height": 80, "dtype": "uint8", "crs": "EPSG:4326", "transform": grid}
+    hidden = np.zeros_like(band, bool)
+    hidden[:, :10] = True  # beyond the area
+    written = np.where(hidden, 255, band).astype("uint8")
+    bands = 2 if kind == "alpha" else 1
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", count=bands, **profile) as file:
+        file.write(written, 1)
+        if kind == "nodata":
+            file.nodata = 255
+        elif kind == "mask":
+            file.write_mask(~hidden)
+        elif kind == "alpha":
+            file.write(np.where(hidden, 0, 255).astype("uint8"), 2)
+            file.colorinterp = [rasterio.enums.ColorInterp.gray, rasterio.enums.ColorInterp.alpha]
+        else:
+            file.write(band, 1)
+            file.update_tags(AREA_OR_POINT="Point")
+    found = raster_on(domain, path, prior_is="counts")
+    assert found.amounts == pytest.approx(known.amounts, rel=ROUNDED)
+
+
+@each_row(
+    ("attributes", "stored"),
+    [
+        ({"valid_range": [0.0, 400.0]}, -9999.0),
+        ({"valid_min": 0.0}, -1.0),
+        ({"missing_value": 1e20}, 1e20),
+        ({"_FillValue": -3.4028235e38}, -3.4028235e38),
+    ],
+)
+def test_missing_values_of_cf(tmp_path, attributes, stored):
+    domain, world = ROME.grid(500.0), settled()
+    known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
+    values = world.copy()
+    values[:10] = stored
+    x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
+    array = xr.DataArray(values, coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people", attrs=attributes)
+    array.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
+    for source in (array, tmp_path / "map.nc"):
+        assert raster_on(domain, source, prior_is="counts").amounts == pytest.approx(known.amounts, rel=1e-9)
+
+
+def test_rotated_poles_are_projected(tmp_path):
+    """CF grid mappings without WKT: axes called degrees that are not those of the Earth."""
+    mapping = {
+        "grid_mapping_name": "rotated_latitude_longitude",
+        "grid_north_pole_latitude": 39.25,
+        "grid_north_pole_longitude": -162.0,
+    }
+    x, y = np.arange(-8.0, 0.0, 0.11), np.arange(-12.0, -4.0, 0.11)
+    turned = pyproj.Transformer.from_crs(pyproj.CRS.from_cf(mapping), "EPSG:4326", always_xy=True)
+    longitude, latitude = turned.transform(*np.meshgrid(x, y, indexing="ij"))
+    axes = {"rlon": ("rlon", x, {"units": "degrees"}), "rlat": ("rlat", y, {"units": "degrees"})}
+    data = xr.Dataset({"level": (("rlon", "rlat"), longitude + 100 * latitude, {"grid_mapping": "pole"})}, coords=axes)
+    data["pole"] = ((), 0, mapping)
+    data.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
+    domain = ROME.grid(500.0)
+    found = raster_on(domain, tmp_path / "map.nc").at(domain.points)
+    east, north = domain.plane.backward(domain.points)
+    # Bilinear over 0.11 degrees of coordinates that bend by less than 1 / 10 per degree.
+    assert found == pytest.approx(east + 100 * north, abs=0.11**2 / 8 * 0.1 * 100)
+
+
+def test_levels_need_no_data_in_the_sea(run_json, tmp_path):
+    """A design may protect positions of the whole rectangle: its cells in the sea take the nearest level."""
+    values = np.full((100, 80), 2.5)
+    values[60:] = -1.0
+    path, sea = (
+        degrees_tiff(tmp_path / "map.tif", values, nodata=-1.0, value_unit="1/km"),
+        border_file("r10_sea.geojson"),
+    )
+    words = [*BOX, "--levels-from", path, "--positions", "cells", "-o", tmp_path / "a.nc"]
+    assert "24 of 80 cells" in run_json(*words)[1]["error"]["message"]
+    assert run_json(*words, "--forbidden", sea)[0] == 0
+    assert md.load(tmp_path / "a.nc")["level"].values == pytest.approx(0.0025, rel=1e-5)
+    dry = ROME.grid(500.0, forbidden=md.geo.read_area(sea))
+    assert raster_on(dry, path).at(ROME.grid(500.0).points) == pytest.approx(2.5)
+
+
+def test_levels_from_a_raster_of_people(tmp_path):
+    """The radius that holds so many people is that of the people in the cells, and not of values at their centres."""
+    domain, path = ROME.grid(500.0), degrees_tiff(tmp_path / "map.tif", settled())
+    raster = raster_on(domain, path)
+    per_area = md.Raster(x=raster.x, y=raster.y, values=raster.amounts / 500.0**2, unit="m")
+    rule = {"people": 3000.0, "least": 500.0, "most": 3000.0}
+    found, known = (md.maps.elastic_level(each, **rule).raster.values for each in (raster, per_area))
+    assert found == pytest.approx(known, rel=1e-12)
+    assert found.std() > 0
