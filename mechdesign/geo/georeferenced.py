@@ -134,7 +134,7 @@ def raster_on(
     at = frame.here(centres)
     _check_values(grid, at, domain, pixels.name)
     values, cell = _nearest_known(grid.values), math.prod(domain.cell)
-    finer = is_finer(float(np.median(grid.areas(frame))), cell)
+    finer = is_finer(float(np.median(grid.middle.areas(frame))), cell)
     counts = _are_counts(pixels, finer, prior_is, on_note)
     made = partial(Raster, unit=plane.unit, value_unit=pixels.value_unit, name=pixels.name, counts=counts)
     if frame.system is None:
@@ -199,7 +199,7 @@ class _Frame:
         """Coordinates (n, 2) of the file, x first, of points (n, 2) of the plane."""
         if self.system is None:
             return points
-        at = np.column_stack(self._out.transform(*self.plane.backward(points), errcheck=True))
+        at = self._transformed(*self.plane.backward(points))
         if self.turn is not None:
             at[:, 0] -= self.turn * np.rint((at[:, 0] - self.middle) / self.turn)
         return at
@@ -208,7 +208,18 @@ class _Frame:
         """Points (n, 2) of the plane of coordinates (n, 2) of the file."""
         if self.system is None:
             return points
-        return self.plane.forward(*self._out.transform(*points.T, direction="INVERSE", errcheck=True))
+        x, y = points.T
+        if self.turn is not None:  # the outermost nodes may be poles, with pixels that reach beyond
+            y = np.clip(y, -self.turn / 4, self.turn / 4)
+        return self.plane.forward(*self._transformed(x, y, direction="INVERSE").T)
+
+    def _transformed(self, x: Array, y: Array, **options: str) -> Array:
+        """Coordinates (n, 2) in the other system. Raises: InputError where it does not reach."""
+        try:
+            return np.column_stack(self._out.transform(x, y, errcheck=True, **options))
+        except import_optional("pyproj.exceptions", "geo").ProjError as error:
+            message = "the coordinate system of the raster does not reach the area"
+            raise InputError(message, field="raster", value=f"{error!s:.80}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +239,12 @@ class _Grid:
             for nodes in (self.x, self.y)
         )
         return first, second
+
+    @property
+    def middle(self) -> _Grid:
+        """The pixels in the middle, up to three along each axis."""
+        across, along = (slice(max(k // 2 - 1, 0), k // 2 + 2) for k in self.values.shape)
+        return _Grid(x=self.x[across], y=self.y[along], values=self.values[across, along])
 
     def areas(self, frame: _Frame) -> Array:
         """Areas (kx, ky) of the pixels on the plane."""

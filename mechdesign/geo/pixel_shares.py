@@ -23,7 +23,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class CellSums:
-    """amounts, what lies in each cell (columns, rows); known, the area of pixels with a value in it, in cells."""
+    """amounts, what lies in each cell (columns, rows), of a cell with negative pixels their part alone, which no prior
+    takes; known, the area of pixels with a value in it, in cells.
+    """
 
     amounts: Array
     known: Array
@@ -45,7 +47,7 @@ def cell_sums(
     area: of a cell. Cost: O(pixels), some 10 us for each pixel on the border of two cells.
     """
     size = shape[0] * shape[1]
-    amounts, known = np.zeros(size), np.zeros(size)
+    amounts, negative, known = np.zeros(size), np.zeros(size), np.zeros(size)
     step = max(_BLOCK // max(values.shape[1], 1), 1)
     for first in range(0, len(values), step):
         block = values[first : first + step]
@@ -57,7 +59,9 @@ def cell_sums(
         pixels, cells, shares = _shares(quads, sizes, shape)
         table = sp.csr_array((shares, (cells, pixels)), shape=(size, len(quads)))
         amounts += table @ held
+        negative += table @ np.minimum(held, 0)
         known += table @ (sizes * np.isfinite(flat))
+    amounts = np.where(negative < 0, negative, amounts)
     return CellSums(amounts=amounts.reshape(shape), known=known.reshape(shape))
 
 

@@ -225,6 +225,15 @@ def test_every_longitude_convention_is_one_world(tmp_path, convention, west, kin
     assert found == pytest.approx(smooth(longitude, latitude), abs=BILINEAR)
 
 
+def test_cells_near_a_pole_of_nodes_are_read(tmp_path):
+    """Nodes at the poles have pixels that would reach beyond 90 degrees."""
+    x, y = np.arange(0.0, 360.0, 4.0), np.arange(-90.0, 91.0, 4.0)
+    array = xr.DataArray(np.ones((len(x), len(y))), coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people")
+    domain = Area.box(20.0, 84.0, 20.5, 84.2).grid(2000.0)
+    raster = raster_on(domain, array, prior_is="counts")
+    assert md.priors.from_density(raster, domain) == pytest.approx(1 / domain.size, rel=0.02)  # 1 / cos(latitude)
+
+
 def test_gaps_of_longitude_are_no_seam(tmp_path):
     """Of 300 degrees, the 60 that are missing are not bridged."""
     x, y = np.arange(-150.0, 150.0, 2.0) + 1.0, np.arange(-89.0, 90.0, 2.0)
@@ -444,7 +453,7 @@ def test_rasters_without_an_answer_are_refused(tmp_path, kind):
     if kind == "rotated":
         profile["transform"] = rasterio.transform.Affine(0.001, 1e-5, 12.44, 1e-5, -0.001, 41.93)
     if kind == "negative":
-        values[40, 40] = -9999.0
+        values[40, 40] = -1.0  # fewer than the others in its cell
     if kind == "infinite":
         values[:] = np.inf
     if kind == "pixels":
