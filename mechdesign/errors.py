@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_LONGEST_MESSAGE, _LONGEST_VALUE = 2_000, 300  # characters: files of anybody may hold values of megabytes
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended
 
 
@@ -36,10 +37,11 @@ class MechdesignError(Exception):
     def __init__(
         self, message: str, *, field: str | None = None, value: object = None, remedy: str | None = None
     ) -> None:
+        message = shortened(message, _LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
         self.field = field
-        self.value = None if value is None else str(value)
+        self.value = None if value is None else shortened(str(value), _LONGEST_VALUE)
         self.remedy = remedy
 
     def __str__(self) -> str:
@@ -52,6 +54,14 @@ class MechdesignError(Exception):
         """The JSON form: kind, field, value, message; the remedy ends the message."""
         message = self.message if self.remedy is None else f"{self.message}; {self.remedy}"
         return {"kind": self.kind, "field": self.field, "value": self.value, "message": message}
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` characters: of a longer one the start and the end."""
+    if len(text) <= most:
+        return text
+    end = most // 4
+    return f"{text[: most - end - 3]}...{text[-end:]}"
 
 
 class InputError(MechdesignError, ValueError):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 import columns
+import limited
 import numpy as np
 import xarray as xr
 from all_programs import PROGRAMS
@@ -90,6 +91,7 @@ KINDS: dict[str, tuple[Callable[[], md.DesignProblem], Callable[[md.DesignProble
     "robust": (_four, PROGRAMS["robust"].solve),
     "bounded": (_four, _bounded),
     "constrained": (_four, _constrained),
+    **{kind: (limited.problem, lambda _, kind=kind: limited.design(kind)) for kind in limited.LIMITS},
     "statistical": (_three, PROGRAMS["statistical"].solve),
     "query": (SMALL["query"], PROGRAMS["query"].solve),
     "release": (SMALL["release"], _release),

@@ -20,6 +20,7 @@ from consistent import remade
 from drafts import Draft
 from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
+from limited import LIMITS, change
 
 from mechdesign.mechanism.stored import read
 from mechdesign.positions import Positions
@@ -58,12 +59,13 @@ def mutant(kind: str, number: int) -> Mutant:
     draft, history = Draft.of(kind, made(kind)), []
     factored = kind in FACTORED
     rows = [name for name in (*MUTATIONS, *_OFTEN) if _ONLY.get(name, factored) == factored]
+    rows = [*rows, *rows, *(("limit",) * len(rows))] if kind in LIMITS else rows
     consistent = random.random() < 0.5
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         name = random.choice(rows)
         history.append(name)
         try:
-            MUTATIONS[name](draft, random)
+            (_limit if name == "limit" else MUTATIONS[name])(draft, random)
         except _IMPOSSIBLE as error:
             history[-1] += f" ({type(error).__name__})"
     if consistent:
@@ -155,6 +157,15 @@ def _leaf(place: Any, key: Any, random: Random) -> None:
         place[key] = number(value, random)
     elif isinstance(value, str):
         place[key] = text(value, random)
+
+
+def _limit(draft: Draft, random: Random) -> None:
+    """A limit on discs, and with it the bound, which is of tables that keep it."""
+    parameters = json.loads(draft.attrs["parameters"])
+    change(random.choice(parameters["constraints"]), random, exported=False)
+    draft.attrs["parameters"] = json.dumps(parameters)
+    if random.random() < 0.5:
+        draft.attrs.pop("lower_bound", None)
 
 
 def _multiplier(draft: Draft, random: Random) -> None:

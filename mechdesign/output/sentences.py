@@ -187,4 +187,10 @@ def stopped_sentence(
     most = 1 if "gap" in stored.parameters else QUOTED_GAP
     if gap is None or not 0 <= gap < 1 or gap > most:
         return f"{why}: how much better the best is was not found; {on}."
-    return f"{why}: up to {percent(gap, up=True)} of the loss may be avoidable; {on}."
+    return f"{why}: {at_most(gap)} of the loss may be avoidable; {on}."
+
+
+def at_most(share: float) -> str:
+    """A share in percent that is not exceeded: "up to 12 %", or "under 0.0001 %"."""
+    text = percent(share, up=True)
+    return text if text.startswith("under") else f"up to {text}"

@@ -78,8 +78,10 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
         raise InputError(
             f"cannot be read ({error.strerror})", field="output", value=target, remedy="name another folder"
         ) from error
-    others = sorted({entry.name for entry in entries} - NAMES)
-    if others or not all(entry.is_file(follow_symlinks=False) for entry in entries):
+    others = sorted(
+        entry.name for entry in entries if entry.name not in NAMES or not entry.is_file(follow_symlinks=False)
+    )
+    if others:
         raise InputError(
             "holds other files, which would be lost",
             field="output",

@@ -7,6 +7,7 @@ Certified and untrue, or an error that is not ours, fails. Some mutants go throu
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import sys
 import warnings
@@ -21,6 +22,7 @@ from drafts import Draft, plain
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from kinds import FACTORED, KINDS, made
+from limit_words import false_limits, read_limits
 from mutations import mutant
 from reference import untruths
 from rewritten import write_anyway
@@ -29,11 +31,13 @@ from rows import each_row
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.maps.certificate import Factors
+from mechdesign.mechanism.stored import read
+from mechdesign.output.sentences import limit_sentences
 
 FEW, MANY = 20, 20_000  # mutants of a kind
 LEADING = (  # kinds that the others vary
     *("eikonal", "factored, framed", "factored, columns", "query", "release", "streets", "area", "tuples"),
-    *("statistical", "remapped", "constrained", "graph, doubled, minimax"),
+    *("statistical", "remapped", "constrained", "graph, doubled, minimax", "limit anywhere", "lift"),
 )
 SELDOM, OFTEN = 20, 10  # every so many of them go through a file, which takes longer than all else
 LIMIT = 30  # seconds, a thousand times what a mutant takes: a loop without an end, or one over what a file only names
@@ -61,6 +65,19 @@ def limited():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def limit_untruths(mechanism: xr.Dataset) -> list[str]:
+    """Which of the sentences about limits on discs, put together of a certified file, are false."""
+    if mechanism.attrs["program"] != "constrained":
+        return []
+    limits = json.loads(mechanism.attrs["parameters"])["constraints"]
+    people = [limit["people"] for limit in limits if "people" in limit]
+    stored = read(mechanism)
+    domain, mass = stored.domain, mechanism["mass"].values.tolist()
+    said = read_limits(limit_sentences(stored) or "", domain.unit)
+    points = tuple(map(tuple, domain.points.tolist()))
+    return list(false_limits(said, people, points, domain.cell or (), mass))
 
 
 class Counts:
@@ -96,7 +113,8 @@ class Counts:
             return "raised", [f"{type(error).__name__}: {error}"]
         if not found.certified:
             return REFUSED, []
-        reasons = untruths(plain(load(self.file) if stored else mechanism), found.as_dict())
+        kept = load(self.file) if stored else mechanism
+        reasons = [*untruths(plain(kept), found.as_dict()), *limit_untruths(kept)]
         return (FALSE if reasons else TRUE), reasons
 
     def check(self, record_property) -> None:

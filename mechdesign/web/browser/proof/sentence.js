@@ -28,6 +28,12 @@ function percent(share, up, digits = 2) {
   return up && share > 0 && share < 1e-6 ? "under 0.0001 %" : `${figure(100 * share, up, digits)} %`;
 }
 
+/** A share in percent that is not exceeded. */
+function atMost(share) {
+  const text = percent(share, true);
+  return text.startsWith("under") ? text : `up to ${text}`;
+}
+
 /** The word of a unit of length after one, or after several. */
 function unitWord(unit, several = true) {
   return { 1: ["unit", "units"], cell: ["cell", "cells"] }[unit]?.[Number(several)] ?? unit;
@@ -154,7 +160,7 @@ function stoppedWords(page) {
   const most = "gap" in described(page, "parameters") ? 1 : QUOTED_GAP;
   const known = gap !== null && gap >= 0 && gap < 1 && gap <= most;
   return known
-    ? `${why}: up to ${percent(gap, true)} of the loss may be avoidable; ${on}.`
+    ? `${why}: ${atMost(gap)} of the loss may be avoidable; ${on}.`
     : `${why}: how much better the best is was not found; ${on}.`;
 }
 
