@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Workers share the cores: a second thread of linear algebra waits for one, and spins. NumPy is not loaded yet.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 taken.install()
+# A shell starts background processes with Ctrl-C ignored, and Python keeps that: tests of Ctrl-C would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
