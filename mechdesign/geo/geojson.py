@@ -33,6 +33,8 @@ _ESRI = {"spatialReference", "geometryType", "attributes", "rings", "curveRings"
 _CONVERT = "convert it: ogr2ogr -f GeoJSON -t_srs EPSG:4326 area.geojson FILE"
 _WGS84 = "OGC:CRS84"
 _LONGEST_EDGE = 1000.0  # m on a projected plane: a longer edge is cut, as it would bend by over 2 cm in degrees
+_WORLD = 1e8  # m: no map of the Earth reaches further from its origin
+_NEAR = 1.0  # degrees beyond the area that a system is meant for; a guess
 _WORDS = {"Point": "point", "LineString": "line"}
 
 
@@ -249,7 +251,7 @@ def _refuse_lengths(geometry: Any, path: str | Path, field: str, *, projected: b
     positions = shapely.get_coordinates(geometry)
     odd = positions[~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))][0]
     swapped = (np.abs(positions[:, 1]) <= 360).all() and (np.abs(positions[:, 0]) <= 90).all()
-    remedy = "write the longitude first" if swapped else f"name their system, as --crs EPSG:27700, or {_CONVERT}"
+    remedy = "write the longitude first" if swapped else f"name their system, crs='EPSG:27700', or {_CONVERT}"
     if projected:
         remedy = "the coordinates do not belong to the system that is declared"
     raise FileFormatError(
@@ -281,13 +283,16 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
 
     plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
     try:
-        system = pyproj.CRS.from_user_input(plain)
+        system = pyproj.CRS.from_user_input(plain).to_2d()
         # Longitude first: files follow RFC 7946, not the order of axes in the register.
         transform = pyproj.Transformer.from_crs(system, _WGS84, always_xy=True).transform
     except pyproj.exceptions.ProjError as error:
         problem = "names a coordinate system that is not known"
         raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=_CONVERT) from error
-    if system.to_2d().equals(pyproj.CRS(_WGS84), ignore_axis_order=True):
+    if not (system.is_projected or system.is_geographic):
+        problem = "names a coordinate system that is neither of longitude and latitude nor of a map"
+        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=_CONVERT)
+    if system.equals(pyproj.CRS(_WGS84), ignore_axis_order=True):
         return None
     on_note(f"{Path(path).name}: projected from {system.name} to longitude and latitude (WGS 84).")
     metres = system.axis_info[0].unit_conversion_factor if system.is_projected and system.axis_info else 0.0
@@ -296,10 +301,33 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
         if metres and _are_degrees(geometry):
             problem = f"declares the coordinate system {system.name}, which is not in degrees, and holds degrees"
             raise FileFormatError(problem, field=field, value=path, remedy="remove its member crs, or correct it")
+        if metres and np.abs(geometry.bounds).max() * metres > _WORLD:
+            problem = f"has coordinates that do not belong to {system.name}"
+            raise FileFormatError(problem, field=field, value=f"{path}: {np.abs(geometry.bounds).max():g}")
         dense = shapely.segmentize(geometry, _LONGEST_EDGE / metres) if metres else geometry
-        return shapely.transform(dense, lambda at: np.column_stack(transform(at[:, 0], at[:, 1])))
+        placed = shapely.transform(dense, lambda at: np.column_stack(transform(at[:, 0], at[:, 1])))
+        if metres and not _is_used(system, placed):
+            exchanged = shapely.transform(geometry, lambda at: np.column_stack(transform(at[:, 1], at[:, 0])))
+            if _is_used(system, exchanged):
+                problem = f"lies outside the area that {system.name} is for"
+                remedy = "x and y are exchanged: write the one that goes east first"
+                raise FileFormatError(problem, field=field, value=path, remedy=remedy)
+        return placed
 
     return to_degrees
+
+
+def _is_used(system: Any, geometry: Any) -> bool:
+    """True if a geometry in degrees comes near the area that the register names for a system, or it names none."""
+    import shapely
+
+    if (region := system.area_of_use) is None:
+        return True
+    longitude, latitude = shapely.get_coordinates(geometry).T
+    width = (region.east - region.west) % 360 or 360
+    with np.errstate(invalid="ignore"):  # beyond a projection a coordinate is infinite
+        across = (longitude - region.west + _NEAR) % 360 <= width + 2 * _NEAR
+    return bool((across & (latitude >= region.south - _NEAR) & (latitude <= region.north + _NEAR)).any())
 
 
 def _parts(geometry: Any) -> Iterator[Any]:

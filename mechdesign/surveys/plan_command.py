@@ -150,6 +150,8 @@ def plan(
         document |= {"within": within, "designs": [_with_odds(design, within) for design in document["designs"]]}
     if on_earth:
         epsilon, place = needed[FAMILY] or max(design["epsilon"] for design in more.values()), source or f"--box {box}"
+        if crs is not None and source is not None:
+            place = f"{place} --crs {crs}"
         document["next"] = (
             f"mechdesign area {place} --cell {domain.spacing:g} --epsilon {epsilon:.4g} --positions cells "
             "--program planar-laplace -o survey.nc"  # the optimal program may leave shares that no report tells

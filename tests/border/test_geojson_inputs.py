@@ -151,6 +151,20 @@ def test_degrees_without_a_system_stay_degrees(tmp_path):
     assert apart(degrees(written(tmp_path, polygon(BOX)), crs="EPSG:27700"), plain()) < 1e-6
 
 
+@each_row(
+    ("system", "longitude", "latitude"),
+    [("EPSG:31467", 8.6, 50.0), ("EPSG:2193", 174.8, -41.3), ("EPSG:2154", 2.3, 48.8)],
+)
+def test_north_before_east_is_refused_where_it_shows(tmp_path, system, longitude, latitude):
+    east, north = pyproj.Transformer.from_crs("OGC:CRS84", system, always_xy=True).transform(longitude, latitude)
+    square = [[east + 1000 * x, north + 1000 * y] for x, y in ((0, 0), (5, 0), (5, 5), (0, 5), (0, 0))]
+    document = {**polygon(square), "crs": named(system)}
+    assert len(degrees(written(tmp_path, document))) > 4
+    document["coordinates"] = [[position[::-1] for position in square]]
+    with pytest.raises(InputError, match=r"x and y are exchanged|do not belong"):
+        md.geo.read_area(written(tmp_path, document))
+
+
 def test_long_edges_of_a_plane_are_cut_before_they_bend(tmp_path):
     """A square of 300 km in UTM zone 33 with two corners an edge, and with a corner every km: the same cells."""
     corners = np.array([[350e3, 4500e3], [650e3, 4500e3], [650e3, 4800e3], [350e3, 4800e3], [350e3, 4500e3]])
@@ -274,6 +288,9 @@ REFUSED = {
     "a system without a name": collection(polygon(BOX), crs={"type": "link", "properties": {"href": "x"}}),
     "an unknown system": collection(polygon(BOX), crs=named("urn:ogc:def:crs:EPSG::999999")),
     "degrees in a metric system": collection(polygon(BOX), crs=named("EPSG:27700")),
+    "a system of heights": collection(polygon(BOX), crs=named("EPSG:5773")),
+    "a system in space": collection(polygon(BOX), crs=named("EPSG:4978")),
+    "beyond the world": collection(polygon([[1e12, 1], [2e12, 1], [2e12, 1e12], [1e12, 1]]), crs=named("EPSG:3857")),
     "line of no width": polygon([[W, S], [E, N], [W, S], [W, S]]),
 }
 
@@ -290,7 +307,7 @@ def test_files_without_a_meaning_are_refused(tmp_path, name):
 
 
 @each_row(("name", "way"), [
-    ("TopoJSON", "ogr2ogr"), ("Esri", "ogr2ogr"), ("Esri ring", "ogr2ogr"), ("metres", "--crs EPSG:27700"),
+    ("TopoJSON", "ogr2ogr"), ("Esri", "ogr2ogr"), ("Esri ring", "ogr2ogr"), ("metres", "crs='EPSG:27700'"), 
     ("latitude first", "write the longitude first"), ("an unknown system", "ogr2ogr -f GeoJSON -t_srs EPSG:4326"),
 ])  # fmt: skip
 def test_refusals_name_the_way_out(tmp_path, name, way):
@@ -379,8 +396,9 @@ def test_the_system_of_files_without_one_is_an_option(run, tmp_path):
     metres = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:27700", always_xy=True).transform(*np.transpose(ring))
     path = written(tmp_path, polygon(np.column_stack(metres).tolist()))
     words = ["--areas", "2x1", "--respondents", 2000, "--cell", 2500]
-    code, _, _ = run("plan", path, *words)
+    code, _, err = run("plan", path, *words)
     assert code == 2
+    assert "--crs EPSG:27700" in err
     _, expected, _ = run("plan", "--box=-0.2,51.4,-0.1,51.5", *words)
     code, out, err = run("plan", path, *words, "--crs", "EPSG:27700")
     assert code == 0
