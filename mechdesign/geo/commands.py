@@ -223,13 +223,13 @@ def area(
         save(design.mechanism, output, overwrite=overwrite)
         summary = summarise(design.mechanism, checked, seconds=time.monotonic() - started, file=output)
         between_cells = stated() if design.positions else design.problem
-        summary |= {"chosen": design.why, **beside(between_cells, design.program, summary["position_loss"])}
+        summary |= {"chosen": design.why, **beside(between_cells, design.program, summary["position_loss"], limit)}
         assert domain.plane is not None
         summary |= {"positions": "any" if design.positions else "cells", "positions_reason": design.reason}
         summary |= {"middle": {"latitude": domain.plane.latitude, "longitude": domain.plane.longitude}}
         summary |= {"plane": domain.plane.words(), "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"]}
         summary |= people_words
-        more = sentences(summary, design.problem)
+        more = sentences(summary, design.problem, limit)
     words = summary_words(
         summary, design.mechanism, checked, verbose=verbose, because=design.reason, limit=time_limit, more=more
     )

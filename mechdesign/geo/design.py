@@ -41,6 +41,7 @@ from mechdesign.problem.true_position import position_cost
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.posterior import PosteriorCap
+from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.solvers.design import Progress
 from mechdesign.solvers.solve import SOLVERS, solve
@@ -294,21 +295,24 @@ def _between_cells(request: Request, problem: DesignProblem, program: str) -> xr
     return solve(stated, gap=request.gap, time_limit=request.left, on_progress=request.on_progress, bound=bound)
 
 
-def beside(problem: DesignProblem, program: str, at_position: float | None) -> dict[str, Any]:
+def beside(
+    problem: DesignProblem, program: str, at_position: float | None, limit: PosteriorCap | None = None
+) -> dict[str, Any]:
     """What stands beside the mechanism of a program, for the problem between cells: the error to the true position of
     the best constant report, and the mechanism that was not made with its losses.
 
     That is the planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal
     program by name alone: its loss is not known without solving it. Beyond 4,096 cells the loss is that of planar
     Laplace noise in the whole plane, and null for a loss that has no closed form there. at_position, the loss of the
-    mechanism at true positions, where it is known.
+    mechanism at true positions, where it is known; limit, the limit on discs of the design, beside which noise stands
+    with its own largest share in one of them.
     """
     cost = None
     if at_position is not None or problem.domain.size <= TABLES:
         stated = problem.loss, problem.prior_array, problem.domain, problem.reports
         cost = where_possible("the best constant report", lambda: position_cost(*stated), None)
     level = float(problem.metric.smallest_level or 0.0)
-    loss, placed = None, None
+    loss, placed, share = None, None, None
     if program != "planar-laplace" and problem.domain.size > TABLES:
         closed = {"distance": mean_radius, "squared": planar_laplace.mean_squared_error}
         loss = closed[problem.loss.name](level) if problem.loss.name in closed else None
@@ -316,17 +320,20 @@ def beside(problem: DesignProblem, program: str, at_position: float | None) -> d
         table = where_possible("planar Laplace noise", lambda: build.laplace_clamped(problem, level), None)
         loss = None if table is None else float((problem.weighted_loss * table).sum())
         placed = None if table is None or cost is None else float((cost * table).sum())
+        if table is not None and limit is not None:
+            share = max(float(posterior_shares(table, caps).max()) for caps in limit.caps(problem))
     return {
         "constant_position_loss": None if cost is None or at_position is None else float(cost.sum(axis=0).min()),
         "alternative": "optimal" if program == "planar-laplace" else "planar_laplace",
         "alternative_loss": loss,
         "alternative_position_loss": placed,
+        "alternative_share": share,
     }
 
 
-def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+def sentences(summary: Mapping[str, Any], problem: DesignProblem, limit: PosteriorCap | None = None) -> str:
     """What a report is worth, what the level means, why this mechanism was made, and what the other one costs, of the
-    document of `area`.
+    document of `area`; limit, the limit on discs of the design.
     """
     parameters, unit = problem.parameters, problem.domain.unit
     middle = summary["middle"]
@@ -336,7 +343,7 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     parts = [
         f"The middle of the area is at {north}, {east}.",
         _prior(summary, problem),
-        _little(summary, problem),
+        _little(summary, problem, limit),
         _coarse(summary, problem),
     ]
     if "people" in parameters:
@@ -344,7 +351,7 @@ def sentences(summary: Mapping[str, Any], problem: DesignProblem) -> str:
         disc = f"the disc that holds {float(parameters['people']):.6g} people, its radius between {within}"
         parts.append(f"The level is {float(parameters['nats']):.6g} nats over the radius of {disc}.")
     parts.append(f"Made by {summary['chosen']}.")
-    parts.append(_other(summary, problem))
+    parts.append(_other(summary, problem, limit))
     return " ".join(filter(None, parts))
 
 
@@ -364,7 +371,7 @@ def _people(count: float) -> str:
     return f"{count:,.0f} people" if count >= 100 else f"{count:.3g} people"
 
 
-def _other(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+def _other(summary: Mapping[str, Any], problem: DesignProblem, limit: PosteriorCap | None) -> str:
     """What the mechanism that was not made would have cost, at true positions where that is known."""
     if summary["alternative"] == "optimal":
         return "--program optimal solves it all the same."
@@ -376,11 +383,18 @@ def _other(summary: Mapping[str, Any], problem: DesignProblem) -> str:
     if placed is not None and problem.loss.name in ("distance", "squared"):
         squared = problem.loss.name == "squared"
         off = length(math.sqrt(other) if squared else other, unit, up=True)
-        return f"{noise} would be {off} off{' (root mean square)' * squared}."
-    return f"{noise} would have a loss of {amount(other, problem.loss.unit(unit), up=True)}."
+        said = f"{noise} would be {off} off{' (root mean square)' * squared}"
+    else:
+        said = f"{noise} would have a loss of {amount(other, problem.loss.unit(unit), up=True)}"
+    share = summary["alternative_share"]
+    if share is None or limit is None:
+        return f"{said}."
+    keeps = "keeps" if share <= limit.exact else "does not keep"
+    lies = f"after its worst report {percent(share, up=True, digits=3)} of the probability lies"
+    return f"{said}. It {keeps} the limit: {lies} in {'such cells' if limit.centres == 'area' else 'one such disc'}."
 
 
-def _little(summary: Mapping[str, Any], problem: DesignProblem) -> str:
+def _little(summary: Mapping[str, Any], problem: DesignProblem, limit: PosteriorCap | None) -> str:
     """That a report says little in a box that is small for its level, with the box and the level that would do."""
     constant, loss, domain = summary["constant_position_loss"], summary["position_loss"], problem.domain
     if constant is None or loss is None or problem.loss.name != "distance" or loss <= _USEFUL * constant:
@@ -389,6 +403,8 @@ def _little(summary: Mapping[str, Any], problem: DesignProblem) -> str:
         f"A report says little: always reporting one place in the middle is {length(constant, domain.unit, up=False)} "
         f"off, this report {length(loss, domain.unit, up=True)}."
     )
+    if limit is not None:  # a limit on discs binds in a larger box, and with a larger factor, too
+        return warning
     level, area = float(problem.parameters["geodesic_epsilon"]), problem.reports.size * domain.spacing**2
     if level * math.sqrt(area) >= _BOX:
         return warning
