@@ -19,9 +19,11 @@ from rows import each_row
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.base.figures import TIMES, amount, cell, length, number, percent, sentence
+from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.compare import COLUMNS
 from mechdesign.output.files import write_rows
+from mechdesign.output.sentences import at_most
 
 FIGURES = [  # value, up, down
     (495.754, "495.8", "495.7"),
@@ -166,6 +168,15 @@ def test_what_was_stopped_says_so_and_what_goes_on():
     )
     by_hand = sentences(rewritten(solved, stopped="interrupt", **half))
     assert " Stopped by hand: up to 50 % of the loss may be " in by_hand
+    assert (at_most(0.5), at_most(1e-9)) == ("up to 50 %", "under 0.0001 %")
+
+
+def test_errors_show_the_ends_of_long_values():
+    """A file may hold a rule of a million widths: an error is a line that fits a screen."""
+    error = InputError("m" * 10**6, field="widths", value=list(range(10**5)), remedy="use fewer")
+    said, value = str(error), error.as_dict()["value"]
+    assert len(said) < 3000
+    assert (value[:10], value[-7:]) == ("[0, 1, 2, ", " 99999]")
 
 
 def test_a_share_of_right_reports_is_rounded_down():

@@ -101,7 +101,7 @@ def mutated_table(table: dict[str, Any], random: Random) -> list[str]:
             rows[u], rows[v] = rows[v], rows[u]
             done.append("rows exchanged")
         elif way == "claim":
-            values = (None, {"metric": table["claim"]["metric"]}, "2^62", [], [limits], {"cap": limits})
+            values = (None, {"metric": table["claim"].get("metric")}, "2^62", [], [limits], {"cap": limits})
             table["claim"][random.choice(("caps", "positions", "denominator", "domain", "cap"))] = random.choice(values)
             done.append("claim")
         else:

@@ -101,13 +101,19 @@ def test_folders_of_others_stay_as_they_are(tmp_path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "web")
     (tmp_path / "nested").mkdir()
     (tmp_path / "nested" / "report.js").mkdir()
-    for name, said in (("web", "other files"), ("file", "is a file"), ("link", "is a link"), ("nested", "other files")):
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "report.js").symlink_to(tmp_path / "file")
+    refusals = {
+        "web": "other files.*web: mine.txt", "file": "is a file", "link": "is a link",
+        "nested": "other files.*nested: report.js", "linked": "other files.*linked: report.js",
+    }  # fmt: skip
+    for name, said in refusals.items():
         with pytest.raises(md.errors.InputError, match=said):
             write_client(mechanism("park"), tmp_path / name, overwrite=True)
     with pytest.raises(md.errors.InputError, match="no such folder"):
         write_client(mechanism("park"), tmp_path / "missing" / "web")
     assert (tmp_path / "web" / "mine.txt").read_text() == "mine"
-    assert left(tmp_path) == ["file", "link", "nested", "web"]
+    assert left(tmp_path) == ["file", "link", "linked", "nested", "web"]
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace first", "replace second"])
