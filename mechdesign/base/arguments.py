@@ -199,7 +199,7 @@ def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values
     try:
-        own = np.array(unlabelled(values, name, strict=False))
+        own = np.array(values)
     except ValueError as error:
         raise InputError("must be an array", field=name, value=f"a {type(values).__name__}") from error
     own.setflags(write=False)

@@ -15,8 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
 
+_TOTALS = {"all", "total", "totals", "sum", "gesamt", "summe", "total général", "totale"}
+_FEWEST, _ROUNDED = 3, 1e-3  # labels with a total among them; how far rounding moves a sum
 _SHOWN = 4  # labels that an error lists
 _SIDES, _AXES = ("secret", "report"), "xyz"
+_INDEX = {"index", "id", "secret", "level_0", "unnamed: 0"}  # what pandas calls an index that became a column
 _UNNAMED = "dim_"  # what xarray calls the axes of an array that names none
 
 
@@ -54,6 +57,18 @@ def refuse_two_orders(rows: Sequence[Any] | None, columns: Sequence[Any] | None,
         )
 
 
+def refuse_totals(table: NDArray[np.float64], labels: Sequence[Any] | None, axis: int, field: str) -> None:
+    """Refuse a last row or column that is named a total and is the sum of the others."""
+    if labels is None or len(labels) < _FEWEST or str(labels[-1]).strip().lower() not in _TOTALS:
+        return
+    last = np.take(table, -1, axis=axis)
+    if np.allclose(last, table.sum(axis=axis) - last, rtol=_ROUNDED, atol=0):
+        what = "row" if axis == 0 else "column"
+        raise InputError(
+            f"the last {what} is the sum of the others", field=field, value=labels[-1], remedy="leave it out"
+        )
+
+
 def listed(labels: Sequence[Any]) -> str:
     """The first labels, with commas."""
     return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
@@ -63,13 +78,12 @@ def unlabelled(
     values: ArrayLike,
     field: str,
     *places: NDArray[np.float64] | None,
-    strict: bool = True,
     ascending: bool = False,
 ) -> ArrayLike:
     """The values of a Series, DataFrame or DataArray in the order of the places; anything else as it is.
 
     places: coordinates (n, k) of those of each axis, where they are known: the coordinates of a DataArray are found
-        among them. strict: refuse axes that are neither secret and report nor x, y and z. ascending: of places that are
+        among them. ascending: of places that are
         not known refuse coordinates that do not ascend.
     Raises: InputError for labels that name no order, and for coordinates of other places.
     """
@@ -77,7 +91,7 @@ def unlabelled(
     if module == "pandas" and hasattr(values, "axes"):
         return _of_pandas(values, field)
     if module == "xarray" and hasattr(values, "coords") and hasattr(values, "transpose"):
-        return _of_xarray(values, field, places, strict=strict, ascending=ascending)
+        return _of_xarray(values, field, places, ascending=ascending)
     return values
 
 
@@ -92,6 +106,10 @@ def _numbers(labels: Sequence[Any]) -> NDArray[np.float64] | None:
 def _of_pandas(values: Any, field: str) -> ArrayLike:
     if [axis.name for axis in values.axes] == list(_SIDES[::-1]):
         values = values.T
+    named = [name for name in getattr(values, "columns", []) if isinstance(name, str) and name.lower() in _INDEX]
+    if named:
+        message = "has a column that names its rows among its numbers"
+        raise InputError(message, field=field, value=named[0], remedy=f"pass frame.set_index('{named[0]}')")
     array = np.asarray(values)
     known: list[list[Any] | None] = []
     for number, (axis, side) in enumerate(zip(values.axes, _SIDES, strict=False)):
@@ -105,6 +123,9 @@ def _of_pandas(values: Any, field: str) -> ArrayLike:
         known.append([labels[k] for k in order])
     if len(known) == 2:
         refuse_two_orders(known[0], known[1], field)
+        if array.dtype.kind in "iuf":
+            for axis in (0, 1):
+                refuse_totals(array.astype(float), known[axis], axis, field)
     return array
 
 
@@ -116,9 +137,7 @@ def _refuse_levels(axis: Any, field: str, side: str) -> None:
         raise InputError(message, field=field, value=", ".join(named), remedy="sort by label, x first")
 
 
-def _of_xarray(
-    values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, strict: bool, ascending: bool
-) -> ArrayLike:
+def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, ascending: bool) -> ArrayLike:
     dims = [str(dim) for dim in values.dims]
     if len(dims) == 2 and dims == list(_SIDES[::-1]):
         values, dims = values.transpose(*_SIDES), list(_SIDES)
@@ -126,7 +145,7 @@ def _of_xarray(
     if dims and set(spatial.values()) <= set(_AXES) and len(set(spatial.values())) == len(dims):
         return _of_grid(values, spatial, field, places[0] if places else None)
     if dims != list(_SIDES[: len(dims)]) and not (len(dims) == 1 and dims[0] in _SIDES):
-        if not strict or all(dim.startswith(_UNNAMED) for dim in dims):
+        if all(dim.startswith(_UNNAMED) for dim in dims):
             return np.asarray(values)
         message = "has other axes than secret and report"
         raise InputError(message, field=field, value=", ".join(dims), remedy="rename them, or pass .values")

@@ -381,6 +381,11 @@ def _as_points(coordinates: ArrayLike) -> NDArray[np.float64]:
             remedy = "pass frame[['x', 'y']]; longitudes and latitudes first through plane.forward"
             raise InputError("has other columns than x, y and z", field="points", value=shown, remedy=remedy)
         coordinates = coordinates[sorted(names)]  # type: ignore[call-overload,index]
+    index = getattr(coordinates, "index", None)
+    if index is not None and not callable(index) and not index.is_monotonic_increasing:
+        # labels would number the places in another order than the rows
+        message = "has labels that do not ascend"
+        raise InputError(message, field="points", remedy="pass frame.reset_index(drop=True), or sort by label")
     points = as_numbers(coordinates, "points")
     points = points[:, None] if points.ndim == 1 else points
     if points.ndim != 2:

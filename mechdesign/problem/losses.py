@@ -24,6 +24,7 @@ from scipy.spatial import cKDTree
 from mechdesign.base.arguments import as_numbers, refuse_entries, validated
 from mechdesign.base.descriptions import SMALLEST
 from mechdesign.base.display import ReprMixin
+from mechdesign.base.labels import unlabelled
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -191,6 +192,7 @@ class TableLoss(Loss):
         if table.ndim != 2:
             raise InputError("must be a table, one row for each secret", field="loss", value=f"shape {table.shape}")
         check_loss(table)
+        object.__setattr__(self, "values", table)
 
     def matrix(self, secrets: Domain, reports: Domain) -> Array:
         table = np.asarray(self.values, float)
@@ -378,7 +380,7 @@ class Query(ReprMixin):
     labels: ArrayLike = field(kw_only=False)
 
     def __post_init__(self) -> None:
-        labels = np.asarray(self.labels)
+        labels = np.asarray(unlabelled(self.labels, "labels"))
         numbers = labels.ndim == 1 and labels.dtype.kind in "iuf"
         odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
         if not numbers or len(odd):

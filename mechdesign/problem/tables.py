@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
-from mechdesign.base.labels import listed, place_order, refuse_two_orders, unlabelled
+from mechdesign.base.labels import listed, place_order, refuse_totals, refuse_two_orders, unlabelled
 from mechdesign.base.memory import require_memory
 from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
@@ -60,6 +60,7 @@ _ROW_NAMES = INDEX | {
     "name",
     "names",
 }  # headers of a column that names the rows
+_DATED = {"age", "ages", "year", "years", "class", "cell", "place", "node", "zip", "plz"}  # of different numbers
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
 _AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "reporty"), ("z", "secretz", "reportz"))
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
@@ -240,6 +241,8 @@ def _in_order(
             table = np.take(table, order, axis=axis)
             labels[:] = [labels[k] for k in order]
     refuse_two_orders(rows, columns, "table")
+    for axis, labels in enumerate((rows, columns)):
+        refuse_totals(table, labels, axis, "table")
     if rows is not None and any(not _WHOLE.fullmatch(word) for word in rows):
         note(f"Secrets are taken in the order of the file: {listed(rows)}.")
     return np.ascontiguousarray(table)
@@ -260,40 +263,59 @@ class _Reading:
         header = self._header_of_words()
         index = self._index_of_words(header)
         if header and index is None:
-            named = plain_name(self.words[0, 0]) in _ROW_NAMES
-            index = True if named else False if self._alike() else None
-        lines = [bool(header)]
-        if header is None and self._labels(self.words[0, int(index is True) :]):
-            lines.append(True)
-        columns = [bool(index)]
-        if index is None and any(self._labels(self.words[int(line) :, 0]) for line in lines):
-            columns.append(True)
-        return self._decided([(line, column) for line in lines for column in columns])
+            named = plain_name(self.words[0, 0])
+            dated = named in _DATED and self._labels(self.words[1:, 0])
+            index = True if named in _ROW_NAMES or dated else False if self._alike() else None
+        line, column = bool(header), bool(index)
+        readings = [(line, column)]
+        if header is None and self._labels(self.words[0, int(column) :]):
+            readings.append((True, column))
+        if index is None and self._labels(self.words[int(line) :, 0]):
+            readings.append((line, True))
+        # both, whatever stands in the corner
+        if (
+            header is not False
+            and index is not False
+            and self._labels(self.words[0, 1:]) & self._labels(self.words[1:, 0])
+        ):
+            readings.append((True, True))
+        return self._decided(list(dict.fromkeys(readings)))
 
     def _header_of_words(self) -> bool | None:
         """True if words make the first line a header, False if they make it a row; None without words."""
-        if self.text.short:
-            return True
-        odd = [word for word, number in zip(self.words[0, 1:], self.first[1:], strict=True) if np.isnan(number)]
-        if odd:
-            return not all(map(is_missing, odd)) or bool(np.isnan(self.first).all())
+        first, rest = self.words[0, 0], self.words[0, 1:]
+        named = plain_name(first) in _ROW_NAMES
+        odd = [word for word, number in zip(rest, self.first[1:], strict=True) if np.isnan(number)]
+        if self.text.short or (odd and len(odd) == len(rest)):
+            return self.text.short or not all(map(is_missing, odd)) or bool(np.isnan(self.first[0]))
+        if odd:  # words beside numbers: labels of a table that says so, else a field that is not a number
+            return named and not all(map(is_missing, odd))
         if not np.isnan(self.first[0]):
             return None
-        # one word before numbers: the name of the index above labels, or the label of a row
-        if plain_name(self.words[0, 0]) in _ROW_NAMES or not np.isnan(self.column[1:]).any():
+        if named and (first == "" or not is_missing(first)):
             return True
-        if (np.diff(self.first[1:]) > 0).all() and all(_WHOLE.fullmatch(word) for word in self.words[0, 1:]):
+        if is_missing(first):
+            return False
+        # one word before numbers: the name of the index above labels, or the label of a row
+        whole = all(_WHOLE.fullmatch(word) for word in rest) and self._labels(rest)
+        if np.isnan(self.column[1:]).any():
+            if whole and (np.diff(self.first[1:]) > 0).all():
+                raise self._refusal("line", self.words[0])
+            return False
+        if not whole:
             raise self._refusal("line", self.words[0])
-        return False
+        return True
 
     def _index_of_words(self, header: bool | None) -> bool | None:
+        """True if words make the first column labels, False if one of them is no number; None without words."""
         if self.text.short:
             return True
-        below = self.words[1 if header else 0 :, 0]
-        odd = [word for word, number in zip(below, self.column[1 if header else 0 :], strict=True) if np.isnan(number)]
-        if odd and not all(map(is_missing, odd)):
-            return True
-        return False if odd else None
+        below, numbers = self.words[1 if header else 0 :, 0], self.column[1 if header else 0 :]
+        odd = [word for word, number in zip(below, numbers, strict=True) if np.isnan(number)]
+        if not odd:
+            return None
+        named = bool(header) and plain_name(self.words[0, 0]) in _ROW_NAMES
+        return (named or len(odd) == len(below)) and not all(map(is_missing, odd))
 
     def _alike(self) -> bool:
         """True if the names of all columns are one word and running numbers, such as r0, r1, r2."""
@@ -321,46 +343,52 @@ class _Reading:
         plain = readings[0]
         if self._in_pairs():
             raise self._refusal("line", self.words[0])
-        if len(readings) == 1:
+        blocks = {reading: self._block(reading) for reading in readings}
+        blocks = {each: block for each, block in blocks.items() if each == plain or min(block.shape) > 1}
+        if len(blocks) == 1:
             return plain
-        blocks = {reading: self._block(reading) for reading in readings if len(self.words) - reading[0] > 1}
         sound = [reading for reading, block in blocks.items() if _adds_up(block)]
-        line_of_0_and_1 = list(self.words[0, plain[1] :]) == ["0", "1"] and (True, plain[1]) in sound
-        if line_of_0_and_1:
+        if list(self.words[0, plain[1] :]) == ["0", "1"] and (True, plain[1]) in sound:
             raise self._refusal("line", self.words[0])
         if plain in sound:
             return plain
-        if len(sound) == 1:
-            [reading] = sound
-            line, total = self.first[reading[1] :].sum(), blocks[reading][0].sum()
-            counts = total > 1 + OFF
-            if reading[0] > plain[0] and counts and total / _LIKE_THE_OTHERS < line < total * _LIKE_THE_OTHERS:
-                raise self._refusal("line", self.words[0])
-            self._tell(reading, plain)
-            return reading
-        if sound:
-            raise self._refusal("line", self.words[0])
-        return self._without_sums(readings, blocks)
+        if not sound:
+            return self._without_sums(blocks)
+        for reading in sound:
+            if len(sound) > 1 or self._like_data(reading, blocks[reading]):
+                raise self._refusal("column" if reading[1] > plain[1] else "line", self.words[0])
+        self._tell(sound[0], plain)
+        return sound[0]
 
-    def _without_sums(
-        self, readings: list[tuple[bool, bool]], blocks: dict[tuple[bool, bool], NDArray[np.float64]]
-    ) -> tuple[bool, bool]:
+    def _like_data(self, reading: tuple[bool, bool], block: NDArray[np.float64]) -> bool:
+        """True for counts whose labels could be counts by their size."""
+        if not _counts(block):
+            return False
+        line, column = self.first[int(reading[1]) :], self.column[int(reading[0]) :]
+        sizes = [(line.sum(), block.sum(axis=1).mean())] if reading[0] else []
+        sizes += [(column.sum(), block.sum(axis=0).mean())] if reading[1] else []
+        return any(usual / _LIKE_THE_OTHERS < size < usual * _LIKE_THE_OTHERS for size, usual in sizes)
+
+    def _without_sums(self, blocks: dict[tuple[bool, bool], NDArray[np.float64]]) -> tuple[bool, bool]:
         """The reading of rows without a common sum: integers beside fractions are labels, others may be."""
-        plain, most = readings[0], readings[-1]
-        inner = blocks.get(most)
-        if inner is None or np.isnan(inner).any():
+        plain, most = next(iter(blocks)), next(reversed(blocks))
+        if np.isnan(blocks[most]).any():
             return plain
-        if (inner != np.floor(inner)).any():  # probabilities that do not sum to 1
+        if not _counts(blocks[most]):  # probabilities that do not sum to 1
             self._tell(most, plain)
             return most
-        for kind, reading, labels in (
-            ("line", (True, plain[1]), self.first[plain[1] :]),
-            ("column", (plain[0], True), self.column[plain[0] :]),
-        ):
-            square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
-            other = reading in square and plain not in square
-            if reading in readings and ((np.diff(labels) > 0).all() or other):
-                raise self._refusal(kind, self.words[0, plain[1] :] if kind == "line" else self.words[plain[0] :, 0])
+        square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
+        if (True, True) in blocks and _running(self.first[1:]) and _running(self.column[1:]):
+            self._tell((True, True), plain)
+            return True, True
+        labels = {(True, plain[1]): self.words[0, int(plain[1]) :], (plain[0], True): self.words[int(plain[0]) :, 0]}
+        for reading in [each for each in labels if each in blocks and each != plain]:
+            numbers = np.array([number_of(word, self.text.decimal) for word in labels[reading]])
+            if _running(numbers) and not self._like_data(reading, blocks[reading]):
+                self._tell(reading, plain)
+                return reading
+            if (np.diff(numbers) > 0).all() or (reading in square and plain not in square):
+                raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
         return plain
 
     def _in_pairs(self) -> bool:
@@ -387,14 +415,23 @@ class _Reading:
         return InputError(message, field="table", value=listed(list(words)), remedy=remedy[kind])
 
 
+def _running(numbers: NDArray[np.float64]) -> bool:
+    """True for three numbers or more from 0 or 1 that count up."""
+    return len(numbers) >= _FEWEST and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+
+
 def _adds_up(block: NDArray[np.float64]) -> bool:
     """True for rows of probabilities that sum to 1, or of counts that sum to one number."""
     if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
         return False
     sums = block.sum(axis=1)
-    if (block == np.floor(block)).all() and block.max() > 1:
+    if _counts(block):
         return bool((sums == sums[0]).all())
     return bool((abs(sums - 1) <= OFF).all())
+
+
+def _counts(block: NDArray[np.float64]) -> bool:
+    return bool((block == np.floor(block)).all() and block.max() > 1)
 
 
 def _counts_up(words: list[str]) -> bool:
@@ -474,13 +511,14 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.i
     import pandas as pd
 
     numbers = [pd.to_numeric(column, errors="coerce") for column in (secrets, reports)]
-    if not any(column.isna().any() for column in numbers):
-        known = [np.sort(column.unique()) for column in numbers]
+    counted = [not column.isna().any() for column in numbers]
+    known = [np.sort(column.dropna().unique()) for column in numbers]
+    if all(counted):
         for first in (0, 1):
-            if all(np.array_equal(labels, np.arange(first, first + len(labels))) for labels in known):
+            if all(_counts_from(first, labels) for labels in known):
                 return np.asarray(numbers[0], np.int64) - first, np.asarray(numbers[1], np.int64) - first
         if not np.array_equal(known[0], known[1]) or known[0][0] < 0:
-            odd = next(k for k in (0, 1) if not np.array_equal(known[k], np.arange(len(known[k]))))
+            odd = next(k for k in (0, 1) if not _counts_from(0, known[k]))
             raise InputError(
                 "must be numbered from 0 without a gap",
                 field="secret" if odd == 0 else "report",
@@ -489,13 +527,19 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.i
             )
         note(f"Secrets and reports are taken in the order of their labels: {listed([f'{x:g}' for x in known[0]])}.")
         return np.searchsorted(known[0], numbers[0]), np.searchsorted(known[0], numbers[1])
-    words = [column.astype(str).str.strip() for column in (secrets, reports)]
-    for column, name in zip(words, ("secret", "report"), strict=True):
-        if (column == "").any():
-            line = column.index[int(np.argmax(column == ""))]
+    orders: list[list[str]] = []
+    columns = [column.astype(str).str.strip() for column in (secrets, reports)]
+    for k, name in enumerate(("secret", "report")):
+        if (columns[k] == "").any():
+            line = columns[k].index[int(np.argmax(columns[k] == ""))]
             raise InputError("has no label", field=name, value=f"nothing in line {line}")
-    order = list(dict.fromkeys(words[0]))
-    own = list(dict.fromkeys(words[1]))
+        words = columns[k]
+        if counted[k]:  # numbers beside words: their order is known
+            columns[k] = words = numbers[k].map("{:g}".format)
+            orders.append([f"{label:g}" for label in known[k]])
+        else:
+            orders.append(list(dict.fromkeys(words)))
+    order, own = orders
     shared = set(own) & set(order)
     if shared == set(own):
         note(f"Secrets and reports are taken in one order, that of the secrets in the file: {listed(order)}.")
@@ -509,4 +553,8 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.i
         raise InputError(message, field="report", value=value, remedy="name all reports as secrets, or none")
     else:
         note(f"Secrets are taken in the order of the file: {listed(order)}; reports: {listed(own)}.")
-    return pd.Index(order).get_indexer(words[0]), pd.Index(own).get_indexer(words[1])
+    return pd.Index(order).get_indexer(columns[0]), pd.Index(own).get_indexer(columns[1])
+
+
+def _counts_from(first: int, labels: Any) -> bool:
+    return np.array_equal(labels, np.arange(first, first + len(labels)))

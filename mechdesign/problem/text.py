@@ -293,14 +293,16 @@ def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | 
     other numbers show that it does not.
     """
     between = {None: "\n", " ": " \n"}.get(separator, f"{separator}\n")
-    ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*(?=["{between}]|$)'
+    ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*%?[ ]*(?=["{between}]|$)'
     if separator == ",":
-        ends = r'"[ ]*[+-]?', r'[ ]*"'
+        ends = r'"[ ]*[+-]?', r'[ ]*%?[ ]*"'
 
     def first(mark: str, pattern: str) -> str | None:
         if mark not in lines:
             return None
-        start, end = ends if mark == "," or separator != "," else (r'(?:^|(?<=[",\n]))[ ]*[+-]?', r'[ ]*(?=[",\n]|$)')
+        start, end = (
+            ends if mark == "," or separator != "," else (r'(?:^|(?<=[",\n]))[ ]*[+-]?', r'[ ]*%?[ ]*(?=[",\n]|$)')
+        )
         match = re.search(start + "(" + pattern.replace("M", re.escape(mark)) + ")" + end, lines, re.M)
         return match[1] if match else None
 

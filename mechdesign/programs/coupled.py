@@ -238,11 +238,12 @@ class Bounded(Coupled):
     limits_field = "worst-loss"
 
     def __post_init__(self) -> None:
-        values = as_numbers(self.worst_loss, "worst-loss")
+        values = as_numbers(self.worst_loss, "worst-loss", self.problem.domain.points)
         n = self.problem.domain.size
         if values.shape not in ((), (n,)):
             raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=values.shape)
         refuse_entries(~(values > 0), values, "must be positive", field="worst-loss")
+        object.__setattr__(self, "worst_loss", values)
 
     @property
     def bounds(self) -> NDArray[np.float64]:

@@ -48,6 +48,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import positive
 from mechdesign.base.descriptions import named
+from mechdesign.base.labels import unlabelled
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.problem.domain import Domain
@@ -84,6 +85,8 @@ class DiscConstraint(Constraint):
     def __post_init__(self) -> None:
         check_centres(self.centres)
         positive(self.radius, "radius")
+        if self.people is not None:
+            object.__setattr__(self, "people", unlabelled(self.people, "people"))
 
     @property
     @abstractmethod

@@ -135,7 +135,8 @@ def audit(
     >>> found.verdict, round(found.effective_epsilon, 4)
     ('broken', 1.0986)
     """
-    rows, divided, sums = _checked(table, problem, normalise=normalise)
+    notes: list[str] = []
+    rows, divided, sums = _checked(table, problem, normalise=normalise, on_note=notes.append)
     n, m = rows.shape
     edges = problem.edges
     report, total = reporter(on_progress), len(edges.tail)
@@ -184,7 +185,7 @@ def audit(
         loss=float((problem.weighted_loss * rows).sum()) if placed else None,
         loss_unit=problem.loss.unit(problem.domain.unit),
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
-        notes=[] if placed else [unplaced],
+        notes=notes if placed else [*notes, unplaced],
     )
 
 
@@ -228,11 +229,15 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
 
 
 def _checked(
-    table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool
+    table: str | Path | ArrayLike,
+    problem: DesignProblem,
+    *,
+    normalise: bool,
+    on_note: Callable[[str], None] | None = None,
 ) -> tuple[NDArray[np.float64], str | None, dict[str, float]]:
     """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
     if isinstance(table, (str, Path)):
-        table = read_table(table)
+        table = read_table(table, on_note=on_note)
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     if rows.ndim != 2 or len(rows) != problem.domain.size:
         message = f"the metric has {problem.domain.size} secrets"

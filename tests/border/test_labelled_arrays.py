@@ -69,6 +69,8 @@ def test_compare_and_sweep_go_by_labels():
         (NAMED.sort_index(), "same labels in two orders"),
         (NAMED.iloc[:, PERMUTED], "same labels in two orders"),
         (FRAME.set_axis([30, 10, 40, 20]), "numbers that do not ascend"),
+        (FRAME.reset_index(), "names its rows among its numbers"),
+        (FRAME.assign(All=FRAME.sum(axis=1)), "last column is the sum of the others"),
         (FRAME.set_axis([0, 1, 0, 1]), "two secrets have one label"),
         (CUBE.rename(secret="u", report="y"), "other axes than secret and report"),
         (CUBE.assign_coords(secret_x=CUBE.secret_x + 1), "other secrets than the problem"),
@@ -145,6 +147,25 @@ def test_frames_of_coordinates_go_by_their_columns():
     assert md.Domain.points_at(frame, unit="m").points.tolist() == [[0, 5], [100, 6]]
     with pytest.raises(InputError, match="other columns than x, y and z"):
         md.Domain.points_at(frame.assign(id=[7, 8]), unit="m")
+    with pytest.raises(InputError, match="labels that do not ascend"):
+        md.Domain.points_at(frame.iloc[::-1], unit="m")
+
+
+def test_limits_and_people_go_by_labels():
+    limits = pd.Series([1.0, 2.0, 3.0, 4.0])
+    for given in (limits, limits.iloc[PERMUTED]):
+        assert md.programs.Bounded(PROBLEM, worst_loss=given).bounds.tolist() == [1, 2, 3, 4]
+        cap = md.programs.PosteriorCap(radius=1.0, share=0.9, people=given.astype(int))
+        assert np.asarray(cap.people).tolist() == [1, 2, 3, 4]
+        query = md.losses.Query(labels=given.astype(int) % 2)
+        assert query.labels.tolist() == [1, 0, 1, 0]
+
+
+def test_edges_of_one_frame_keep_their_order():
+    """Columns of a frame that was sorted and cut belong together by their rows."""
+    edges = pd.DataFrame({"u": [0, 1, 2, 0], "v": [1, 2, 3, 2], "length": [3.0, 1, 2, 9]}).sort_values("length").head(3)
+    graph = md.Graph(tail=edges["u"], head=edges["v"], length=edges["length"])
+    assert list(zip(graph.tail, graph.head, graph.length, strict=True)) == [(1, 2, 1), (2, 3, 2), (0, 1, 3)]
 
 
 def test_rows_far_from_1_are_not_normalised():

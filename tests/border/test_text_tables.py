@@ -18,6 +18,7 @@ from mechdesign.errors import InputError
 LN3 = float(np.log(3.0))
 ROUNDED = 1e-9  # of a level that is rounded up by 2^-46 and more
 COUNTS = np.array([[600.0, 200, 200], [200, 600, 200], [200, 200, 600]])
+UNEQUAL = np.array([[612.0, 190, 190], [205, 601, 194], [188, 210, 650]])
 UNEVEN = np.array([[10.0, 300, 90], [20, 70, 410], [30, 80, 300]])  # counts whose first column ascends
 SHARES = np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]])
 
@@ -81,13 +82,18 @@ INDEXED = {
     "two reports": lines(COUNTS[:, :2], first=",0,1", labels="012"),
     "words": lines(COUNTS, first=",low,mid,high", labels=["low", "mid", "high"]),
     "age bands": lines(COUNTS, first=",<18,18-64,65+", labels=["<18", "18-64", "65+"]),
+    "running, unequal": lines(UNEQUAL, first="0,1,2"),
+    "running column, unequal": lines(UNEQUAL, labels="012"),
+    "a number in the corner": lines(UNEQUAL, first="0,0,1,2", labels="012"),
+    "age, unequal": lines(UNEQUAL, first="age,a,b,c", labels=[18, 30, 50]),
     "Excel's tab": lines(COUNTS, "\t", first="\t10\t20\t30", labels=[10, 20, 30]),
 }
 
 
 @each_row("name", INDEXED)
 def test_labels_of_counts_are_not_data(tmp_path, name):
-    assert np.array_equal(table(tmp_path, INDEXED[name]), COUNTS[:, :2] if name == "two reports" else COUNTS)
+    expected = UNEQUAL if "unequal" in name or "corner" in name else COUNTS
+    assert np.array_equal(table(tmp_path, INDEXED[name]), expected[:, :2] if name == "two reports" else expected)
 
 
 @each_row(
@@ -130,6 +136,16 @@ def test_honest_counts_keep_all_their_numbers(tmp_path, name):
     [
         (lines(UNEVEN), "first column may be labels or data"),
         (lines(UNEVEN.T), "first line may be labels or data"),
+        ("40,200,790\n50,600,410\n", "first column may be labels or data"),
+        ("1,5,3\n2,4,4\n3,3,5\n", "first column may be labels or data"),
+        ("O.2,0.3,0.5\n0.5,0.25,0.25\n", "first line may be labels or data .*O.2"),
+        ("0.2,O.3,0.5\n0.5,0.25,0.25\n", "row 0, column 1 is not a number .*O.3"),
+        ("0.2,0.3,0.5\nO.5,0.25,0.25\n", "row 1, column 0 is not a number .*O.5"),
+        ("0.5,0.5\n\u22120.25,1.25\n", "row 1, column 0 is not a number"),
+        ("20,30\n5OO,250\n", "row 1, column 0 is not a number .*5OO"),
+        ("NA,0.5\n0.5,0.5\n", "missing and suppressed"),
+        (",a,b,All\na,3,1,4\nb,2,2,4\n", "last column is the sum of the others"),
+        (",a,b\na,3,1\nb,2,2\nTotal,5,3\n", "last row is the sum of the others"),
         (lines(UNEVEN, first="a,b,c"), "first column may be labels or data"),
         (lines(UNEVEN, labels=[31, 17, 23]), "first column may be labels or data"),
         ("0,1\n0.5,0.5\n0.25,0.75\n", "first line may be labels or data"),
@@ -171,6 +187,7 @@ def test_what_was_taken_as_labels_is_said(tmp_path):
         ("secret;report;count\n2;1;5\n1;1;3\n1;2;1\n", [[3, 1], [5, 0]]),
         ("report,secret,probability\nb,a,25%\na,a,75 %\nb,b,1e2%\n", None),
         ("report,secret,probability\nb,a,25%\na,a,75 %\nb,b,100%\n", [[0.75, 0.25], [0, 1]]),
+        ("secret,report,count\n2,b,1\n2,a,2\n0,a,3\n1,b,4\n", [[0, 3], [4, 0], [1, 2]]),
         ("Secret,Report,Count\nyes,no,1\nyes,yes,3\nno,yes,4\n", [[3, 1], [4, 0]]),
         ("secret,report,count\na,b,1\na,a,2\na,none,3\nb,b,4\n", [[2, 1, 3], [0, 4, 0]]),
     ],
