@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 from areas import domain_of
 from border_data import border_file
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rows import each_row
 from tolerances import REORDERED
@@ -46,6 +46,9 @@ def degrees_tiff(path, values, *, low=(12.44, 41.85), step=0.001, crs="EPSG:4326
         if unit is not None:
             file.units = (unit,)
     return path
+
+
+HOLES = np.random.default_rng(6).random((100, 80)) < 0.1  # pixels without a value, where tests have some
 
 
 def settled(shape=(100, 80), seed=5):
@@ -480,6 +483,8 @@ def test_pixels_on_a_plane_are_added_up(nodes):
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @settings(max_examples=30, deadline=None)
+@example(False, 0.0, (0.1, -20.0), "int16", True, True, False, "tif")
+@example(True, 360.0, (0.1, -20.0), "uint16", True, True, True, "nc")
 @given(
     south_up=st.booleans(),
     turns=st.sampled_from([0.0, 360.0]),
@@ -494,12 +499,12 @@ def test_every_convention_of_a_raster_is_one_prior(
     tmp_path_factory, south_up, turns, packing, dtype, gaps, declared, turned, kind
 ):
     """One world of whole people per pixel, written in many ways: the same prior, or a refusal that names the way."""
-    domain, world = ROME.grid(500.0), settled()
+    domain, world = ROME.grid(500.0), np.where(HOLES & gaps, 0, settled())
     scale, offset = packing
     stored = np.rint((world - offset) / scale)
     nodata = 65_000.0 if dtype == "uint16" else -9.0
     if gaps:
-        stored[:3] = nodata  # beyond the area
+        stored[HOLES] = nodata
     stored = stored.astype(dtype)
     folder = tmp_path_factory.mktemp("raster")
     x, y = 12.4405 + turns + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
@@ -535,7 +540,7 @@ def test_every_convention_of_a_raster_is_one_prior(
     if not declared:
         with pytest.raises(InputError, match="coordinate system"):
             raster_on(domain, source)
-    raster = raster_on(domain, source, crs="EPSG:4326", prior_is="counts")
+    raster = raster_on(domain, source, crs="EPSG:4326", prior_is="counts", nodata_is=0.0)
     known = raster_on(domain, degrees_tiff(folder / "known.tif", world), prior_is="counts")
     single = 1e-5 if dtype == "float32" else 1e-8
     assert raster.amounts == pytest.approx(known.amounts, rel=single, abs=single * 400)
@@ -553,13 +558,12 @@ def test_figures_of_the_prior_are_in_words(run, tmp_path):
 @each_row("kind", ["nodata", "mask", "alpha", "point"])
 def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     """Empty pixels in three ways, as bytes; and a file whose tie point is the centre of a pixel."""
-    domain, world = ROME.grid(500.0), np.minimum(settled(), 250.0)
+    domain, world = ROME.grid(500.0), np.where(HOLES, 0, np.minimum(settled(), 250.0))
     known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
     path, band = tmp_path / "map.tif", world.T[::-1].astype("uint8")
     grid = rasterio.transform.Affine(0.001, 0.0, 12.44, 0.0, -0.001, 41.93)
     profile = {"driver": "GTiff", "width": 100, "height": 80, "dtype": "uint8", "crs": "EPSG:4326", "transform": grid}
-    hidden = np.zeros_like(band, bool)
-    hidden[:, :10] = True  # beyond the area
+    hidden = HOLES.T[::-1] & (kind != "point")
     written = np.where(hidden, 255, band).astype("uint8")
     bands = 2 if kind == "alpha" else 1
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", count=bands, **profile) as file:
@@ -574,7 +578,7 @@ def test_masks_of_tiffs_are_nodata(tmp_path, kind):
         else:
             file.write(band, 1)
             file.update_tags(AREA_OR_POINT="Point")
-    found = raster_on(domain, path, prior_is="counts")
+    found = raster_on(domain, path, prior_is="counts", nodata_is=0.0)
     assert found.amounts == pytest.approx(known.amounts, rel=ROUNDED)
 
 
@@ -588,15 +592,15 @@ def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     ],
 )
 def test_missing_values_of_cf(tmp_path, attributes, stored):
-    domain, world = ROME.grid(500.0), settled()
+    domain, world = ROME.grid(500.0), np.where(HOLES, 0, settled())
     known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
-    values = world.copy()
-    values[:10] = stored
+    values = np.where(HOLES, stored, world)
     x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
     array = xr.DataArray(values, coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people", attrs=attributes)
     array.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
     for source in (array, tmp_path / "map.nc"):
-        assert raster_on(domain, source, prior_is="counts").amounts == pytest.approx(known.amounts, rel=1e-9)
+        found = raster_on(domain, source, prior_is="counts", nodata_is=0.0)
+        assert found.amounts == pytest.approx(known.amounts, rel=1e-9)
 
 
 def test_rotated_poles_are_projected(tmp_path):
