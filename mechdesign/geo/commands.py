@@ -36,6 +36,7 @@ from mechdesign.cli.options import (
 )
 from mechdesign.cli.parsing import (
     PEOPLE,
+    as_options,
     parse_columns,
     parse_epsilon,
     parse_even_level,
@@ -181,9 +182,13 @@ def area(
     if census is not None and density is None:
         density = read_people(census, domain, water=left_out, columns=named).density
     people_words: dict[str, Any] = {}
+
+    def say(text: str) -> None:
+        note(as_options(text))
+
     if prior is not None:
         density = raster_on(
-            domain, prior, variable=variable, crs=crs, prior_is=prior_is, nodata_is=nodata_is, on_note=note
+            domain, prior, variable=variable, crs=crs, prior_is=prior_is, nodata_is=nodata_is, on_note=say
         )
         people_words = prior_figures(density, domain)
     name = output.stem if area is None else area.stem

@@ -128,7 +128,9 @@ def raster_on(
         grid = _around(pixels, frame, domain, plane)
     if nodata_is is not None:
         if on_note is not None and not np.isnan(grid.values).any():
-            on_note(f"{pixels.name}: --nodata-is changes nothing, as every pixel around the area has a value.")
+            on_note(
+                f"{pixels.name}: nodata_is={nodata_is:g} changes nothing, as every pixel around the area has a value."
+            )
         grid = replace(grid, values=np.where(np.isnan(grid.values), nodata_is, grid.values))
     centres, axes = _lattice(domain)
     at = frame.here(centres)
@@ -381,7 +383,8 @@ def _uncovered(name: str, nodes: Array, at: Array) -> InputError:
         "does not cover the area",
         field="raster",
         value=f"{name}: {nodes[0]:.9g} to {nodes[-1]:.9g}, asked for {at.min():.9g} to {at.max():.9g}",
-        remedy="use a raster of the area's surroundings, and let it declare its coordinate system",
+        remedy="use a raster of the area's surroundings; where it declares no coordinate system, name it as in "
+        "crs='EPSG:32633'",
     )
 
 
@@ -410,7 +413,7 @@ def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Call
     if on_note is not None:
         taken, other = ("counts per pixel", "density") if counts else ("densities", "counts")
         reason = f", as their unit {pixels.value_unit} says" if declared else ""
-        on_note(f"{pixels.name}: its values are read as {taken}{reason}; --prior-is {other} reads them otherwise.")
+        on_note(f"{pixels.name}: its values are read as {taken}{reason}; prior_is='{other}' reads them otherwise.")
     return counts
 
 

@@ -7,6 +7,7 @@ GeoTIFF is read through rasterio (the extra `geo`): nodes at pixel centres, rows
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,7 @@ _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|nort
 _BOUNDS = re.compile(r"(.*_)?(bnds|bounds|vertices|nv|nbnd|nvertex)", re.I)  # CF: edges of cells and their dimension
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
+_SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -295,6 +297,14 @@ def _read_csv(source: Path, variable: str | None) -> Pixels:
     refuse_line(frame.duplicated(axes).to_numpy(), frame, axes, "raster", "a node is listed twice")
     for name in (*axes, *values):
         frame[name] = number_column(frame, (name,), "raster")
+    nodes = math.prod(frame[name].nunique() for name in axes)
+    if nodes > _SPARSEST * len(frame):
+        raise FileFormatError(
+            "lists points, and not the nodes of a raster",
+            field="raster",
+            value=f"{source.name}: {len(frame)} lines for {nodes:,} nodes",
+            remedy="give points with people to levels_from=FILE, or to people=FILE where there are discs",
+        )
     array = frame.set_index(axes)[values[0]].to_xarray()
     return _of_dataset(array.to_dataset(), source.name, values[0])
 

@@ -317,6 +317,17 @@ def test_undeclared_degrees_of_every_format(tmp_path, kind):
     assert found == pytest.approx(known, rel=1e-9)
 
 
+def test_scattered_points_are_no_raster(run_json, tmp_path):
+    """A million nodes for a thousand lines would fill the memory."""
+    points = np.random.default_rng(1).uniform(0, 1, (1000, 2)) / 20 + [12.46, 41.87]
+    path = tmp_path / "people.csv"
+    lines = [f"{x:.6f},{y:.6f},5" for x, y in points]
+    path.write_text("longitude,latitude,population\n" + "\n".join(lines))
+    message = prior_of(run_json, tmp_path, "--prior", path)[1]["error"]["message"]
+    assert "lists points" in message
+    assert "--levels-from FILE" in message
+
+
 def test_sea_that_is_forbidden_needs_no_data(run_json, tmp_path):
     coast, sea = border_file("r10_coast.tif"), border_file("r10_sea.geojson")
     prior, _ = prior_of(run_json, tmp_path, "--prior", coast, "--forbidden", sea)
@@ -551,7 +562,7 @@ def test_figures_of_the_prior_are_in_words(run, tmp_path):
     code, shown, noted = run(*BOX, *QUICK, "--prior", path, "-o", tmp_path / "a.nc")
     words = " ".join(shown.split())
     assert code == 0
-    assert "counts per pixel" in noted
+    assert "counts per pixel; --prior-is density" in noted
     assert "million people in 80 cells" in words
 
 
