@@ -350,12 +350,11 @@ def test_missing_pixels_are_refused_where_needed(tmp_path):
     raster = raster_on(domain, path, on_note=notes.append)
     assert md.priors.from_density(raster, domain).min() > 0
     assert len(notes) == 1
-    values[25:35:3, 45:55:3] = -1.0
-    raster_on(domain, degrees_tiff(path, values, nodata=-1.0), nodata_is=None, on_note=notes.append)
-    assert "has no value in part of" in notes[-1]
-    values[25:35:3, 45:55:3] = 1.0
     longitude, latitude = domain.plane.backward(domain.points[[37]])
     column, row = int((longitude[0] - 12.44) / 0.001), int((latitude[0] - 41.85) / 0.001)
+    values[column + 2, row + 2] = -1.0
+    raster_on(domain, degrees_tiff(path, values, nodata=-1.0), on_note=notes.append)
+    assert "has no value in part of 1 of 80 cells" in notes[-1]
     values[column, row] = -1.0
     path = degrees_tiff(tmp_path / "map.tif", values, nodata=-1.0)
     with pytest.raises(InputError, match="centre of 1 of 80 cells") as caught:
@@ -496,7 +495,7 @@ def test_pixels_on_a_plane_are_added_up(nodes):
     rows = np.clip(((fine[:1200] + 1) * nodes[1] / 8).astype(int), 0, nodes[1] - 1)
     sums = values[np.ix_(columns, rows)].reshape(4, 400, 3, 400).sum(axis=(1, 3)).ravel()
     assert found == pytest.approx(sums / sums.sum(), rel=1e-2)
-    values[3, 3] = -0.1
+    values[nodes[0] // 2, nodes[1] // 2] = -0.1
     if nodes[0] > 8:  # larger pixels are read at the centres of cells
         with pytest.raises(InputError, match="negative"):
             md.priors.from_density(md.Raster(x=x, y=y, values=values, unit="km"), domain)
@@ -507,7 +506,9 @@ def test_pixels_that_end_at_a_cell_leave_nobody_next_to_it():
     domain = md.Domain.grid((3, 1), 0.1, origin=(0.1, 0.0))
     nodes = np.array([0.15, 0.25, 0.35]) + 1e-13
     raster = md.Raster(x=nodes, y=[0.05], values=[[1.0], [0.0], [1.0]])
-    assert md.priors.from_density(raster, domain).tolist() == [0.5, 0.0, 0.5]
+    found = md.priors.from_density(raster, domain)
+    assert found[1] == 0
+    assert found == pytest.approx([0.5, 0.0, 0.5])
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
