@@ -197,26 +197,19 @@ def ran(program_text, folder, out, event):
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
 
 
-def killed_until_finished(program_text, tmp_path, most):
-    """How often a process was killed, at one of its first `most` events, before it got to its end."""
-    out, kills, events = tmp_path / "found.nc", 0, random.Random(3)
-    while (ended := ran(program_text, tmp_path / "work", out, events.randint(1, most))).returncode:
-        assert ended.returncode == -signal.SIGKILL
-        kills += 1
-        assert kills < 100, "nothing is kept"
-    return kills, load(out)
-
-
 @pytest.mark.slow
 def test_a_process_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path):
+    """At shares of the calls that a whole run takes: in rounds, in the certificate, and while the file is written."""
     text = CHILD.replace("{cells}", "30").replace("{rounds}", "60").replace("{block}", "128")
-    alone = ran(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER)
-    most = int(0.6 * int(alone.stdout))  # too little for all of it, and more than the file of a finished run takes
-    kills, found = killed_until_finished(text, tmp_path, most)
-    assert kills > 2
+    whole = int(ran(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER).stdout)
+    work, out = tmp_path / "work", tmp_path / "found.nc"
+    ends = [ran(text, work, out, int(share * whole)).returncode for share in (0.05, 0.15, 0.25, 0.35, 0.6)]
+    assert ends.count(-signal.SIGKILL) > 2
+    assert set(ends) <= {0, -signal.SIGKILL}
+    assert ran(text, work, out, NEVER).returncode == 0
     program = EikonalWeights(problem=load_problem("philadelphia", cells=30))
-    check_identical(found, solved(program, rounds=60))
-    assert names(tmp_path / "work") == ["mechanism.nc", "run.json"]
+    check_identical(load(out), solved(program, rounds=60))
+    assert names(work) == ["mechanism.nc", "run.json"]
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from mechdesign import (
 from mechdesign.errors import InputError
 from mechdesign.extend import Metric
 from mechdesign.losses import SquaredDistance
+from mechdesign.problem.fast_marching import fast_marching, fast_marching_kernel
 from mechdesign.programs.eikonal import diagnose
 from mechdesign.solvers import weights as eikonal
 
@@ -200,6 +201,24 @@ def test_the_fast_marching_route_is_private_too() -> None:
     graph = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10)))
     assert verify(mechanism).certified
     assert graph.attrs["lower_bound"] <= mechanism.attrs["expected_loss"] <= 1.2 * graph.attrs["expected_loss"]
+
+
+@pytest.mark.usefixtures("skfmm")
+def test_fast_marching_loses_what_docs_programs_says() -> None:
+    """Losses on 15 x 15 cells; the overshoot along edges, and what the minorant takes, from the fields themselves."""
+    problem = load_problem("philadelphia", cells=15)
+    losses = [
+        solve(EikonalWeights(problem=problem, distances=distances), bound=False).attrs["expected_loss"]
+        for distances in ("graph", "fast-marching")
+    ]
+    assert [round(loss, 4) for loss in losses] == [0.7706, 0.7737]
+    level, edges = problem.metric.level, problem.edges
+    raw = np.column_stack([fast_marching(problem.domain, level, y) for y in range(problem.domain.size)])
+    rise = np.abs(raw[edges.tail] - raw[edges.head]) / edges.length[:, None]
+    assert (round(float(rise.max()), 2), round(float((rise > 1 + 1e-9).mean()), 2)) == (1.54, 0.11)
+    away = raw > 0
+    taken = 1 - fast_marching_kernel(problem.domain, level, edges)[away] / raw[away]
+    assert (round(float(taken.mean()), 3), round(float(taken.max()), 2)) == (0.014, 0.27)
 
 
 @pytest.mark.parametrize(
