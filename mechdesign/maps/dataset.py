@@ -141,7 +141,7 @@ def make_factored(
         "schema": FACTORED,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": dict(problem.parameters), **parameters}, sort_keys=True),
+        "parameters": json.dumps({"knobs": problem.kept_parameters, **parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "claim": claim_sentence(problem.metric, domain, problem.edges),

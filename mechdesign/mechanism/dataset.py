@@ -378,7 +378,7 @@ def make_mechanism(
         "schema": TABLE,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": dict(problem.parameters), **(parameters or {})}, sort_keys=True),
+        "parameters": json.dumps({"knobs": problem.kept_parameters, **(parameters or {})}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "claim": claim_sentence(metric, domain, edges),

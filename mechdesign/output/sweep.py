@@ -247,7 +247,7 @@ def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dat
     attrs = {
         "schema": SWEEP.name,
         "problem": problem.name,
-        "parameters": json.dumps({"knobs": dict(problem.parameters), "gap": gap}, sort_keys=True),
+        "parameters": json.dumps({"knobs": problem.kept_parameters, "gap": gap}, sort_keys=True),
         "domain": problem.domain.describe_json(),
         "secrets": problem.domain.size,
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,6 +107,7 @@ class DesignProblem(ReprMixin):
     def __post_init__(self) -> None:
         if self.reports is None:
             object.__setattr__(self, "reports", self.domain)
+        object.__setattr__(self, "parameters", _plain_parameters(self.parameters))
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain))
         object.__setattr__(self, "metric", self.metric.over(self.domain))
         check_storable(self.metric, self.domain)
@@ -120,6 +122,12 @@ class DesignProblem(ReprMixin):
             self.query.check(self.domain, self.reports)
         if self.matched_distance is not None:
             object.__setattr__(self, "matched_distance", check_distance(self.matched_distance))
+
+    @property
+    def kept_parameters(self) -> dict[str, Parameter]:
+        """The parameters as files keep them: JSON has no infinity, which is a text there."""
+        kept = self.parameters.items()
+        return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in kept}
 
     @property
     def prior_array(self) -> NDArray[np.float64]:
@@ -180,6 +188,16 @@ class DesignProblem(ReprMixin):
     def best_constant(self) -> int:
         """The report y with the least expected loss when it is made from everywhere."""
         return int(np.argmin(self.weighted_loss.sum(axis=0)))
+
+
+def _plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Parameter]:
+    """Parameters that a file can keep, those of NumPy as Python's. Raises: InputError for others."""
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+    for name, value in plain.items():
+        if not (isinstance(name, str) and isinstance(value, (int, float, str)) and value == value):
+            remedy = "use numbers and texts"
+            raise InputError("cannot be kept in a file", field="parameters", value=f"{name}: {value!r}", remedy=remedy)
+    return plain
 
 
 @validated

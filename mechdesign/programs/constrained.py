@@ -42,6 +42,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.arguments import check_whole
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
@@ -78,6 +79,7 @@ class ReportCap(RowConstraint):
     name = "report-cap"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", float(self.cap))
         _check_share(self.cap, "cap", remedy="forbid a report everywhere, with without_reports")
 
     def check(self, problem: DesignProblem) -> None:
@@ -121,6 +123,8 @@ class RequiredReport(RowConstraint):
     name = "required-report"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "report", check_whole(self.report, "report", least=0))
+        object.__setattr__(self, "least", float(self.least))
         _check_share(self.least, "least", remedy="give the least probability that the report must have")
 
     def check(self, problem: DesignProblem) -> None:
@@ -163,6 +167,8 @@ class ErrorCap(RowConstraint):
     name = "error-cap"
 
     def __post_init__(self) -> None:
+        for name in ("radius", "share"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         _check_share(self.share, "share", remedy="an error can be made improbable, not impossible; give a share > 0")
         if not 0 <= self.radius < float("inf"):
             raise InputError("must be finite and not negative", field="radius", value=self.radius)

@@ -50,6 +50,7 @@ minimax program, with one prior the optimal one.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -260,12 +261,21 @@ class Bounded(Coupled):
         return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
 
     def parameters(self) -> dict[str, Any]:
-        return {"worst_loss": np.asarray(self.worst_loss, float).tolist()}
+        bounds = np.asarray(self.worst_loss, float)
+        kept = bounds.astype(object)
+        kept[~np.isfinite(bounds)] = None  # JSON has no infinity
+        return {"worst_loss": kept.tolist()}
 
     def side_rows(self) -> SideRows:
         loss = self.problem.loss_matrix
         secrets = np.flatnonzero(self.bounds < loss.max(axis=1))  # a larger bound binds nobody
         return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
+
+
+def read_bounds(kept: object) -> Any:
+    """`worst_loss` of the parameters of a file, null where a secret has no bound."""
+    bounds = [math.inf if bound is None else bound for bound in (kept if isinstance(kept, list) else [kept])]
+    return bounds if isinstance(kept, list) else bounds[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -290,7 +290,7 @@ class _Search:
     def kept(self, rows: Rows, multipliers: NDArray[np.float64]) -> dict[str, Any]:
         """The fields of a `Design` for multipliers (k,) of rows (k, 3)."""
         kept, merged = merged_rows(self.program.caps, rows, multipliers)
-        return {"cap_rows": kept, "multipliers": merged}
+        return {"cap_rows": {name: rows for name, rows in kept.items() if len(rows)}, "multipliers": merged}
 
 
 def raised(table: NDArray[np.float64], caps: list[Caps], tighter: float) -> NDArray[np.float64]:

@@ -98,7 +98,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     attrs: dict[str, str | int] = {
         "schema": DIAGNOSIS.name,
         "problem": problem.name,
-        "parameters": json.dumps({"knobs": dict(problem.parameters)}, sort_keys=True),
+        "parameters": json.dumps({"knobs": problem.kept_parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "versions": versions(),

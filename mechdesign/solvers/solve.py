@@ -33,7 +33,7 @@ from mechdesign.problem.losses import Distance, uniform
 from mechdesign.problem.metric import Eikonal, Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.constrained import Constrained, constraint_from
-from mechdesign.programs.coupled import Bounded, Minimax, Robust
+from mechdesign.programs.coupled import Bounded, Minimax, Robust, read_bounds
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched_optimal import MatchedOptimal
@@ -349,7 +349,7 @@ SOLVERS: Table[Entry] = Table(
         "bounded": Entry(
             program=Bounded,
             solve=solve_coupled,
-            rebuild=lambda problem, parameters: Bounded(problem, worst_loss=parameters["worst_loss"]),
+            rebuild=lambda problem, parameters: Bounded(problem, worst_loss=read_bounds(parameters["worst_loss"])),
         ),
         "robust": Entry(
             program=Robust,

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arguments import check_whole
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
@@ -99,8 +100,10 @@ class StatisticalDesign(Program):
             remedy = "mix it with the uniform distribution"
             raise InputError("must be positive at every secret", field="prior", value=zeros, remedy=remedy)
         object.__setattr__(self, "areas", check_kind(self.error, self.areas, n))
-        if not (isinstance(self.loss_weight, (int, float)) and 0 <= self.loss_weight < math.inf):
+        object.__setattr__(self, "seed", check_whole(self.seed, "seed", least=0))
+        if not 0 <= self.loss_weight < math.inf:
             raise InputError("must be finite and not negative", field="loss_weight", value=self.loss_weight)
+        object.__setattr__(self, "loss_weight", float(self.loss_weight))
 
     @property
     def objective_of(self) -> str:
