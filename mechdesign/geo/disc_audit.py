@@ -26,7 +26,7 @@ from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
-from mechdesign.verification.disc_audit import ABOUT_CELLS, DiscAudit
+from mechdesign.verification.disc_audit import DiscAudit
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"
@@ -67,10 +67,11 @@ def audit_rule_discs(
         if epsilon is None:
             rule = named_rule(name)
             chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
-            about = f"{ABOUT_CELLS} of {FINE:g} m"
+            about = f"about the centre of a cell of {FINE:g} m"
         else:
             chance, share = laplace_shares(persons, epsilon, radius)
-            about = f"{ABOUT_CELLS} of {FINE:g} m within {length(_reach(epsilon, radius), 'm', up=False)} of the report"
+            near = length(_reach(epsilon, radius), "m", up=False)
+            about = f"about the centre of a cell of {FINE:g} m within {near} of the report"
         found = DiscAudit.of(radius, "m", "places", before=before, chance=chance, share=share, about=about)
         discs.append(found.as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)

@@ -36,6 +36,7 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.problem.discs import WIDER, Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.vocabulary import words_of
 
 _Most = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
 _HALF, _SELDOM = 0.5, 0.99
@@ -43,7 +44,6 @@ _LISTED = 4.0  # cells along a radius up to which sets of discs anywhere are lis
 _MOST_CELLS = 10_000  # of a grid whose reports are looked at with discs anywhere: some minutes
 _FINER = ((1_000, 6), (4_000, 3), (_MOST_CELLS, 2))  # cells of the grid up to which centres are so many along a cell
 _SUMS = 1 << 24  # sums of discs that are held at a time
-ABOUT_CELLS, ABOUT_PLACES = "about the centre of a cell", "about one of the places"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,9 @@ class DiscAudit(ReprMixin):
 
     before, the largest share of the people in a disc; median, one_in_hundred and worst, the shares that half of all
     reports, 99 % and all of them do not exceed; above_half, the probability of a report that puts more than half into
-    one disc; reports, how many of positive probability there are; about, which discs were looked at where not all were,
-    as "about the centre of a cell"; exact, False where all these shares are upper bounds.
+    one disc; reports, how many of positive probability there are; counted_at, where people are counted; about, which
+    discs were looked at where not all were, as "about the centre of a cell"; exact, False where all these shares are
+    upper bounds.
     """
 
     radius: float
@@ -65,6 +66,7 @@ class DiscAudit(ReprMixin):
     worst: float
     above_half: float
     reports: int
+    counted_at: str = "centres of cells"
     about: str = ""
     exact: bool = True
 
@@ -78,6 +80,7 @@ class DiscAudit(ReprMixin):
         before: float,
         chance: NDArray[np.float64],
         share: NDArray[np.float64],
+        counted_at: str = "centres of cells",
         about: str = "",
         exact: bool = True,
     ) -> DiscAudit:
@@ -97,6 +100,7 @@ class DiscAudit(ReprMixin):
             worst=float(share.max()),
             above_half=float(chance[share > _HALF].sum()),
             reports=len(order),
+            counted_at=counted_at,
             about=about,
             exact=exact,
         )
@@ -160,6 +164,7 @@ def _audited(
         before=before,
         chance=chances,
         share=shares,
+        counted_at=discs.counted_at,
         about=discs.about,
         exact=discs.exact,
     )
@@ -175,6 +180,7 @@ class _Discs:
     unit: str
     centres: Centres
     most: _Most
+    counted_at: str
     about: str = ""
     exact: bool = True
 
@@ -184,15 +190,25 @@ class _Discs:
         positive(radius, "radius")
         kind: Centres = centres or ("anywhere" if discs_anywhere(domain) else "places")
         check_centres(kind)
-        about, exact = "", True
+        about, exact, words = "", True, words_of(domain)
+        counted_at = words.centres if domain.kind == "grid" else words.many
         if kind == "area":
             most: _Most = partial(_area_sums, cells=cells_of_area(domain, radius))
         elif kind == "anywhere" and domain.cell is not None and domain.dimension == 2 and _is_wide(domain, radius):
             most, exact = _wider_sums(domain, radius), False
         else:
             most = _listed_sums(disc_sets(domain, radius, kind))
-            about = "" if kind == "anywhere" else ABOUT_PLACES if domain.index is None else ABOUT_CELLS
-        return cls(radius=radius, unit=domain.unit, centres=kind, most=most, about=about, exact=exact)
+        if kind == "places":
+            about = f"about {f'the centre of {words.a_one}' if domain.kind == 'grid' else f'one of the {words.many}'}"
+        return cls(
+            radius=radius,
+            unit=domain.unit,
+            centres=kind,
+            most=most,
+            counted_at=counted_at,
+            about=about,
+            exact=exact,
+        )
 
 
 def _is_wide(domain: Domain, radius: float) -> bool:
@@ -281,7 +297,7 @@ def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> I
     """A sentence for each audit, as documents; prior, whether people are the prior of the mechanism."""
     for found in audits:
         worst, median, half = (percent(found[name], up=True, digits=3) for name in ("worst", "median", "above_half"))
-        whom = "whose prior is that of the file" if prior else "who knows where people live"
+        whom = f"{'whose prior is that of the file' if prior else 'who counts people'} at the {found['counted_at']}"
         most, area = "" if found["exact"] else "at most ", found["centres"] == "area"
         halves = f"{most}{half} of reports put" if found["above_half"] else "no report puts"
         disc = f"disc of {length(found['radius'], found['unit'], up=False)}"
