@@ -161,6 +161,9 @@ def worded(name: str) -> Texts:
     return told.changed(said={f"arrays/{key}/units": unit for key in arrays if key.startswith("secret_")})
 
 
+LIMITED = json.dumps(
+    {"knobs": {}, "constraints": [md.programs.PosteriorCap(radius=0.4, share="9/10", people=[1] * 4).describe()]}
+)  # on a page of four cells
 FORGED = {
     "a mass is one off": (lambda: forged("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),
     "a mass is one off, all pairs": (lambda: forged("all pairs", mass=one_off("all pairs", 7)), "secret 7: the masses"),
@@ -175,6 +178,15 @@ FORGED = {
     "a loss": (lambda: forged_words("line", expected_loss=0.1), "expected_loss"),
     "an epsilon": (lambda: forged_words("all pairs", ratio=0.5), "ratio"),
     "a bound": (lambda: forged_words("line", lower_bound=0.9), "lower_bound"),
+    "a loss between positions": (lambda: forged_words("positions", expected_loss=1.0), "expected_loss"),
+    "a loss from centres": (lambda: forged_words("any position", expected_loss=1.0), "expected_loss"),
+    "the objective of limits": (lambda: forged_words("capped", objective=9.0), "objective"),
+    "the largest loss": (lambda: forged_words("graph, doubled, minimax", objective=9.0), "objective"),
+    "the loss over priors": (lambda: forged_words("robust", objective=9.0), "objective"),
+    "the name of an objective": (lambda: forged_words("robust", objective_of="the expected loss"), "objective_of"),
+    "limits between positions": (
+        lambda: forged_words("positions", program="constrained", parameters=LIMITED), "between positions"
+    ),
     "a loss of verify": (lambda: honest("line").changed(said={"verification/expected_loss": 0.1}), "expected_loss"),
     "a verdict": (lambda: honest("line").changed(said={"verification/certified": False}), "not certified"),
     "violations": (lambda: honest("line").changed(said={"verification/violations": 1}), "violations"),
@@ -238,6 +250,14 @@ def refused_sentences(tmp_path_factory):
 def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
     said = [fault["text"] for fault in refused_sentences[name]["faults"]]
     assert any(SAID[name][1] in text for text in said), said
+
+
+def test_lengths_are_compared_with_the_multiple_of_the_claim(tmp_path):
+    """The claim of the rows of a design between positions is a multiple of that of the design."""
+    placed, cells = proved_in_node(tmp_path, [honest("positions"), honest("euclidean")])
+    times = number(float(mechanism_of("positions").attrs["scale"]), up=True)
+    assert any(f"No edge is longer than {times} times epsilon times" in text for text in placed["proved"])
+    assert any("No edge is longer than epsilon times" in text for text in cells["proved"])
 
 
 def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
