@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from rows import each_row
 from tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
+from mechdesign.mechanism.stored import read
+from mechdesign.output.compare import columns, row_of
+from mechdesign.output.files import write_rows
 from mechdesign.output.summary import summarise
 
 NAMES = ("expected_loss", "objective", "lower_bound", "position_loss", "remapped_loss", "ratio", "row_ratio", "gap")
@@ -33,6 +37,7 @@ CASES = {
     "capped": solved,
     "capped by area": lambda: solved("area"),
 }
+SIX_DIGITS = 1e-5  # relative, of a figure that is rounded up to six digits
 DEFAULT = ("positions", "graph, doubled, minimax", "capped", "factored, framed")
 
 
@@ -53,10 +58,27 @@ def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, A
     for suffix in (".csv",) if "mass" not in mechanism else (".csv", ".json", ".parquet"):
         path = md.export(md.load(file), folder / f"t{suffix}")
         found[suffix] = comments(path)
+    if "mass" in mechanism:
+        stored = read(mechanism)
+        row = row_of("it", mechanism, replace(stored.problem, metric=stored.problem_metric))
+        found["compare"] = row | {"expected_loss": row["loss"]}
+        found["compare, LaTeX"] = typeset(row, folder / "row.tex")
     if checked.row_ratio is not None:  # the attribute of a file is of rows, and outputs name it so
         for source in ("file", "page"):
             found[source]["row_ratio"] = found[source].pop("ratio")
     return found
+
+
+def typeset(row: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The figures of a row of LaTeX that is rounded to six digits, where these are those of the row."""
+    body = write_rows([row], path).read_text("ascii").split("\\midrule")[1].split(" \\\\")[0]
+    cells = [cell.strip() for cell in body.split("&")]
+    shown = dict(zip([key for _, key, _ in columns([row])], cells[1:], strict=True))
+    losses = {name: row[name] for name in ("loss", "position_loss", "remapped_loss") if row[name] is not None}
+    for name, value in losses.items():
+        if name in shown:
+            assert float(shown[name].replace(",", "")) == pytest.approx(value, rel=SIX_DIGITS)
+    return {"expected_loss": row["loss"], "position_loss": row["position_loss"]}
 
 
 def comments(path: Path) -> dict[str, Any]:
