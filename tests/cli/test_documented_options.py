@@ -99,7 +99,8 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 def pages() -> dict[str, str]:
     """What people read outside the code, by path."""
-    files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "mechdesign").rglob("*.md")]
+    files = [path for kind in ("md", "rst") for path in (ROOT / "docs").rglob(f"*.{kind}")]
+    files += [*ROOT.glob("*.md"), *(ROOT / ".github").rglob("*.md"), *(ROOT / "mechdesign").rglob("*.md")]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
     for kind in ("c", "js", "mjs", "html"):
         for path in (ROOT / "mechdesign").rglob(f"*.{kind}"):
