@@ -291,7 +291,7 @@ def _read_csv(source: Path, variable: str | None) -> Pixels:
     """Columns of two axes, such as x and y, and one of values; every node once."""
     frame = read_frame(source, "raster")
     axes = [name for named in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if named.match(name)][:2]
-    values = [variable] if variable else [name for name in frame.columns if name not in axes]
+    values = [variable] if variable else [name for name in frame.columns if name not in (*axes, "")]
     if len(axes) < 2 or len(values) != 1 or values[0] not in frame.columns:
         raise FileFormatError("needs columns x, y and one of values", field="raster", value=", ".join(frame.columns))
     refuse_line(frame.duplicated(axes).to_numpy(), frame, axes, "raster", "a node is listed twice")

@@ -161,6 +161,8 @@ class TextFile:
         }
         if repeated := sorted({name for name in names if name and names.count(name) > 1}):
             raise FileFormatError("has two columns of one name", field=self.field, value=", ".join(repeated))
+        if len(set(chosen.values())) < len(chosen):
+            raise InputError("give one column two meanings", field="columns", value=", ".join(chosen.values()))
         for ours, name in chosen.items():
             if name not in names:
                 message = f"has no column named {name}, which was given for {ours}"

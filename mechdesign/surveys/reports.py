@@ -183,7 +183,8 @@ def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
         needed = _PLANE[: places.dimension] if form[0] == _PLANE[0] else form
         if all(matching_columns(frame, names) for names in needed):
             if len(form) > len(needed) and matching_columns(frame, form[-1]):
-                break
+                value = ", ".join(frame.columns)
+                raise FileFormatError("has x and y, and reports have one axis", field="reports", value=value)
             return tuple(needed)
     message = "has no column that says what was reported; give report, or x and y, or longitude and latitude"
     raise FileFormatError(message, field="reports", value=", ".join(frame.columns))

@@ -25,6 +25,7 @@ TO_9_DIGITS = 1e-6  # of a probability from a likelihood to 1e-9 nats a report
 REPORTS = (["x", "y", "count"], [["0.25", "7.5", "500"], ["10.125", "-2.5", "1250"], ["22.75", "14.5", "3"]])
 COUNTS = [0, 500, 1250, 0, 0, 3]  # cells 1, 2 and 5 of the grid, x first: by hand
 PEOPLE = (["latitude", "longitude", "population"], [["41.89", "12.49", "1000"], ["41.8805", "12.48", "2000"]])
+RASTER = (["x", "y", "people"], [[f"{x}.5", f"{y}.25", f"{100 * x + y}"] for x in (10, 20) for y in (10, 20)])
 TABLE = (["a", "b", "c"], [["0.5", "0.25", "0.25"], ["0.125", "0.75", "0.125"], ["0.25", "0.25", "0.5"]])
 DRAWN = (["a", "b", "c"], [["60", "20", "20"], ["21", "59", "20"], ["18", "22", "60"]])
 
@@ -34,16 +35,18 @@ def counted(path, **options):
 
 
 def read_as(what, path):
-    """What a file says: counts, people by cell, or a table."""
+    """What a file says: counts, people by cell, values of a raster, or a table."""
     if what == "reports":
         return counted(path)
     if what == "people":
         domain = md.geo.Area.box(12.46, 41.87, 12.50, 41.90).grid(1000.0)
         return md.geo.read_people(path, domain).density.values.tolist()
+    if what == "raster":
+        return md.read.raster(path, unit="m").values.tolist()
     return md.read.table(path).tolist()
 
 
-FILES = {"reports": REPORTS, "people": PEOPLE, "table": TABLE, "drawn": DRAWN}
+FILES = {"reports": REPORTS, "raster": RASTER, "people": PEOPLE, "table": TABLE, "drawn": DRAWN}
 
 
 def check_dialect(dialect, folder):
@@ -226,6 +229,6 @@ def test_columns_of_reports_may_have_other_names(run, run_json, tmp_path):
     code, found = run_json("estimate", tmp_path / "r.csv", made, "--columns", "report=antwort,count=anzahl")
     assert (code, found["cells"]) == (0, run_json("estimate", tmp_path / "plain.csv", made)[1]["cells"])
     assert found["columns"] == {"read": ["antwort", "anzahl"], "left_aside": ["alter"]}
-    for words in ("report", "report=a,report=b", "who=antwort", "report="):
+    for words in ("report", "report=a,report=b", "who=antwort", "report=", "report=antwort,count=antwort"):
         code, refused = run_json("estimate", tmp_path / "r.csv", made, "--columns", words)
         assert (code, refused["error"]["field"]) == (2, "columns")
