@@ -41,6 +41,7 @@ _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|nort
 _BOUNDS = re.compile(r"(.*_)?(bnds|bounds|vertices|nv|nbnd|nvertex)", re.I)  # CF: edges of cells and their dimension
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
+_TURNED = 1e-3  # of a pixel, over the whole file: transforms that are rounded
 _SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
 Array = NDArray[np.float64]
@@ -175,7 +176,13 @@ def _geotiff(source: Path) -> Iterator[Any]:
 def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
     """One band of an open GeoTIFF; masks and alpha bands make NODATA."""
     grid, band = data.transform, _band(data, variable)
-    if grid.b != 0 or grid.d != 0 or grid.a == 0 or grid.e == 0 or (grid.is_identity and data.crs is None):
+    turned = max(abs(grid.b) * data.height, abs(grid.d) * data.width)
+    if (
+        turned > _TURNED * min(abs(grid.a), abs(grid.e))
+        or grid.a == 0
+        or grid.e == 0
+        or (grid.is_identity and data.crs is None)
+    ):
         raise FileFormatError(
             "must have rows and columns along its axes",
             field="raster",
