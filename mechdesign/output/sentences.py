@@ -153,7 +153,8 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     if has_other_objective(stored):
         unit = loss.unit(stored.domain.unit) if "loss" in what else "1"
         unit = "units" if (unit, loss.name) == ("1", "distance") else unit
-        reached = f"{sentence(what)} is {amount(objective, unit, up=True)}"
+        subject = f"Between centres of cells {what}" if at and "loss" in what else sentence(what)
+        reached = f"{subject} is {amount(objective, unit, up=True)}"
         return f"{reached}, and {whose} has less than {amount(bound, unit, up=False)}{end}" if quoted else f"{reached}."
     if not quoted:
         return None

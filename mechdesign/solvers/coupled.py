@@ -78,11 +78,8 @@ class CoupledTask(Task):
 
     @property
     def rays_first(self) -> bool:
-        """Whether rays are few, and side rows no more than secrets: a row for every entry takes a hundred times as long
-        by rays as the whole program.
-        """
-        size = self.problem.domain.size
-        return nearest(self.problem) >= _LONG and size <= VERTICES and self.rows.size <= size
+        """Whether rays are few."""
+        return nearest(self.problem) >= _LONG and self.problem.domain.size <= VERTICES
 
     @property
     def designs_first(self) -> bool:
