@@ -1,0 +1,214 @@
+"""Labels or data: whether the first line and the first column of a matrix are names, ids, ages or years.
+
+Words are labels. A line or a column of different numbers may be either, such as ages or 0, 1, 2. A reading is taken
+where it alone makes every row sum to 1, or every row of counts to one number, with labels of another size than the
+counts. Where no reading does so, integers beside fractions are labels, and so are running numbers (0, 1, 2) that are
+much smaller than the counts. Other numbers that may be labels are refused. A word among numbers is a typing error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.labels import listed
+from mechdesign.errors import InputError
+from mechdesign.problem.text import INDEX, TextFile, is_missing, number_of, plain_name
+
+OFF = 0.01  # rows further than this from 1 are not probabilities that were rounded
+# headers of a column that names the rows
+ROW_NAMES = INDEX | {"secret", "secrets", "label", "labels", "name", "names"}
+_DATED = {"age", "ages", "year", "years", "class", "cell", "place", "node", "zip", "plz"}  # of different numbers
+WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
+_LIKE_THE_OTHERS = 3.0  # a line whose sum is within this factor of the others' may be one of them
+FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they read 0, 1, 2
+
+
+class MatrixLabels:
+    """Which of the first line and the first column of a matrix are labels."""
+
+    def __init__(self, words: NDArray[Any], text: TextFile, note: Callable[[str], None]) -> None:
+        self.words, self.text, self.note = words, text, note
+        read = np.frompyfunc(lambda word: number_of(word, text.decimal, shares=True), 1, 1)
+        self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
+
+    def labels(self) -> tuple[bool, bool]:
+        """Whether the first line and the first column are labels. Raises: InputError where they may be either."""
+        if self.words.shape[1] == 1:
+            return bool(np.isnan(self.first[0]) and not is_missing(self.words[0, 0])), False
+        header = self._header_of_words()
+        index = self._index_of_words(header)
+        if header and index is None:
+            named = plain_name(self.words[0, 0])
+            dated = named in _DATED and self._labels(self.words[1:, 0])
+            index = True if named in ROW_NAMES or dated else False if self._alike() else None
+        line, column = bool(header), bool(index)
+        readings = [(line, column)]
+        if header is None and self._labels(self.words[0, int(column) :]):
+            readings.append((True, column))
+        if index is None and self._labels(self.words[int(line) :, 0]):
+            readings.append((line, True))
+        # both, whatever stands in the corner
+        if (
+            header is not False
+            and index is not False
+            and self._labels(self.words[0, 1:]) & self._labels(self.words[1:, 0])
+        ):
+            readings.append((True, True))
+        return self._decided(list(dict.fromkeys(readings)))
+
+    def _header_of_words(self) -> bool | None:
+        """True if words make the first line a header, False if they make it a row; None without words."""
+        first, rest = self.words[0, 0], self.words[0, 1:]
+        named = plain_name(first) in ROW_NAMES
+        odd = [word for word, number in zip(rest, self.first[1:], strict=True) if np.isnan(number)]
+        if self.text.short or (odd and len(odd) == len(rest)):
+            return self.text.short or not all(map(is_missing, odd)) or bool(np.isnan(self.first[0]))
+        if odd:  # words beside numbers: labels of a table that says so, else a field that is not a number
+            return named and not all(map(is_missing, odd))
+        if not np.isnan(self.first[0]):
+            return None
+        if named and (first == "" or not is_missing(first)):
+            return True
+        if is_missing(first):
+            return False
+        # one word before numbers: the name of the index above labels, or the label of a row
+        whole = all(WHOLE.fullmatch(word) for word in rest) and self._labels(rest)
+        if np.isnan(self.column[1:]).any():
+            if whole and (np.diff(self.first[1:]) > 0).all():
+                raise self._refusal("line", self.words[0])
+            return False
+        if not whole:
+            raise self._refusal("line", self.words[0])
+        return True
+
+    def _index_of_words(self, header: bool | None) -> bool | None:
+        """True if words make the first column labels, False if one of them is no number; None without words."""
+        if self.text.short:
+            return True
+        below, numbers = self.words[1 if header else 0 :, 0], self.column[1 if header else 0 :]
+        odd = [word for word, number in zip(below, numbers, strict=True) if np.isnan(number)]
+        if not odd:
+            return None
+        named = bool(header) and plain_name(self.words[0, 0]) in ROW_NAMES
+        return (named or len(odd) == len(below)) and not all(map(is_missing, odd))
+
+    def _alike(self) -> bool:
+        """True if the names of all columns are one word and running numbers, such as r0, r1, r2."""
+        parts = [re.fullmatch(r"(.*?)(\d+)", word) for word in self.words[0]]
+        if not all(parts):
+            return False
+        stems, numbers = {part[1] for part in parts if part}, [int(part[2]) for part in parts if part]
+        return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
+
+    def _labels(self, words: NDArray[Any]) -> bool:
+        """True if fields may be labels: different integers, or numbers that rise."""
+        numbers = np.array([number_of(word, self.text.decimal) for word in words])
+        whole = all(WHOLE.fullmatch(word) for word in words)
+        rising = bool((np.diff(numbers) > 0).all())
+        return (
+            len(words) > 0 and not np.isnan(numbers).any() and (rising or (whole and len(set(numbers)) == len(words)))
+        )
+
+    def _block(self, reading: tuple[bool, bool]) -> NDArray[np.float64]:
+        words = self.words[reading[0] :, reading[1] :]
+        return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
+
+    def _decided(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+        """The reading of several whose rows sum to 1, or of counts to one number."""
+        plain = readings[0]
+        if self._in_pairs():
+            raise self._refusal("line", self.words[0])
+        blocks = {reading: self._block(reading) for reading in readings}
+        blocks = {each: block for each, block in blocks.items() if each == plain or min(block.shape) > 1}
+        if len(blocks) == 1:
+            return plain
+        sound = [reading for reading, block in blocks.items() if _adds_up(block)]
+        if list(self.words[0, plain[1] :]) == ["0", "1"] and (True, plain[1]) in sound:
+            raise self._refusal("line", self.words[0])
+        if plain in sound:
+            return plain
+        if not sound:
+            return self._without_sums(blocks)
+        for reading in sound:
+            if len(sound) > 1 or self._like_data(reading, blocks[reading]):
+                raise self._refusal("column" if reading[1] > plain[1] else "line", self.words[0])
+        self._tell(sound[0], plain)
+        return sound[0]
+
+    def _like_data(self, reading: tuple[bool, bool], block: NDArray[np.float64]) -> bool:
+        """True for counts whose labels could be counts by their size."""
+        if not _counts(block):
+            return False
+        line, column = self.first[int(reading[1]) :], self.column[int(reading[0]) :]
+        sizes = [(line.sum(), block.sum(axis=1).mean())] if reading[0] else []
+        sizes += [(column.sum(), block.sum(axis=0).mean())] if reading[1] else []
+        return any(usual / _LIKE_THE_OTHERS < size < usual * _LIKE_THE_OTHERS for size, usual in sizes)
+
+    def _without_sums(self, blocks: dict[tuple[bool, bool], NDArray[np.float64]]) -> tuple[bool, bool]:
+        """The reading of rows without a common sum: integers beside fractions are labels, others may be."""
+        plain, most = next(iter(blocks)), next(reversed(blocks))
+        if np.isnan(blocks[most]).any():
+            return plain
+        if not _counts(blocks[most]):  # probabilities that do not sum to 1
+            self._tell(most, plain)
+            return most
+        square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
+        if (True, True) in blocks and _running(self.first[1:]) and _running(self.column[1:]):
+            self._tell((True, True), plain)
+            return True, True
+        labels = {(True, plain[1]): self.words[0, int(plain[1]) :], (plain[0], True): self.words[int(plain[0]) :, 0]}
+        for reading in [each for each in labels if each in blocks and each != plain]:
+            numbers = np.array([number_of(word, self.text.decimal) for word in labels[reading]])
+            if _running(numbers) and not self._like_data(reading, blocks[reading]):
+                self._tell(reading, plain)
+                return reading
+            if (np.diff(numbers) > 0).all() or (reading in square and plain not in square):
+                raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
+        return plain
+
+    def _in_pairs(self) -> bool:
+        """True if commas may be decimal marks: the fields, taken in pairs, are rows of probabilities."""
+        whole, decimals = self.words[:, ::2], self.words[:, 1::2]
+        if self.text.separator != "," or whole.shape != decimals.shape or whole.shape[1] < 2:
+            return False
+        joined = np.frompyfunc(lambda left, right: number_of(f"{left}.{right}", "."), 2, 1)(whole, decimals)
+        return _adds_up(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
+
+    def _tell(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
+        """Say which numbers were taken as labels."""
+        kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
+        for (kind, words), taken, before in zip(kinds, reading, plain, strict=True):
+            if taken and not before:
+                self.note(f"The {kind} of the table is taken as labels, not as data: {listed(list(words))}.")
+
+    def _refusal(self, kind: str, words: NDArray[Any]) -> InputError:
+        remedy = {
+            "line": "write a header line of words; for data, name the columns alike: r0,r1,r2",
+            "column": "write a header line: its first cell empty for labels; for data, all names alike: r0,r1,r2",
+        }
+        message = f"the first {kind} may be labels or data"
+        return InputError(message, field="table", value=listed(list(words)), remedy=remedy[kind])
+
+
+def _running(numbers: NDArray[np.float64]) -> bool:
+    """True for three numbers or more from 0 or 1 that count up."""
+    return len(numbers) >= FEWEST and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+
+
+def _adds_up(block: NDArray[np.float64]) -> bool:
+    """True for rows of probabilities that sum to 1, or of counts that sum to one number."""
+    if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
+        return False
+    sums = block.sum(axis=1)
+    if _counts(block):
+        return bool((sums == sums[0]).all())
+    return bool((abs(sums - 1) <= OFF).all())
+
+
+def _counts(block: NDArray[np.float64]) -> bool:
+    return bool((block == np.floor(block)).all() and block.max() > 1)
