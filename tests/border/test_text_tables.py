@@ -244,3 +244,26 @@ def test_places_that_may_be_labels_are_refused(tmp_path, text, message):
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         md.read.places(tmp_path / "p.csv")
+
+
+def test_commands_take_columns_of_other_names(run, run_json, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    head, body = "secret;report;count\n", "a;a;3\na;b;1\nb;b;4\nb;a;2\n"
+    (tmp_path / "plain.csv").write_text(head + body)
+    (tmp_path / "own.csv").write_text("wahr;antwort;anzahl\n" + body)
+    (tmp_path / "places.csv").write_text("id;ost;nord\n7;0,5;0\n8;100,5;0\n")
+    (tmp_path / "xy.csv").write_text("x,y\n0.5,0\n100.5,0\n")
+    names = ("--columns", "secret=wahr,report=antwort,count=anzahl,x=ost,y=nord")
+    metric = ("--metric", "euclidean", "--epsilon", 0.01, "--unit", "m", "--places")
+    code, found = run_json("audit", "own.csv", *metric, "places.csv", *names)
+    assert (code, found) == (0, run_json("audit", "plain.csv", *metric, "xy.csv")[1])
+    assert found["notes"] == ["Secrets and reports are taken in one order, that of the secrets in the file: a, b."]
+    code, rows = run_json(
+        "compare", "discrete", "--secrets", 2, "--with", "own.csv", *names[:1], names[1].split(",x=")[0]
+    )
+    assert [row["loss"] for row in rows if row["mechanism"] == "own"] == [pytest.approx(1 / 8 + 2 / 12)]
+    code, refused = run_json("audit", "places.csv", *metric, "places.csv", *names)
+    assert (code, refused["error"]["kind"]) == (2, "file")
+    (tmp_path / "matrix.csv").write_text("0.5,0.5\n0.25,0.75\n")
+    code, refused = run_json("audit", "matrix.csv", *metric, "xy.csv", "--columns", "secret=wahr")
+    assert (code, refused["error"]["field"]) == (2, "columns")
