@@ -27,6 +27,7 @@ from mechdesign.mechanism.storage import check_target, unwritten
 from mechdesign.mechanism.stored import prove, read
 from mechdesign.output import sentences
 from mechdesign.output.export import handed_over, handed_script
+from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.design import Progress
 from mechdesign.verification.verify import certified
 from mechdesign.web.packed import packed, size_words
@@ -48,6 +49,23 @@ _CELLS = """\
   and kept; from then on the same cell gives the same report, at no cost, so that averaging gains nothing. The claim is
   for traces whose cells are equal at the same pairs of reports; between others, such as one who stays and one who
   leaves, the ratio is infinite. For somebody who moves make a session instead (`mechdesign session design`)."""
+_CLASSES = """\
+* **The claim is about classes**, any two of them: a report changes the odds between them by no more than it says.
+* **A remembered report protects only people who repeat their classes alike.** The first report of a class is drawn,
+  paid and kept; from then on the same class gives the same report, at no cost, so that averaging gains nothing. The
+  claim is for traces whose classes are equal at the same pairs of reports; between others the ratio is infinite."""
+_DEVICE = "browsers tell the position of a device\nonly to pages over https and on localhost, and compute"
+_PROJECTED = (
+    "Nothing is floating point but the projection, which agrees with PROJ within a micrometre, so that a position\n"
+    "closer than that to a border may fall on its other side. "
+)
+# What a README says of positions alone: how they are measured, and how browsers tell them.
+_OF_POSITIONS = (
+    (_DEVICE, "browsers compute"),
+    (_PROJECTED, ""),
+    ("`client.reportMetres(east, north)` takes metres from the centre of the map's plane, ", ""),
+    (" Degrees that lie on the map only when they are exchanged are refused either way.", ""),
+)
 _POSITIONS = """\
 * **The claim is about positions**, any two of them in the area, however close and on whichever side of a border. A
   position is rounded to 2^-16 of a cell, and draws the row of one of the 3 x 3 cells around it, by chance; which one is
@@ -198,10 +216,11 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
             ]
         ),
     }
-    drawn = _CELLS if stored.positions is None else _POSITIONS
+    nouns = words_of(stored.domain)
+    drawn = _CLASSES if nouns is CLASSES else _renamed(_CELLS, nouns) if stored.positions is None else _POSITIONS
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
     table = packed(stored, prove(mechanism), about)
-    contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size)
+    contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}
 
 
@@ -214,9 +233,16 @@ def _trial_page() -> bytes:
 
 
 def folder_contents(
-    readme: str, own: Mapping[str, str], table: bytes, about: Mapping[str, str | float], cells: int
+    readme: str,
+    own: Mapping[str, str],
+    table: bytes,
+    about: Mapping[str, str | float],
+    cells: int,
+    nouns: Words = CELLS,
 ) -> dict[str, bytes]:
-    """Every file of the folder, by name, but a page; own, the words of its README that no other has."""
+    """Every file of the folder, by name, but a page; own, the words of its README that no other has; nouns, what it
+    calls the secrets.
+    """
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
@@ -231,9 +257,22 @@ def folder_contents(
         "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
         **{name: handed_over(f"web/device/{name}") for name in _CODE},
-        "README.md": Template(handed_over(readme).decode()).substitute(words).encode(),
+        "README.md": Template(_renamed(handed_over(readme).decode(), nouns)).substitute(words).encode(),
         "package.json": _package(words).encode(),
     }
+
+
+def _renamed(text: str, nouns: Words) -> str:
+    """A text about positions in cells, outside code, with the nouns of what is not a place."""
+    if nouns.truth == "position":
+        return text
+    for said, instead in _OF_POSITIONS:
+        text = text.replace(said, instead)
+    names = {"position": nouns.truth, "positions": nouns.truths, "cell": nouns.one, "cells": nouns.many}
+    names |= {"Positions": nouns.truths.capitalize()}
+    parts = re.split(r'(```.*?```|`[^`]*`|"[a-z]+"|\$cells)', text, flags=re.DOTALL)  # code stands at odd numbers
+    parts[::2] = [re.sub(r"\b(positions?|Positions|cells?)\b", lambda at: names[at[0]], part) for part in parts[::2]]
+    return re.sub(r"\b([Aa]) (?=interval)", r"\1n ", "".join(parts))
 
 
 def joined(home: str) -> str:

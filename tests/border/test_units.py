@@ -178,6 +178,16 @@ def problem():
 """
 
 
+@pytest.mark.parametrize("name", ["incomes", "classes"])
+def test_client_speaks_of_values(name, mechanisms, tmp_path):
+    """Names of functions and codes of errors stay what they are."""
+    readme = (md.web.write_client(mechanisms[name], tmp_path / "client") / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```|`[^`]*`|\"[a-z]+\"", "", readme, flags=re.DOTALL)
+    assert PLACES.findall(prose) == []
+    assert f"The claim is about {'classes' if name == 'classes' else 'intervals'}" in prose
+    assert "client.reportCell(number)" in readme
+
+
 def test_comparison_and_sweep_speak_of_values(run, tmp_path):
     (tmp_path / "wages.py").write_text(PROBLEM)
     for options in ((), ("--scales", "1")):
