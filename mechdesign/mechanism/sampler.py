@@ -169,7 +169,9 @@ class Sampler(ReprMixin):
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
         positions = positions_given(domain, at)
         if one and len(positions) != 1:
-            raise InputError("is one position", field="at", value=f"{len(positions)} positions", remedy="use sample")
+            words = words_of(domain)
+            value = f"{len(positions)} {words.truths}"
+            raise InputError(f"must be one {words.truth}", field="at", value=value, remedy="use sample")
         if drawn:
             return self._placed.snapped(domain, positions)
         if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():

@@ -15,6 +15,7 @@ from mechdesign.base.units import METRES
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.plane import WIDEST, Plane
+from mechdesign.problem.vocabulary import words_of
 
 _DEGREE = 111_195.0  # m of a degree of latitude, to 0.6 %
 _BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie there
@@ -218,6 +219,11 @@ def _words(location: Sequence[float]) -> str:
     return " ".join(f"{x:.12g}" for x in location)
 
 
+def _several(domain: Domain) -> str:
+    axes = f"{domain.dimension} ax{'i' if domain.dimension == 1 else 'e'}s"
+    return f"must be {words_of(domain).truths} on {axes}, in {domain.unit}"
+
+
 def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
     """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else, and for degrees."""
     try:
@@ -225,7 +231,7 @@ def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
-        message, alone = f"must be positions on {domain.dimension} axes, in {domain.unit}", domain.dimension == 1
+        message, alone = _several(domain), domain.dimension == 1
         remedy = "give one number, thousands without a comma: 85000" if alone else None
         raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
     refuse_degrees(domain, array)
