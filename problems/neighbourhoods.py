@@ -58,7 +58,7 @@ def problem(
     return query_problem(
         domain=domain,
         metric=Eikonal(level=PrivacyLevel.affine(density, slope=1e-4, floor=0.4), stencil=stencil),
-        prior=priors.proportional(density.at(domain.points)),
+        prior=priors.proportional(density.at(domain.points), field="density"),
         query=query,
         loss=loss,  # type: ignore[arg-type]
     )

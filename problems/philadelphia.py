@@ -47,7 +47,7 @@ def problem(
     return DesignProblem(
         domain=domain,
         metric=Eikonal(level=level, stencil=stencil),
-        prior=priors.proportional(density.at(domain.points)),
+        prior=priors.proportional(density.at(domain.points), field="density"),
         loss=SquaredDistance(),
     )
 

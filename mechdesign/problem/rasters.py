@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,8 @@ class Pixels:
 
     x, y: centres of columns and rows in the order of the file. load: values (columns, rows), NaN where there is none.
     crs: coordinate system, as PROJ or CF names it, None where none is declared; words: all that the file says of it.
-    units: declared units of the axes, at most one each; value_unit: that of the values, "1" where none is declared.
-    title: what the file calls the values, with their description.
+    units: declared units of the axes, by the name of an axis or "" for both. value_unit: that of the values, "1" where
+    none is declared. title: what the file calls the values, with their description.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Pixels:
     load: Callable[[Index, Index], Array]
     crs: str | Mapping[str, Any] | None = None
     words: str = ""
-    units: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     value_unit: str = "1"
     title: str = ""
 
@@ -79,8 +79,8 @@ class Pixels:
 
     def require_unit(self, unit: str) -> None:
         """Refuse axes that are declared in another unit. Raises: UnitError."""
-        for declared in self.units:
-            require_unit(declared, unit, field=self.name)
+        for axis, declared in self.units.items():
+            require_unit(declared, unit, field=f"{self.name}:{axis}" if axis else self.name)
 
 
 @validated
@@ -207,7 +207,7 @@ def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
         load=load,
         crs=crs,
         words=crs or "",
-        units=() if unit is None else (unit,),
+        units={} if unit is None else {"": unit},
         value_unit=data.units[band - 1] or "1",
         title=f"{name} {data.descriptions[band - 1] or ''}",
     )
@@ -377,7 +377,7 @@ def _of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
         words=" ".join(
             str(holder.attrs[key]) for holder in holders for key in (*_CRS, "grid_mapping_name") if key in holder.attrs
         ),
-        units=tuple(filter(None, map(_axis_unit, axes))),
+        units={str(d): unit for d in array.dims if (unit := _axis_unit(data.coords[d])) is not None},
         value_unit=str(array.attrs.get("units", "")).strip() or "1",
         title=" ".join(str(word) for word in (name, array.name, array.attrs.get("long_name", ""))),
     )

@@ -193,7 +193,7 @@ def smooth(longitude, latitude):
 
 
 @each_row("convention", list(WORLD))
-@each_row("west", [-0.2, 179.9, 12.4, -90.1])
+@each_row("west", [-0.2, 0.9, 1.9, 179.9, 12.4])  # between any two nodes a circle may be cut at the wrong place
 @each_row("kind", ["nc", "tif"])
 def test_every_longitude_convention_is_one_world(tmp_path, convention, west, kind):
     x, y = WORLD[convention], np.arange(-89.0, 90.0, 2.0)
@@ -213,13 +213,19 @@ def test_every_longitude_convention_is_one_world(tmp_path, convention, west, kin
     assert found == pytest.approx(smooth(longitude, latitude), abs=BILINEAR)
 
 
-def test_cells_near_a_pole_of_nodes_are_read(tmp_path):
-    """Nodes at the poles have pixels that would reach beyond 90 degrees."""
+def test_coarse_counts_are_densities_to_the_pole():
+    """One person in each pixel of 4 degrees: per area that is as 1 / cos(latitude), linear between the nodes.
+
+    Nodes at the poles have pixels that would reach beyond 90 degrees.
+    """
     x, y = np.arange(0.0, 360.0, 4.0), np.arange(-90.0, 91.0, 4.0)
     array = xr.DataArray(np.ones((len(x), len(y))), coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people")
-    domain = Area.box(20.0, 84.0, 20.5, 84.2).grid(2000.0)
-    raster = raster_on(domain, array, prior_is="counts")
-    assert md.priors.from_density(raster, domain) == pytest.approx(1 / domain.size, rel=0.02)  # 1 / cos(latitude)
+    domain = Area.box(20.0, 84.0, 20.5, 84.4).grid(2000.0)
+    prior = md.priors.from_density(raster_on(domain, array, prior_is="counts"), domain)
+    latitude = domain.plane.backward(domain.points)[1]
+    expected = np.interp(latitude, [82.0, 86.0], 1 / np.cos(np.radians([82.0, 86.0])))
+    assert prior == pytest.approx(expected / expected.sum(), rel=2e-3)  # a pixel's straight borders on the plane
+    assert np.ptp(expected) / expected.mean() > 0.02
 
 
 def test_gaps_of_longitude_are_no_seam(tmp_path):
