@@ -21,9 +21,9 @@ alone.
 The last two have a row for every disc and report: a solver takes up those that a table breaks.
 
 Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (maxima and absolute
-values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound is then
-that of the program without them: valid, but not tight. Equalities are refused: a table of integers meets no equality in
-real numbers exactly.
+values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound takes
+them into account by affine rows that they imply (solvers/tangents.py). Equalities are refused: a table of integers
+meets no equality in real numbers exactly.
 
 Forbidden reports. Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being
 connected, for every secret: a report that is impossible at one secret is impossible at all. Such a report leaves the

@@ -78,8 +78,11 @@ class CoupledTask(Task):
 
     @property
     def rays_first(self) -> bool:
-        """Whether rays are few."""
-        return nearest(self.problem) >= _LONG and self.problem.domain.size <= VERTICES
+        """Whether rays are few, and side rows no more than secrets: a row for every entry takes a hundred times as long
+        by rays as the whole program.
+        """
+        size = self.problem.domain.size
+        return nearest(self.problem) >= _LONG and size <= VERTICES and self.rows.size <= size
 
     @property
     def designs_first(self) -> bool:

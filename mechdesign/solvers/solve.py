@@ -135,10 +135,9 @@ def solve(
         The mechanism. Attributes expected_loss and lower_bound enclose the optimum; where there is an `objective`,
         that and lower_bound do, and `objective_of` says what it is. `stopped` says why the solve ended: "gap",
         "time", "interrupt" (Ctrl-C; what was found by then is certified), "precision" (the accuracy of every method
-        is exhausted), "relaxation" (`Constrained`, the bound leaves constraints out), "columns" (`Positions` by
-        weights of columns, the cheapest to `gap`), "search" (`StatisticalDesign`: no ray was found that gains more
-        than `gap`, which proves nothing); of the factored form "kappa" (the weights keep the claim to 2e-5) or
-        "rounds" (all are done) instead of "gap".
+        is exhausted), "columns" (`Positions` by weights of columns, the cheapest to `gap`), "search"
+        (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); of the factored form
+        "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
 
     Raises
     ------

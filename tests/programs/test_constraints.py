@@ -132,25 +132,6 @@ def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(r
         assert "lower_bound" not in joined(md.export(forged, tmp_path / name))
 
 
-def test_other_convex_constraints_hold_with_the_bound_of_the_relaxation() -> None:
-    case = "eikonal, masked"
-    problem = problem_of(case)
-    free = table_of(optimum(case))
-    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
-    program = md.programs.Constrained(
-        problem=problem, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
-    )
-    mechanism = md.solve(program, gap=SOLVED)
-    table = table_of(mechanism)
-    assert np.abs(table[0] - table[1]).sum() <= most
-    assert mechanism.attrs["stopped"] == "relaxation"
-    assert "without" in mechanism.attrs["lower_bound_of"]
-    assert mechanism.attrs["lower_bound"] == pytest.approx(optimum(case).attrs["expected_loss"], rel=2 * SOLVED)
-    assert mechanism.attrs["objective"] > mechanism.attrs["lower_bound"] * (1 + ORACLE)
-    assert program.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
-    assert md.verify(mechanism).certified
-
-
 def test_forbidden_reports_leave_the_problem() -> None:
     for case in ("eikonal, masked", "graph, table loss", "reports apart from secrets", "line, zero-one"):
         problem = problem_of(case)

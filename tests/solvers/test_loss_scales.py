@@ -102,6 +102,15 @@ def matched(problem: DesignProblem) -> Program:
     return md.programs.MatchedOptimal(problem, distance=0.9 * problem.domain.cell[0])
 
 
+def convex(problem: DesignProblem) -> Program:
+    def spread(table):
+        import cvxpy as cp
+
+        return [cp.sum_squares(table) <= 2.0]
+
+    return md.programs.Constrained(problem, constraints=[spread])
+
+
 ROUTES = {
     "optimal": Route(),
     "highs": Route(options={"method": "highs"}),
@@ -117,6 +126,7 @@ ROUTES = {
     "bounded": Route(make=bounded),
     "constrained": Route(make=limited),
     "capped": Route(make=capped),
+    "convex": Route(make=convex),
     "matched": Route(make=matched, problem=euclidean, by_length=True),
     "positions": Route(make=lambda problem: md.positions.Positions(problem), problem=euclidean, by_length=True),
     "statistical": Route(make=lambda problem: md.surveys.StatisticalDesign(problem), options={"gap": 0.1}, power=0),

@@ -1,0 +1,132 @@
+r"""Tangents: rows that a convex inequality g(P) <= 0 implies, found from values of g alone.
+
+Let x (n, m) be positive, h_i > 0 steps of its entries, and
+
+    f_i = (g(x + h_i e_i) - g(x)) / h_i,     b_i = (g(x) - g(x - h_i e_i)) / h_i.
+
+For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)). Proof. For t > 0 so small that
+sum_i t |D_i| / h_i <= 1 the point Q = x - t D is a convex combination of x and of the points x - sign(D_i) h_i e_i with
+weights t |D_i| / h_i, so that g(Q) is at most the combination of their values; and x is the combination of P and Q with
+weights t / (1 + t) and 1 / (1 + t), so that g(x) <= (t g(P) + g(Q)) / (1 + t). The second solved for g(P), with the
+first put in, is the claim. No gradient enters, and g need not be smooth.
+
+With s_i any number and w_i >= max(s_i - b_i, f_i - s_i), and |D_i| <= P_i + x_i, since both are >= 0,
+
+    g(P) <= 0   implies   sum_i (s_i - w_i) P_i <= sum_i (s_i + w_i) x_i - g(x).                                  (1)
+
+Rounding. Values of g are those that cvxpy computes. They are taken to be right to e = 2^-44 times the largest number
+that enters them, 512 roundings of it; that the table in hand keeps the constraint is known from the same values. Each
+f_i and b_i is then right to 2 e / h_i, which w_i has twice on top, the rounding of the quotients included; the steps
+are those between the doubles, whose differences are exact. The left side of (1) is rounded down, which weakens it as
+P >= 0, and the right side up. So (1) follows from g(P) <= 0 for every table P, and a bound with these rows is one of
+the program. No file can hold a user's function: `verify` says of such a bound that it was not checked.
+
+What remains is to keep w small. Rounding adds 2 e / h_i, and curvature h_i g'' / 2, where g'' is about 1 / x_i for
+entropies: steps of sqrt(e x_i) balance the two. Where g is flat longer steps do better. Any steps are valid, so the
+better of both is taken, entry by entry. No step leaves x_i > 0, where g need not be defined, and one with b_i > f_i,
+which no convex function has, is not taken. At a kink f_i and b_i are far apart: x is moved off it by a share at random.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import OutOfTime
+from mechdesign.programs.coupled import SideRows, stack_rows
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+ERROR = 2.0**-44  # of the largest number that enters a value
+_LEAST = 3e-6  # entry of x: below, steps have no room
+_LONG = 1e-4  # the longer step, at most half of the entry
+_OFF_KINK = 1e-4  # share of an entry by which the point is moved at random, at most
+_FEW = 12  # entries of an inequality that get a tangent, those nearest to being broken
+_ROUNDED = 2.0**-48  # relative: the sums of (1), of products with relative error 2^-52
+_NOTHING = 1e-300  # below all sums of (1)
+
+
+def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values (k,) of an inequality g <= 0 at a point (n, m)."""
+    table.value = point
+    return np.atleast_1d(np.asarray(inequality.expr.value, float)).ravel(order="F")
+
+
+def _largest(expression: Any) -> float:
+    """The largest number in the value of an expression and of its parts."""
+    own = float(np.max(np.abs(expression.value), initial=0.0)) if expression.value is not None else math.inf
+    return max([own, *(_largest(part) for part in expression.args)])
+
+
+def tangent_rows(
+    inequality: cp.Constraint,
+    table: cp.Variable,
+    point: NDArray[np.float64],
+    rng: np.random.Generator,
+    *,
+    deadline: float = math.inf,
+) -> SideRows:
+    """Rows (1) of an inequality near a table (n, m), for its entries that are nearest to being broken there; none where
+    g has no value. Cost: 4 n m values of g. Raises: OutOfTime at the deadline, of time.monotonic().
+    """
+    x = np.maximum(point, _LEAST) * (1 + _OFF_KINK * rng.random(point.shape))
+    at = value_of(inequality, table, x)
+    error = ERROR * _largest(inequality.expr)
+    chosen = np.argsort(-at, kind="stable")[:_FEW]
+    if not (np.isfinite(at[chosen]).all() and math.isfinite(error)):
+        return stack_rows([], x.size)
+    slope, off = np.zeros((len(chosen), x.size)), np.full((len(chosen), x.size), np.inf)
+    for steps in (np.sqrt(error * x), np.minimum(_LONG, x / 2)):
+        other, wide = _slopes(inequality, table, x, np.minimum(steps, x / 2), at[chosen], chosen, error, deadline)
+        better = wide < off
+        slope, off = np.where(better, other, slope), np.where(better, wide, off)
+    parts = []
+    for k, entry in enumerate(chosen):
+        matrix = np.nextafter(slope[k] - off[k], -np.inf)
+        terms = np.r_[(slope[k] + off[k]) * x.ravel(), -at[entry], error]
+        if np.isfinite(matrix).all() and np.isfinite(terms).all():
+            limit = math.fsum(terms) + _ROUNDED * math.fsum(np.abs(terms)) + _NOTHING
+            name = f"constraints: a tangent of {inequality}, entry {entry}"
+            row = sp.csr_array(matrix[None])
+            parts.append(SideRows(matrix=row, limit=np.array([limit]), share=np.zeros(1), names=[name]))
+    return stack_rows(parts, x.size)
+
+
+def _slopes(
+    inequality: cp.Constraint,
+    table: cp.Variable,
+    x: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    at: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+    error: float,
+    deadline: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Slopes s and widths w of (1), both (k, n m), for the chosen entries, whose values are `at` (k,); w is infinite
+    where a value is not finite, or the differences are not those of a convex function.
+    """
+    forward, backward = (np.empty((len(chosen), x.size)) for _ in range(2))
+    least = np.empty(x.size)
+    with np.errstate(all="ignore"):
+        for i in range(x.size):
+            if time.monotonic() > deadline:
+                raise OutOfTime
+            up, down = x.copy(), x.copy()
+            up.flat[i] += steps.flat[i]
+            down.flat[i] -= steps.flat[i]
+            rise, fall = up.flat[i] - x.flat[i], x.flat[i] - down.flat[i]
+            forward[:, i] = (value_of(inequality, table, up)[chosen] - at) / rise
+            backward[:, i] = (at - value_of(inequality, table, down)[chosen]) / fall
+            least[i] = min(rise, fall)
+        slope = (forward + backward) / 2
+        # 2 e / h for each quotient, and as much again for `slope`, which is made of both.
+        rounding = 4 * error / least + _ROUNDED * np.abs(slope)
+        off = np.abs(forward - backward) / 2 + rounding
+        valid = np.isfinite(off) & (backward <= forward + rounding)
+    return np.where(valid, slope, 0.0), np.where(valid, off, np.inf)
