@@ -93,7 +93,10 @@ def commands_page() -> str:
     text = _heading("Commands", "=")
     text += "``mechdesign COMMAND --help`` says the same in a terminal. With ``--json`` a command prints one JSON\n"
     text += "document on standard output and all else on standard error. Exit code 0 is done or certified, 1 a design\n"
-    text += "or a verification that failed, 2 an input that was refused.\n\n"
+    text += (
+        "or a verification that failed, 2 an input that was refused. A design that ends more than ten times above its\n"
+    )
+    text += "gap, by no time limit or Ctrl-C, keeps its certified file and exits with 1.\n\n"
     for panel, names in PANELS.items():
         text += _heading(panel, "-") + "".join(_command(name, commands[name], "~") for name in names)
     return text

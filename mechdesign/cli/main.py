@@ -3,7 +3,8 @@
 | exit code | meaning |
 |---|---|
 | 0 | success: a certified file was written or verified |
-| 1 | the design or the verification failed, nothing uncertified was written; or the output could not be printed |
+| 1 | the design or the verification failed, nothing uncertified was written; the certified file of a design that |
+|   | ended more than ten times above its gap, without a limit or Ctrl-C, stays; or the output could not be printed |
 | 2 | bad input: nothing was written |
 | 130 | interrupted (Ctrl-C) |
 

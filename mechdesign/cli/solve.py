@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,7 +72,7 @@ def solve(
     from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import printing
-    from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.output.summary import design_exit_code, proved, summarise, summary_words
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.program import Optimal
     from mechdesign.solvers.choose import explained, explanation
@@ -126,17 +125,5 @@ def solve(
         summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
         words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
         printing.show(summary, words, as_json=as_json)
-    return _exit_code(summary, gap, method)
-
-
-def _exit_code(summary: Mapping[str, Any], gap: float, method: str) -> int:
-    """The exit code; says on stderr where a method ended short of the gap: 1 where it proved nothing at all."""
-    if summary["stopped"] != "precision":
-        return 0
-    unproved = not summary["lower_bound"]
-    reached = "no lower bound above 0 was proved" if unproved else f"the gap is {summary['gap']:.1e}"
-    other = "use --method auto" if method != "auto" else "ask for a larger gap"
-    from mechdesign.output.printing import note
-
-    note(f"warning: {reached}, {gap:g} was asked for: its accuracy ends there. The table is certified; {other}")
-    return int(unproved and summary["loss"] > 0)
+    remedy = "use --method auto" if method != "auto" else "ask for a larger gap, or a smaller problem"
+    return design_exit_code(summary, mechanism, remedy=remedy)

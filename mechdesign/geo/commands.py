@@ -108,7 +108,7 @@ def area(
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Example: `mechdesign area --box 12.47,41.87,12.52,41.91 --cell 500 --within 200 --factor 2 -o rome.nc`.
 
     Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground.
@@ -123,7 +123,7 @@ def area(
     from mechdesign.geo.people import read_people
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output.printing import note, note_compiling, progress, show
-    from mechdesign.output.summary import proved, summarise, summary_words
+    from mechdesign.output.summary import design_exit_code, proved, summarise, summary_words
     from mechdesign.problem.levels import PrivacyLevel
     from mechdesign.problem.text import is_csv
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
@@ -239,6 +239,7 @@ def area(
         summary, design.mechanism, checked, verbose=verbose, because=design.reason, limit=time_limit, more=more
     )
     show(summary, words, as_json=as_json)
+    return design_exit_code(summary, design.mechanism, remedy="ask for a larger --gap, or larger cells")
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:

@@ -26,6 +26,7 @@ from mechdesign.programs.program import EXPECTED_LOSS
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
 QUOTED_GAP = 0.2  # of a bound that a sentence quotes, at most: a bound farther below the loss says little
+FAR_ABOVE = 10.0  # times the gap that was asked for, from which a design is far from what was asked
 _NOISE = 1e-12  # relative: rounding of sums of losses
 
 
@@ -172,23 +173,38 @@ def has_other_objective(stored: Stored) -> bool:
     return stored.positions is None and of != EXPECTED_LOSS
 
 
+def asked_gap(stored: Stored) -> float | None:
+    """The gap that the design worked towards; None where it worked towards none."""
+    gap = stored.parameters.get("gap")
+    return float(gap) if isinstance(gap, (int, float)) and not isinstance(gap, bool) and gap > 0 else None
+
+
+def is_far_above(stored: Stored, gap: float | None) -> bool:
+    """True if the design ended more than `FAR_ABOVE` times above the gap that was asked for."""
+    asked = asked_gap(stored)
+    return asked is not None and gap is not None and gap > FAR_ABOVE * asked
+
+
 def stopped_sentence(
     stored: Stored, stopped: str | None, gap: float | None, *, limit: float | None = None
 ) -> str | None:
-    """What a design that was stopped early may be missing, and the option that goes on; None where it was not.
+    """How much a design may be missing that was stopped early, with the option that goes on, or that ended far above
+    the gap that was asked for; else None.
 
     gap, (loss - bound) / loss; limit, the seconds that it had. A bound that the design did not work towards, beside
     eikonal weights for example, is quoted as `bound_sentence` does.
     """
+    most = 1 if asked_gap(stored) is not None else QUOTED_GAP
+    known = gap is not None and 0 <= gap < 1 and gap <= most
+    avoidable = f"{at_most(gap)} of the loss may be avoidable" if known and gap is not None else ""
     why = {"time": "Stopped at its time limit", "interrupt": "Stopped by hand"}.get(stopped or "")
     if why is None:
-        return None
+        if not is_far_above(stored, gap):
+            return None
+        return f"{sentence(avoidable)}." if known else "How much better the best is was not found."
     longer = "a longer --time-limit" if limit is None or math.isinf(limit) else f"--time-limit {4 * limit:g}"
     on = f"{longer} goes on" if stopped == "time" else "the same command without an interruption goes on"
-    most = 1 if "gap" in stored.parameters else QUOTED_GAP
-    if gap is None or not 0 <= gap < 1 or gap > most:
-        return f"{why}: how much better the best is was not found; {on}."
-    return f"{why}: {at_most(gap)} of the loss may be avoidable; {on}."
+    return f"{why}: {avoidable}; {on}." if known else f"{why}: how much better the best is was not found; {on}."
 
 
 def at_most(share: float) -> str:

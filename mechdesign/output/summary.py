@@ -23,11 +23,13 @@ from mechdesign.errors import DesignError, VerificationError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.stored import Stored, read, stored_domain
 from mechdesign.output.compare import POSITIONS, Row, columns, printed, private_between_cells
-from mechdesign.output.printing import Block, Note, Table, where_possible
+from mechdesign.output.printing import Block, Note, Table, note, where_possible
 from mechdesign.output.sentences import (
     QUOTED_GAP,
+    asked_gap,
     bound_sentence,
     error_sentence,
+    is_far_above,
     joined,
     limit_sentences,
     protects,
@@ -181,6 +183,23 @@ def summary_words(
         for name in names
         if name not in hidden and summary[name] is not None
     }
+
+
+def design_exit_code(summary: Mapping[str, Any], mechanism: xr.Dataset, *, remedy: str) -> int:
+    """The exit code of a design, 1 where it ended far above the gap that was asked for or proved no bound, and neither
+    its time limit nor Ctrl-C ended it. A line on stderr says so wherever a method ended short of the gap.
+    """
+    stored, gap, stopped = read(mechanism), summary["gap"], summary["stopped"]
+    asked = asked_gap(stored)
+    if asked is None or stopped in ("time", "interrupt"):
+        return 0
+    far, short = is_far_above(stored, gap), stopped == "precision"
+    unproved = not summary["lower_bound"] and summary["loss"] > 0 and (far or short)
+    if far or short:
+        reached = "no lower bound above 0 was proved" if unproved else f"the gap is {percent(gap or 0.0, up=True)}"
+        kept = "" if summary["file"] is None else f" and kept in {summary['file']}"
+        note(f"warning: {reached}, {percent(asked)} was asked for. The table is certified{kept}; {remedy}")
+    return int(far or unproved)
 
 
 def _figure(name: str, value: Any) -> str:

@@ -80,10 +80,13 @@ class Progress:
         """In a few words."""
         if self.total is not None:
             return f"{self.method}, {self.done:,} of {self.total:,} {self.unit}"
+        if not math.isfinite(self.gap):
+            return f"no table yet, {self.method}"
+        # Before a first bound the gap is 1, and above it where a method has passed bounds below 0.
         return (
             f"{self.gap_of} {percent(self.gap)}, {self.method}"
-            if math.isfinite(self.gap)
-            else f"no table yet, {self.method}"
+            if self.gap < 1
+            else f"no lower bound yet, {self.method}"
         )
 
     def __str__(self) -> str:

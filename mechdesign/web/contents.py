@@ -96,8 +96,8 @@ class Arrays:
 
 
 def headline(stored: Stored, checked: Verification) -> str:
-    """What a page begins with: what is protected, how far off reports are, the lower bound where `verify` found it
-    again, and what a design that was stopped may be missing.
+    """What a page begins with: what a design may be missing that was stopped or ended far above its gap, what is
+    protected, how far off reports are, and the lower bound where `verify` found it again.
     """
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
@@ -108,7 +108,7 @@ def headline(stored: Stored, checked: Verification) -> str:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
         if not has_other_objective(stored):  # which a page does not find again
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
-    return joined([*parts, stopped_sentence(stored, attrs.get("stopped"), gap)])
+    return joined([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 
 def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:

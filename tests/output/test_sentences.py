@@ -160,11 +160,11 @@ def test_what_was_stopped_says_so_and_what_goes_on():
     form, solved = baselines.constant(CASES["line, zero-one"]()), md.solve(CASES["line, zero-one"]())
     half = {"lower_bound": 0.5 * solved.attrs["expected_loss"]}
     assert "Stopped" not in sentences(form) + sentences(rewritten(solved, stopped="gap", **half))
-    assert sentences(rewritten(form, stopped="time")).endswith(
-        " Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on."
+    assert sentences(rewritten(form, stopped="time")).startswith(
+        "Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on. Protects"
     )
     by_hand = sentences(rewritten(solved, stopped="interrupt", **half))
-    assert " Stopped by hand: up to 50 % of the loss may be " in by_hand
+    assert by_hand.startswith("Stopped by hand: up to 50 % of the loss may be ")
     assert (at_most(0.5), at_most(1e-9)) == ("up to 50 %", "under 0.0001 %")
 
 
@@ -174,6 +174,18 @@ def test_errors_show_the_ends_of_long_values():
     said, value = str(error), error.as_dict()["value"]
     assert len(said) < 3000
     assert (value[:10], value[-7:]) == ("[0, 1, 2, ", " 99999]")
+
+
+def test_a_gap_ten_times_the_one_asked_comes_first():
+    """0.1 % was asked for. By hand: 1.1 % is more than ten times that, 0.9 % is not."""
+    solved = md.solve(CASES["line, zero-one"](), gap=1e-3)
+    loss = solved.attrs["expected_loss"]
+    for stopped in ("precision", "gap", "rounds"):
+        far, near = (rewritten(solved, stopped=stopped, lower_bound=(1 - gap) * loss) for gap in (0.011, 0.009))
+        assert sentences(far).startswith("Up to 1.1 % of the loss may be avoidable. Protects")
+        assert sentences(near).startswith("Protects")
+    nothing = rewritten(solved, stopped="precision", lower_bound=0.0)
+    assert sentences(nothing).startswith("How much better the best is was not found. Protects")
 
 
 def test_a_share_of_right_reports_is_rounded_down():

@@ -45,9 +45,11 @@ def test_sentences(name):
 def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of the loss."""
     loss = made("line").attrs["expected_loss"]
-    assert saying(rewritten(made("line"), stopped="time", lower_bound=0.8 * loss)).endswith(
-        "Stopped at its time limit: up to 20 % of the loss may be avoidable; a longer --time-limit goes on."
+    assert saying(rewritten(made("line"), stopped="time", lower_bound=0.8 * loss)).startswith(
+        "Stopped at its time limit: up to 20 % of the loss may be avoidable; a longer --time-limit goes on. Protects"
     )
+    far = rewritten(made("line"), stopped="precision", lower_bound=0.8 * loss)
+    assert saying(far).startswith("Up to 20 % of the loss may be avoidable. Protects")
 
 
 def test_what_was_asked_for_is_what_is_said(tmp_path, run):

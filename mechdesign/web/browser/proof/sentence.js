@@ -7,6 +7,7 @@ const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weigh
 const KILOMETRES = 10_000; // metres from which a length is told in km
 const QUOTED_GAP = 0.2; // of a bound that a sentence quotes, at most
 const EXPECTED_LOSS = "the expected loss"; // the objective, unless a program names another
+const FAR_ABOVE = 10; // times the gap that was asked for, from which a design is far from what was asked
 const BUDGET = "k reports cost k times as much.";
 
 /** A figure in plain digits, thousands apart; up, whether it is rounded up, or down, null to the nearest. */
@@ -57,7 +58,7 @@ function ofLoss(value, unit, up) {
 /** The first sentences of a page of a mechanism. */
 function headline(page) {
   const loss = lossWords(page);
-  return [protectedWords(page), capWords(page), loss.words, boundWords(page, loss), stoppedWords(page)].filter(Boolean).join(" ");
+  return [stoppedWords(page), protectedWords(page), capWords(page), loss.words, boundWords(page, loss)].filter(Boolean).join(" ");
 }
 
 /** What is protected, in words. */
@@ -152,16 +153,20 @@ function boundWords(page, { value, told }) {
   return `Between centres of ${nounsOfPage(page).many} that is ${told(own, true)}, and no ${best}`;
 }
 
+/** How much a design may be missing that was stopped early, or that ended far above the gap that was asked for. */
 function stoppedWords(page) {
   const [stopped, { gap }] = [attribute(page, "stopped"), boundOf(page)];
+  const asked = described(page, "parameters").gap;
+  const aimed = typeof asked === "number" && asked > 0;
+  const known = gap !== null && gap >= 0 && gap < 1 && gap <= (aimed ? 1 : QUOTED_GAP);
+  const avoidable = known ? `${atMost(gap)} of the loss may be avoidable` : "";
   const why = { time: "Stopped at its time limit", interrupt: "Stopped by hand" }[stopped];
-  if (!why) return "";
+  if (!why) {
+    if (!aimed || gap === null || !(gap > FAR_ABOVE * asked)) return "";
+    return known ? `${avoidable[0].toUpperCase()}${avoidable.slice(1)}.` : "How much better the best is was not found.";
+  }
   const on = `${stopped === "time" ? "a longer --time-limit" : "the same command without an interruption"} goes on`;
-  const most = "gap" in described(page, "parameters") ? 1 : QUOTED_GAP;
-  const known = gap !== null && gap >= 0 && gap < 1 && gap <= most;
-  return known
-    ? `${why}: ${atMost(gap)} of the loss may be avoidable; ${on}.`
-    : `${why}: how much better the best is was not found; ${on}.`;
+  return known ? `${why}: ${avoidable}; ${on}.` : `${why}: how much better the best is was not found; ${on}.`;
 }
 
 /** The cells of a grid in words, with the plane that they lie on. */
