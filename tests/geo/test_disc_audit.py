@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from capped import capped, solved
 from cases import shipped
+from kinds import KINDS
 
 import mechdesign as md
 from mechdesign import save
@@ -150,6 +151,24 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     assert even.before == pytest.approx(6 / 16)
     with pytest.raises(InputError, match="people"):
         audit_mechanism_discs(mechanism, [1.2], [1, 2])
+
+
+def test_people_of_a_claim_between_positions_are_at_the_centres_of_cells() -> None:
+    """Rows drawn there, means of nine by hand; evenly over a cell weights would be 1/6, 2/3, 1/6, and shares lower."""
+    make_problem, make = KINDS["any position"]
+    mechanism = make(make_problem())
+    domain = make_problem().domain
+    rows = mechanism["mass"].values[mechanism["around_row"].values] / 2.0**62
+    at_centre, evenly = (
+        np.einsum("k,ukm->um", np.outer(side, side).ravel(), rows)
+        for side in (np.array([1, 6, 1]) / 8, np.array([1, 4, 1]) / 6)
+    )
+    (found,) = audit_mechanism_discs(mechanism, [0.6 * domain.spacing])
+    prior = mechanism["prior"].values
+    right, wrong = (audit_discs(table, domain, prior, 0.6 * domain.spacing) for table in (at_centre, evenly))
+    assert found.as_dict() == pytest.approx(right.as_dict())
+    assert wrong.worst < 0.99 * found.worst
+    assert "at the centres of cells, one disc" in "".join(disc_words([found.as_dict()]))
 
 
 def test_a_picture_has_the_shares_by_radius() -> None:

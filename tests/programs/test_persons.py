@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.problem.discs import disc_sets
 from mechdesign.programs.persons import MOST_PERSONS, whole_persons
 
 THIRD = Fraction(1, 3)
@@ -56,32 +56,74 @@ def test_counts_that_no_persons_stand_for_are_refused(people: list[Any]) -> None
         whole_persons(np.array(people), 2)
 
 
-@pytest.mark.parametrize("kind", ["cap", "lift", "prior"])
+def test_lowered_shares_hold_for_the_counts_themselves() -> None:
+    """The worst table for rounding: one place rounded down most in the disc, one rounded up most outside.
+
+    In fractions. The share of the rounded counts is at its limit there; that of the counts is at most the share asked.
+    """
+    counts = np.random.default_rng(0).random(40) ** 9 + 2e-9
+    domain = md.Domain.grid((40,), cell=1.0, unit="m")
+    problem = md.DesignProblem(domain, md.Euclidean(1.0, unit="m"), np.full(40, 1 / 40), md.losses.Distance())
+    limit = md.programs.PosteriorCap(radius=1.0, share="3/5", people=counts).in_whole_persons(problem)
+    whole = [int(n) for n in np.asarray(limit.people)[0]]
+    off = [Fraction(n) / Fraction(p) for n, p in zip(whole, counts, strict=True)]
+    low, high = int(np.argmin(off)), int(np.argmax(off))
+    assert off[high] / off[low] > Fraction(101, 100)
+    # Rows A with whole[low] A[low] / (whole[low] A[low] + whole[high] A[high]) = limit.exact, nothing elsewhere.
+    inside, outside = limit.exact / whole[low], (1 - limit.exact) / whole[high]
+    true = Fraction(counts[low]) * inside, Fraction(counts[high]) * outside
+    assert Fraction(599, 1000) < true[0] / sum(true) <= Fraction(3, 5)
+    assert limit.exact < Fraction(598, 1000)
+
+
+TOWN = np.where(np.arange(18) // 3 < 2, 200.0, 1 / 3)  # of 6 x 3 cells, 3 in a column
+UNEVEN = TOWN * (1 + np.sqrt(np.arange(18)) / 10)  # no multiple of it is whole
+MASK = np.arange(18).reshape(6, 3) != 10
+KINDS: dict[str, tuple[Any, np.ndarray | None]] = {
+    "cap": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=TOWN), None),
+    "prior": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10"), None),
+    "rounded": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN), None),
+    "lift": (lambda: md.programs.PosteriorLift(radius=520.0, factor=40, people=UNEVEN), None),
+    "day and night": (
+        lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=np.stack([TOWN, UNEVEN[::-1]])),
+        None,
+    ),
+    "places": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="places"), None),
+    "area": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="area"), None),
+    "masked": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN[MASK.ravel()]), MASK),
+}
+
+
+@each_row("kind", KINDS, by_default=["cap", "lift", "day and night", "masked"])
 def test_limits_hold_for_fractions_of_persons(kind: str) -> None:
     """A town beside few people, a third of a person in every cell: in fractions, of the counts and not of integers.
 
-    Rounded to whole persons these cells would be empty, and a limit would hold for nobody in them. Counts with
-    irrational parts are rounded, and the limit is lower for it.
+    Rounded to whole persons these cells would be empty, and a limit would hold for nobody in them. Sets by distances of
+    centres from lattice points every 25 m and from cells, or by area all sets of three cells.
     """
-    domain = md.Domain.grid((6, 3), cell=500.0, unit="m")
-    counts = np.where(domain.points[:, 0] < 900, 200.0, 1 / 3)
-    if kind == "lift":
-        counts = counts * (1 + np.sqrt(np.arange(18)) / 10)
-    problem = md.DesignProblem(domain, md.Euclidean(0.004, unit="m"), counts / counts.sum(), md.losses.Distance())
-    people = None if kind == "prior" else counts
-    limit: Any = md.programs.PosteriorCap(radius=520.0, share="9/10", people=people)
-    if kind == "lift":
-        limit = md.programs.PosteriorLift(radius=520.0, factor=40, people=people)
-    program = md.programs.Constrained(problem, constraints=[limit])
-    mechanism = md.solve(program, gap=1e-2)
+    limit, mask = KINDS[kind][0](), KINDS[kind][1]
+    domain = md.Domain.grid((6, 3), cell=500.0, unit="m", mask=mask)
+    prior = TOWN if mask is None else TOWN[mask.ravel()]
+    problem = md.DesignProblem(domain, md.Euclidean(0.004, unit="m"), prior / prior.sum(), md.losses.Distance())
+    mechanism = md.solve(md.programs.Constrained(problem, constraints=[limit]), gap=1e-2)
     assert md.verify(mechanism).certified
-    mass = mechanism["mass"].values.tolist()
-    exact = [Fraction(count).limit_denominator(3) if kind != "lift" else Fraction(count) for count in counts]
-    joint = [[people * units for units in row] for people, row in zip(exact, mass, strict=True)]
-    sums = [sum(column) for column in zip(*joint, strict=True)]
+    x, y = np.meshgrid(np.arange(-500, 3501, 25.0), np.arange(-500, 2001, 25.0))
+    centres = (
+        domain.points if kind == "places" else np.concatenate([np.column_stack([x.ravel(), y.ravel()]), domain.points])
+    )
+    far = np.hypot(*(domain.points[None] - centres[:, None]).transpose(2, 0, 1))
+    sets = {tuple(np.flatnonzero(row).tolist()) for row in far <= 520.0} - {()}
+    if kind == "area":
+        sets = set(combinations(range(domain.size), int(np.pi * 520**2 / 500**2)))
     worst = Fraction(0)
-    for inside in disc_sets(domain, 520.0).toarray() > 0:
-        most = max(sum(joint[u][y] for u in np.flatnonzero(inside)) / sums[y] for y in range(18))
-        worst = max(worst, most / (sum(exact[u] for u in np.flatnonzero(inside)) / sum(exact) if kind == "lift" else 1))
-    limit_asked = 40 if kind == "lift" else Fraction(9, 10)
-    assert 0.99 * limit_asked < worst <= limit_asked
+    for counts in np.atleast_2d(prior if limit.people is None else limit.people):
+        people = [
+            Fraction(count).limit_denominator(3) if count in (200, 1 / 3) else Fraction(count) for count in counts
+        ]
+        joint = np.array([[k * int(a) for a in row] for k, row in zip(people, mechanism["mass"].values, strict=True)])
+        sums = joint.sum(axis=0)
+        for inside in sets:
+            before = sum(people[u] for u in inside) / sum(people) if kind == "lift" else 1
+            worst = max(worst, *(joint[list(inside)].sum(axis=0) / sums / before))
+    asked = 40 if kind == "lift" else Fraction(9, 10)
+    assert 0.99 * asked < worst <= asked
