@@ -16,6 +16,7 @@ from taken import needs
 import mechdesign as md
 from mechdesign import compare, sweep
 from mechdesign.baselines import BASELINES
+from mechdesign.output import compare as of_comparisons
 from mechdesign.output.printing import show
 from mechdesign.output.summary import comparison_words
 from mechdesign.plot import sweep as plot_sweep
@@ -40,6 +41,19 @@ def lazy_epsilon(size: int, share: float = 0.5) -> float:
 @pytest.fixture(scope="module")
 def compared(problem):
     return compare(problem, mechanisms={"mine": lazy(4), "theirs": md.baselines.exponential(problem)})
+
+
+@each_row("figure", ["remapped_loss", "expected_distance", "position_loss"])
+def test_a_figure_that_fails_costs_no_comparison(figure, monkeypatch, capsys, problem):
+    def failing(mechanism):
+        raise MemoryError("Unable to allocate 57.6 PB")
+
+    monkeypatch.setattr(of_comparisons, figure, failing)
+    table = compare(problem)
+    assert table["mechanism"].tolist() == ["optimal", "eikonal", *BASELINES]
+    assert table[figure].isna().all()
+    assert table["loss"].notna().all()
+    assert "is left out: Unable to allocate 57.6 PB" in capsys.readouterr().err
 
 
 def test_a_data_frame_with_a_row_for_every_mechanism(compared, problem):
