@@ -198,12 +198,13 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
 
 def _columns(source: Path, columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Latitudes, longitudes and people of all lines, checked."""
-    frame = read_frame(source, "people", columns=columns, roles=_ROLES, encoding_errors="replace")
+    frame = read_frame(source, "people", columns=columns, roles=_ROLES, whole=POPULATION, encoding_errors="replace")
     north, east = LATITUDE, LONGITUDE
     # GIS programs write the degrees of points as X and Y
     if not matching_columns(frame, north) and not matching_columns(frame, east) and {"x", "y"} <= set(frame.columns):
         north, east = ("y",), ("x",)
-    latitude, longitude, people = (number_column(frame, names, "people") for names in (north, east, POPULATION))
+    latitude, longitude = (number_column(frame, names, "people") for names in (north, east))
+    people = number_column(frame, POPULATION, "people", whole=True)
     if len(people) == 0:
         raise InputError("has no line", field="people", value=source)
     exchanged = bool((np.abs(longitude) <= WIDEST).all() and (np.abs(latitude) <= 180).all())

@@ -58,6 +58,7 @@ _NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line,
 _BEGIN = re.compile(r"\n[#;,\t \"\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_.,]\d{3})+([.,]\d+)?")
+_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}[.,]\d{3}(?![\d.,])")  # decimals, or one thousand and more
 _MISSING = {
     "", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", ".", "..", "...", "*",
     "**", ":", "x", "c", "s", "d", "(d)", "missing", "suppressed",
@@ -79,6 +80,7 @@ def read_frame(
     texts: Collection[str] | None = (),
     columns: Columns = None,
     roles: Collection[str] | None = None,
+    whole: Names = (),
     encoding_errors: str = "strict",
 ) -> Any:
     """The data frame of a text file with a header, as `TextFile.frame` gives it.
@@ -86,7 +88,7 @@ def read_frame(
     Parameters: encoding_errors, "replace" where words of other encodings may stand beside the columns that are used.
     Raises: FileFormatError for a file that is missing, empty or not a table, or without a column that was named.
     """
-    return TextFile(path, field, encoding_errors).frame(texts=texts, columns=columns, roles=roles)
+    return TextFile(path, field, encoding_errors).frame(texts=texts, columns=columns, roles=roles, whole=whole)
 
 
 class TextFile:
@@ -147,13 +149,19 @@ class TextFile:
         return frame
 
     def frame(
-        self, *, texts: Collection[str] | None = (), columns: Columns = None, roles: Collection[str] | None = None
+        self,
+        *,
+        texts: Collection[str] | None = (),
+        columns: Columns = None,
+        roles: Collection[str] | None = None,
+        whole: Names = (),
     ) -> Any:
         """The lines below the header, their index the numbers of the lines, names of columns in lower case.
 
         `attrs` hold what the functions of this module need: decimal, doubtful, columns and comments.
         Parameters: texts, the columns to keep as texts, None for all; columns, names of the file by ours, of which
-        those in `roles` are for this file.
+        those in `roles` are for this file; whole, the names of a column of people or counts: 1.000 may be a thousand
+        there, whatever the mark is elsewhere.
         """
         names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
         chosen = {
@@ -169,6 +177,8 @@ class TextFile:
                 raise FileFormatError(message, field=self.field, value=", ".join(names))
         kept = set(map(plain_name, texts or ()))
         words = {name for name in names if plain_name(name) in kept} | {chosen[ours] for ours in chosen if ours in kept}
+        if whole and self.separator in (";", "\t") and _GROUPED.search(self.lines):
+            words |= set(_matching(names, chosen, whole))
         frame = self._body(names, None if texts is None else words)
         frame.attrs.update(decimal=self.decimal, doubtful=self.doubtful, columns=chosen, comments=self.comments)
         return frame
@@ -335,13 +345,16 @@ def matching_columns(frame: Any, names: Names) -> list[str]:
 
     names: the first is that of this package; * ends those that a year may follow.
     """
+    return _matching(list(frame.columns), frame.attrs.get("columns", {}), names)
+
+
+def _matching(columns: list[str], chosen: Mapping[str, str], names: Names) -> list[str]:
     role = names[0].rstrip("*")
-    if role in frame.attrs.get("columns", {}):
-        return [frame.attrs["columns"][role]]
-    taken = set(frame.attrs.get("columns", {}).values())
+    if role in chosen:
+        return [chosen[role]]
     exact = {plain_name(name) for name in names}
     dated = {plain_name(name) for name in names if name.endswith("*")}
-    keys = {name: plain_name(name) for name in frame.columns if name not in taken}
+    keys = {name: plain_name(name) for name in columns if name not in chosen.values()}
     return [name for name, key in keys.items() if key and (key in exact or _YEAR.sub("", key) in dated)]
 
 
@@ -364,8 +377,12 @@ def named_column(frame: Any, names: Names, field: str) -> str:
     raise FileFormatError(f"has no column named {listed}", field=field, value=shown, remedy=remedy)
 
 
-def number_column(frame: Any, names: Names, field: str, *, shares: bool = False) -> NDArray[np.float64]:
+def number_column(
+    frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False
+) -> NDArray[np.float64]:
     """The numbers (k,) of the column with one of these names; percentages too where they are `shares`.
+
+    whole: of people or counts, where 1.000 may be a thousand.
 
     Raises: FileFormatError as `named_column`; InputError, with the line, for a field that is not a finite number.
     """
@@ -380,10 +397,17 @@ def number_column(frame: Any, names: Names, field: str, *, shares: bool = False)
         raise InputError(
             f"{name} must be a finite number", field=field, value=shown, remedy=advice(word, shares=shares)
         )
+    if whole and frame[name].dtype.kind not in "iuf":
+        marked = frame[name].astype(str).str.strip()
+        marked = marked[marked.str.contains(r"[.,]")]
+        if len(marked) and marked.map(lambda word: _GROUPED.fullmatch(word) is not None).all():
+            raise doubtful_number(marked.iloc[0], field)
     doubtful = frame.attrs.get("doubtful")
     # of degrees only the decimals are possible: the other reading is above 1,000
-    if doubtful is not None and names not in (LATITUDE, LONGITUDE) and (values != np.floor(values)).any():
-        raise doubtful_number(doubtful, field)
+    if doubtful is not None and names not in (LATITUDE, LONGITUDE):
+        words = frame[name]
+        if words.dtype.kind == "f" or (words.dtype.kind not in "iu" and words.astype(str).str.contains(r"[.,]").any()):
+            raise doubtful_number(doubtful, field)
     return values
 
 

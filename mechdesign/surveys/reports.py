@@ -136,7 +136,9 @@ def read_reports(
 def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Columns = None) -> CountedReports:
     """The counts of `read_reports`, and which columns they were read from."""
     source = Path(path)
-    frame = read_frame(source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, encoding_errors="replace")
+    frame = read_frame(
+        source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, whole=_COUNT, encoding_errors="replace"
+    )
     named = [match[1] for line in frame.attrs["comments"] if (match := _NAMED.fullmatch(line.strip()))]
     form = _form(frame, next(iter(places.values())))
     positions = [named_column(frame, names, "reports") for names in form]
@@ -146,7 +148,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     fields = [number_column(frame, names, "reports") for names in form]
     times = np.ones(len(frame))
     if count is not None:
-        times = number_column(frame, _COUNT, "reports")
+        times = number_column(frame, _COUNT, "reports", whole=True)
         odd = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
         refuse_line(odd, frame, [count], "reports", "counts are integers, not negative")
     if not 0 < times.sum() <= _MOST:

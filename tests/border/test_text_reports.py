@@ -171,6 +171,11 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
         ("report,count\n0,50%\n1,50%\n", "without %"),
         ('report,count\n0,"1,500"\n1,"2,500"\n', "decimals or thousands"),
         ("report;count\n0;1.500\n1;2.500\n", "decimals or thousands"),
+        ("report;count\n0;1.000\n1;2.000\n", "decimals or thousands"),
+        ("x;y;count\n0.5;1.25;1.000\n0.5;1.25;7\n", "decimals or thousands"),
+        ('x,y,count\n"0,5","1,25","1,000"\n', "decimals or thousands"),
+        ("report\tcount\n0\t1,000\n1\t2,000\n", "decimals or thousands"),
+        ('report,count\n0,"1,000"\n1,7\n', "decimals or thousands"),
         ("report;count\n0;1,500\n1;2.5\n", "a comma beside decimal points"),
         ("report,count\n0,1 500\n1,2 500\n", "thousands separator"),
         ("report,count\n0,1'500\n1,2'500\n", "thousands separator"),
@@ -198,6 +203,34 @@ def test_two_columns_that_may_be_meant_are_named(tmp_path):
         md.geo.read_people(path, domain, columns={"latitude": "intptlat"})
     found = md.geo.read_people(path, domain, columns={"latitude": "INTPTLAT", "population": "pop_2020"})
     assert found.inside == 3000
+
+
+@each_row(
+    ("line", "expected"),
+    [
+        ("41.893;12.491;1000", 1000),
+        ("41,893;12,491;1000", 1000),
+        ("41.893;12.491;1.000", None),
+        ("41,893;12,491;1,000", None),
+        ("41,89;12,491;1.000", None),
+        ("41,89;12,491;1 000", None),
+        ("41,89;12,491;1000,0", 1000),
+        ("41.89;12.4912;1.000", None),
+        ("41,89;12,4912;1,000", None),
+        ("41.89;12.4912;1000.5", 1000.5),
+        ("41.89;12.4912;999.25", 999.25),
+    ],
+)
+def test_thousands_of_people_are_not_read_as_one(tmp_path, line, expected):
+    """Degrees of three decimals are read: as thousands they would not be degrees. People are not."""
+    pytest.importorskip("pyproj")
+    domain = md.geo.Area.box(12.46, 41.87, 12.50, 41.90).grid(1000.0)
+    (tmp_path / "p.csv").write_text(f"latitude;longitude;population\n{line}\n")
+    if expected is not None:
+        assert md.geo.read_people(tmp_path / "p.csv", domain).inside == expected
+    else:
+        with pytest.raises(InputError, match=r"thousands|decimal points and decimal commas"):
+            md.geo.read_people(tmp_path / "p.csv", domain)
 
 
 @each_row(
