@@ -6,10 +6,10 @@ where two of these circles cross. So every set that some disc contains is part o
 points contains, at a crossing of their circles. On a lattice both kinds are translates of a few shapes, steps from one
 cell.
 
-The largest sets bound a share, not a multiple of the people inside: of that every set counts that some disc contains.
-The circles about the points cut the plane into faces, whose discs contain alike; each face has a crossing at its
-border, or is the disc about a lone point. Moving a disc off a crossing, in a direction, keeps of the points on its
-circle those ahead.
+A limit on the share of a set holds for its parts too; a limit on the multiple of its people does not. That one needs
+every set that some disc contains. The circles about the points cut the plane into faces, and all discs that are centred
+in one face contain the same points. Each face has a crossing at its border, unless it is the disc about a lone point. A
+disc that moves off a crossing in some direction keeps those points on its circle that lie on that side.
 
 By area a set is any K cells of a grid, K the cells that are together no larger than the disc: their number is all that
 is found here.
@@ -147,8 +147,9 @@ def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
 
 
 def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
-    """What the discs at a crossing and beside it contain (k,), of points `away` (k, axes) from the crossing; not the
-    empty set.
+    """The points (k,) inside the disc at a crossing, and inside those in the faces around it; not the empty set.
+
+    away (k, axes), the points as seen from the crossing.
     """
     within = _within(away, wide)
     on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))

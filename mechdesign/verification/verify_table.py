@@ -436,8 +436,8 @@ def _limit(cap: dict[str, Any], table: Table) -> list[int]:
 def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[frozenset[int]]:
     """What discs about the points contain; and, where they are centred anywhere, discs through any two points: a set
     that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
-    Of a factor, whose limit of a part does not follow, also what they contain beside that corner: of the points on the
-    circle those ahead, in any direction. By area the cells that have most of a report: no others have more of it.
+    A factor needs every set that some disc contains, since its limit on a set says nothing of the parts. By area the
+    cells that have most of a report: no others have more of it.
     """
     points, radius, centres, domain = table.points, cap["radius"], cap["centres"], table.header["claim"]["domain"]
     wide, middles = radius * (1 + SPARE), list(points)
@@ -461,7 +461,9 @@ def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[froze
 
 
 def _faces(points: list[tuple[float, ...]], middle: tuple[float, ...], wide: float) -> set[frozenset[int]]:
-    """What the disc about a crossing of circles contains, and those whose centres are moved off it in any direction."""
+    """The points inside the disc about a crossing of circles, and inside discs that are moved off it: one that moves in
+    some direction keeps those points on its circle that lie on that side.
+    """
     away = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= wide * (1 + SPARE)}
     on = {u: tuple(map(sub, points[u], middle)) for u, far in away.items() if far >= wide * (1 - ON_CIRCLE)}
     ways: list[tuple[float, ...]] = [(1.0,), (-1.0,)]

@@ -68,8 +68,8 @@ function lowest(over, under) {
   return [over / a, under / a];
 }
 
-/** What discs contain, lists of places; points (axes of n each); every, whether also what is part of another, of which a
- * limit by a factor does not follow: what discs beside a crossing contain, of the points on the circle those ahead. */
+/** What discs contain, lists of places; points (axes of n each); every, whether also the parts of larger sets, which a limit
+ * by a factor needs: a disc moved off a crossing keeps those points on its circle that lie on that side. */
 function discsOf(points, radius, centres, every) {
   if (points.length > 2)
     throw new RangeError("a limit is on discs of a kind that this page does not know");
@@ -99,7 +99,7 @@ function discsOf(points, radius, centres, every) {
   return [...found.values()];
 }
 
-/** A direction between any two neighbouring ones in which a disc loses one of the points on its circle. */
+/** Directions to move a disc in: one between each two in which it begins or ceases to lose a point on its circle. */
 function waysOff(on) {
   if (on[0]?.length === 1) return [[-1], [1]];
   const turned = on.flatMap(([x, y]) => [-1, 1].map((sign) => Math.atan2(y, x) + (sign * Math.PI) / 2));
