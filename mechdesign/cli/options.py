@@ -80,7 +80,10 @@ _FACTOR_HELP = "What a report may multiply an attacker's odds between such place
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
-_DISC_HELP = "Radius of discs, in the unit of the places, or as 1850ft; R:area for cells no larger together; also R,R."
+_DISC_HELP = (
+    "Radius of discs, in the unit of the places, or as 1850ft; several as 250,564,1000; R:area for cells no larger "
+    "together."
+)
 _SHARE_HELP = "At most this share of the probability in any disc of --disc after one report: 20%, 1/5 or 0.2."
 DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help=_DISC_HELP)]
 ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
