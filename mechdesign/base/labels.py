@@ -57,6 +57,13 @@ def refuse_two_orders(rows: Sequence[Any] | None, columns: Sequence[Any] | None,
         )
 
 
+def words_of_rows(values: object) -> list[str]:
+    """The labels of the rows of a Series, DataFrame or DataArray if they are words; else none."""
+    index: Any = getattr(values, "indexes", {}).get("secret", getattr(values, "index", None))
+    labels = index.tolist() if hasattr(index, "tolist") else []
+    return labels if labels and all(isinstance(label, str) for label in labels) else []
+
+
 def refuse_totals(table: NDArray[np.float64], labels: Sequence[Any] | None, axis: int, field: str) -> None:
     """Refuse a last row or column that is named a total and is the sum of the others."""
     if labels is None or len(labels) < _FEWEST or str(labels[-1]).strip().lower() not in _TOTALS:

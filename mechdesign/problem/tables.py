@@ -199,7 +199,9 @@ def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float6
         message = "holds obfuscated positions, which are samples of a mechanism and not its table"
         raise InputError(message, field="table", value=", ".join(samples))
     if {"secret", "report"} <= set(names) | set(columns or ()):
-        return _long_form(text.frame(texts=("secret", "report"), columns=columns, roles=TABLE_ROLES), note)
+        return _long_form(
+            text.frame(texts=("secret", "report"), columns=columns, roles=TABLE_ROLES, whole=("count",)), note
+        )
     if set(columns or ()) & set(TABLE_ROLES):
         message = "is a matrix: only long form has columns secret and report"
         raise InputError(message, field="columns", value=", ".join(names)[:200])
@@ -298,7 +300,7 @@ def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
         u, y = divmod(int(place[np.argmax(times > 1)]), m)
         raise InputError("a pair is listed twice", field="table", value=f"secret {u}, report {y}")
     table = np.zeros((n, m))
-    table[secret, report] = number_column(frame, (present[0],), "table", shares=True)
+    table[secret, report] = number_column(frame, (present[0],), "table", shares=True, whole=present == ["count"])
     return table
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arguments import as_numbers, validated
 from mechdesign.base.display import ReprMixin
+from mechdesign.base.labels import listed, words_of_rows
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
@@ -238,6 +239,8 @@ def _checked(
     """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
     if isinstance(table, (str, Path)):
         table = read_table(table, on_note=on_note)
+    elif on_note is not None and (words := words_of_rows(table)):
+        on_note(f"Secrets are taken in the order of the table: {listed(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     if rows.ndim != 2 or len(rows) != problem.domain.size:
         message = f"the metric has {problem.domain.size} secrets"

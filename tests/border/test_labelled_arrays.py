@@ -5,9 +5,11 @@ The right values are those of the plain array in the order of the places: the se
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
 from rows import each_row
 
 import mechdesign as md
@@ -63,6 +65,11 @@ def test_compare_and_sweep_go_by_labels():
     assert float(curve["plain_loss"][0]) == float(curve["mine_loss"][0])
 
 
+def test_the_order_of_words_is_said():
+    assert md.audit(NAMED, PROBLEM).notes == ["Secrets are taken in the order of the table: low, mid, high, top."]
+    assert md.audit(FRAME, PROBLEM).notes == []
+
+
 @each_row(
     ("table", "message"),
     [
@@ -113,8 +120,8 @@ def test_priors_and_distributions_go_by_labels(name):
 def test_a_prior_over_a_grid_has_x_first():
     weights = np.arange(1.0, 10) / 45
     values = MECHANISM["prior"].copy(data=weights)
-    for given in (md.on_grid(values), md.on_grid(values).T, md.on_grid(values).isel(secret_x=slice(None, None, -1))):
-        stated = md.DesignProblem(PLANE.domain, PLANE.metric, given, PLANE.loss)
+    for labelled in (md.on_grid(values), md.on_grid(values).T, md.on_grid(values).isel(secret_x=slice(None, None, -1))):
+        stated = md.DesignProblem(PLANE.domain, PLANE.metric, labelled, PLANE.loss)
         assert stated.prior_array.tolist() == weights.tolist()
 
 
@@ -135,8 +142,8 @@ def test_labels_without_an_order_are_refused_where_no_domain_is_known():
 def test_tables_of_losses_go_by_labels():
     values = np.arange(16.0).reshape(4, 4)
     frame = pd.DataFrame(values)
-    for given in (frame, frame.iloc[PERMUTED], frame.iloc[:, PERMUTED]):
-        loss = md.losses.TableLoss(given)
+    for labelled in (frame, frame.iloc[PERMUTED], frame.iloc[:, PERMUTED]):
+        loss = md.losses.TableLoss(labelled)
         assert loss.matrix(PROBLEM.domain, PROBLEM.domain).tolist() == values.tolist()
     with pytest.raises(InputError, match="two orders"):
         md.losses.TableLoss(NAMED.sort_index())
@@ -153,11 +160,11 @@ def test_frames_of_coordinates_go_by_their_columns():
 
 def test_limits_and_people_go_by_labels():
     limits = pd.Series([1.0, 2.0, 3.0, 4.0])
-    for given in (limits, limits.iloc[PERMUTED]):
-        assert md.programs.Bounded(PROBLEM, worst_loss=given).bounds.tolist() == [1, 2, 3, 4]
-        cap = md.programs.PosteriorCap(radius=1.0, share=0.9, people=given.astype(int))
+    for labelled in (limits, limits.iloc[PERMUTED]):
+        assert md.programs.Bounded(PROBLEM, worst_loss=labelled).bounds.tolist() == [1, 2, 3, 4]
+        cap = md.programs.PosteriorCap(radius=1.0, share=0.9, people=labelled.astype(int))
         assert np.asarray(cap.people).tolist() == [1, 2, 3, 4]
-        query = md.losses.Query(labels=given.astype(int) % 2)
+        query = md.losses.Query(labels=labelled.astype(int) % 2)
         assert query.labels.tolist() == [1, 0, 1, 0]
 
 
@@ -183,3 +190,43 @@ def test_rows_far_from_1_are_not_normalised():
     counts = md.audit(np.rint(TABLE * 1000 * np.arange(1, 5)[:, None]), PROBLEM, normalise=True)
     assert counts.divided == "counts"
     assert (counts.row_sums["smallest"], counts.row_sums["largest"]) == pytest.approx((1000, 4000), abs=3)
+
+
+KINDS = {"from 0": [0, 1, 2, 3], "from 1": [1, 2, 3, 4], "ages": [18, 30, 45, 70], "words": WORDS}
+QUICK = 30  # orders
+ONE = md.load_problem("discrete", secrets=4)
+SKEWED = np.array([[0.7, 0.1, 0.1, 0.1], [0.2, 0.6, 0.1, 0.1], [0.1, 0.3, 0.5, 0.1], [0.1, 0.1, 0.4, 0.4]])
+
+
+def as_frame(frame, folder):
+    return frame
+
+
+def as_long(frame, folder):
+    path = folder / "long.csv"
+    long = frame.rename_axis(index="secret", columns="report").stack().rename("probability")
+    long.sample(frac=1, random_state=len(frame)).to_csv(path)
+    return path
+
+
+def as_matrix(frame, folder):
+    frame.to_csv(folder / "matrix.csv", sep=";", decimal=",")
+    return folder / "matrix.csv"
+
+
+@given(
+    rows=st.permutations(range(4)),
+    columns=st.permutations(range(4)),
+    kind=st.sampled_from(sorted(KINDS)),
+    write=st.sampled_from([as_frame, as_long, as_matrix]),
+)
+@settings(max_examples=QUICK, deadline=None)
+def test_no_order_of_labels_changes_an_answer(tmp_path_factory, rows, columns, kind, write):
+    """A secret's own report is the diagonal: epsilon and 0/1 loss are those of one order for both, or none."""
+    named = pd.DataFrame(SKEWED, index=KINDS[kind], columns=KINDS[kind]).iloc[list(rows), list(columns)]
+    try:
+        answer = found(write(named, tmp_path_factory.mktemp("labels")), ONE)
+    except InputError:
+        assert kind in ("ages", "words")
+        return
+    assert answer == pytest.approx(found(SKEWED, ONE), rel=1e-12)
