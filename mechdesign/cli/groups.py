@@ -26,7 +26,7 @@ class ParameterCommand(typer.core.TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
-            if unknown := self._unknown(words):
+            if unknown := self._unknown(ctx, words):
                 raise unknown from error
             raise
 
@@ -35,20 +35,23 @@ class ParameterCommand(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            if not (unknown := self._unknown([*arguments, *ctx.args])):
+            if not (unknown := self._unknown(ctx, [*arguments, *ctx.args])):
                 raise
             if unknown.field != error.field:
                 raise unknown from error
             error.remedy = unknown.remedy  # the nearest option of all
             raise
 
-    def _unknown(self, words: list[str]) -> InputError | None:
+    def _unknown(self, ctx: Any, words: list[str]) -> InputError | None:
         names = {each.name for each in self.params}
         options = {
             "--help",
             *(word for each in self.params for word in each.opts + each.secondary_opts if word[0] == "-"),
         }
-        return first_unknown(words, options, parameters=bool(names & _NAME_PARAMETERS))
+        unknown = first_unknown(words, options, parameters=bool(names & _NAME_PARAMETERS))
+        if unknown is not None and unknown.remedy is None:
+            unknown.remedy = f"see {ctx.command_path} --help"
+        return unknown
 
 
 class ProblemCommand(ParameterCommand):

@@ -78,10 +78,12 @@ def _run() -> int:
         message = error.format_message().rstrip(".")
         if message.startswith("Missing "):  # the field before it says what
             message = "is missing"
-        if hasattr(error, "possibilities"):  # of an option that the command does not have
-            raise unknown_option(_option_of(error), error.possibilities or ()) from error
         command_path = getattr(getattr(error, "ctx", None), "command_path", "mechdesign")
-        raise InputError(message, field=_option_of(error), remedy=f"see {command_path} --help") from error
+        refused = InputError(message, field=_option_of(error))
+        if hasattr(error, "possibilities"):  # of an option that the command does not have
+            refused = unknown_option(_option_of(error), error.possibilities or ())
+        refused.remedy = refused.remedy or f"see {command_path} --help"
+        raise refused from error
     if code == INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing
         raise KeyboardInterrupt
     if sys.stdout is not None:
