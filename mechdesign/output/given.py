@@ -49,10 +49,10 @@ def input_mechanisms(
     """Mechanisms over the secrets of `problem`, judged by its prior and loss, at the smallest scale of its metric.
 
     mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
-    alone are taken. Nothing is repaired; entries of a table below 2^-62 are rounded up to that, but where a zero meets
-    a positive probability: then the ratio is infinite. known: names taken.
-    Raises: InputError for a name that is taken or cannot be one, a table that is none, a Dataset over other secrets or
-    kept as factors; what `read` raises.
+    are taken, and how positions draw rows. Nothing is repaired; entries of a table below 2^-62 are rounded up to that,
+    but where a zero meets a positive probability: then the ratio is infinite. known: names taken.
+    Raises: InputError for a name that is taken or cannot be one, a table that is none, and a Dataset over other
+    secrets, kept as factors, or that protects positions under another metric; what `read` raises.
     Cost: O(e m) for each.
     """
     datasets = {}
@@ -101,6 +101,10 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
     own = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
     if own and (problem.loss.name == "table" or problem.query is not None):
         raise _refused("has other reports than the problem, whose loss is of its reports alone", name)
+    positions = stored.positions
+    same_metric = stored.problem_metric.describe() == problem.metric.describe()
+    if positions is not None and not (same_metric and positions.breaches(mass) == 0):
+        raise _refused("protects positions under another metric than that of the problem", name)
     claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
     return make_mechanism(
         problem,
@@ -109,6 +113,7 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
         scale=certified_scale(problem, mass),
         claimed_epsilon=claimed,
         reports=reports if own else None,
+        positions=positions,
     )
 
 

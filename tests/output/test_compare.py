@@ -12,6 +12,7 @@ import pytest
 from cases import CASES
 from rows import each_row
 from taken import needs
+from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign import compare, sweep
@@ -269,3 +270,16 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     assert anywhere.loc["positions", "row_ratio"] > 1
     assert centres["row_ratio"].isna().all()
     assert {"position", "over"} <= set(said.split())
+
+
+@needs("positions")
+def test_given_mechanism_between_positions_keeps_its_claim():
+    """Its rows are never drawn alone: their loss is not its loss, and under another metric it is refused."""
+    domain, metric = md.Domain.grid((2, 2), cell=1.0, unit="cell"), md.Euclidean(1.0, unit="cell")
+    problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.SquaredDistance())
+    between = md.solve(md.positions.Positions(problem), gap=1e-2)
+    row = compare(problem, mechanisms={"mine": between}).set_index("mechanism").loc["mine"]
+    assert (row["claim_over"], row["ratio"]) == ("positions", 1.0)
+    assert row["loss"] == row["position_loss"] == pytest.approx(between.attrs["expected_loss"], rel=REORDERED)
+    with pytest.raises(md.errors.InputError, match="under another metric"):
+        compare(replace(problem, metric=2 * problem.metric), mechanisms={"mine": between})
