@@ -492,6 +492,13 @@ def test_pixels_on_a_plane_are_added_up(nodes):
             md.priors.from_density(md.Raster(x=x, y=y, values=values, unit="km"), domain)
 
 
+def test_a_raster_goes_on_beyond_its_pixels_where_allowed():
+    raster, domain = md.Raster(x=[0.25, 0.75], y=[0.0], values=[[1.0], [3.0]]), md.Domain.grid((4, 1), 1.0)
+    assert md.priors.from_density(raster, domain, extend=True) == pytest.approx(np.array([2, 3, 3, 3]) / 11)
+    with pytest.raises(InputError, match="3 of 4 places lie outside"):
+        md.priors.from_density(raster, domain)
+
+
 def test_pixels_that_end_at_a_cell_leave_nobody_next_to_it():
     """Borders of cells and pixels that differ by rounding alone: 0.1 + 0.2 is not 0.3."""
     domain = md.Domain.grid((3, 1), 0.1, origin=(0.1, 0.0))
