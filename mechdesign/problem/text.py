@@ -246,7 +246,11 @@ def _content(source: Path, field: str) -> bytes:
 def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
     """The text of a file, every line end a line feed."""
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
-    text = content.decode(encoding, errors)
+    try:
+        text = content.decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        message, remedy = f"is not text in UTF-8 ({error})", "save it as UTF-8, in Excel as CSV UTF-8"
+        raise FileFormatError(message, field=field, value=source, remedy=remedy) from error
     if "\0" in text:
         message = "is not text, or UTF-16 without a byte order mark"
         raise FileFormatError(message, field=field, value=source, remedy="save it as UTF-8")
