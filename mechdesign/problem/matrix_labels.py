@@ -169,6 +169,8 @@ class MatrixLabels:
                 return reading
             if (np.diff(numbers) > 0).all() or (reading in square and plain not in square):
                 raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
+        rows, columns = blocks[plain].shape
+        self.note(f"All {rows} x {columns} numbers of the table are taken as data, none as labels.")
         return plain
 
     def _in_pairs(self) -> bool:

@@ -300,7 +300,9 @@ def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
         u, y = divmod(int(place[np.argmax(times > 1)]), m)
         raise InputError("a pair is listed twice", field="table", value=f"secret {u}, report {y}")
     table = np.zeros((n, m))
-    table[secret, report] = number_column(frame, (present[0],), "table", shares=True, whole=present == ["count"])
+    table[secret, report] = number_column(
+        frame, (present[0],), "table", shares=present == ["probability"], whole=present == ["count"]
+    )
     return table
 
 

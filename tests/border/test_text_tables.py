@@ -161,6 +161,7 @@ def test_honest_counts_keep_all_their_numbers(tmp_path, name):
         ('1,"1,500"\n2,"2,500"\n', "decimals or thousands|first column"),
         ("secret,report,count\na,a,1\nb,z,4\n", "share some labels"),
         ("secret,report,probability,count\n0,0,1,4\n", "long form has"),
+        ("secret,report,count\n0,0,50%\n0,1,50%\n", "count must be a finite number .*without %"),
     ],
 )
 def test_what_may_be_labels_or_data_is_refused(tmp_path, text, message):
@@ -178,6 +179,9 @@ def test_what_was_taken_as_labels_is_said(tmp_path):
     notes = []
     table(tmp_path, lines(COUNTS, labels=[2019, 2020, 2021]), on_note=notes.append)
     assert notes == ["The first column of the table is taken as labels, not as data: 2019, 2020, 2021."]
+    notes.clear()
+    table(tmp_path, lines(HONEST["unequal, no order"]), on_note=notes.append)
+    assert notes == ["All 3 x 3 numbers of the table are taken as data, none as labels."]
 
 
 @each_row(
