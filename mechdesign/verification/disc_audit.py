@@ -6,10 +6,10 @@ By how often reports are made: the median one, one in a hundred, the worst; and 
 probability into one disc. Figures are of floating point, to ten digits; limits that a mechanism keeps are proved in
 integers (programs/posterior.py). One report; a second one is not looked at.
 
-Discs lie anywhere on a grid of one or two axes and at most 10,000 cells, else about places, which the sentence says.
-Where a disc is wide against cells its sets are too many to list. Then centres are those of a lattice finer than the
-cells, and discs are wider by half the diagonal of its cells: a disc anywhere lies in one of these, and the figures are
-upper bounds. Sums over them are convolutions.
+Discs lie anywhere on a grid of one or two axes and at most 50,000 cells, else about places, which the sentence says.
+Where a disc is wide against cells, or cells are many, its sets are too many to list. Then centres are those of a
+lattice finer than the cells, and discs are wider by half the diagonal of its cells: a disc anywhere lies in one of
+these, and the figures are upper bounds. Sums over them are convolutions.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from mechdesign.problem.vocabulary import words_of
 _Most = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
 _HALF, _SELDOM = 0.5, 0.99
 _LISTED = 4.0  # cells along a radius up to which sets of discs anywhere are listed: 23 shapes at 4.5, 58 at 6, in 6 s
-_MOST_CELLS = 10_000  # of a grid whose reports are looked at with discs anywhere: some minutes
-_FINER = ((1_000, 6), (4_000, 3), (_MOST_CELLS, 2))  # cells of the grid up to which centres are so many along a cell
+_LISTED_CELLS = 20_000  # of a grid up to which they are: 14,400 cells at 3 cells along a radius take 12 s
+_MOST_CELLS = 50_000  # of a grid whose reports are looked at with discs anywhere: about a minute
+_FINER = ((4_000, 6), (10_000, 3), (_MOST_CELLS, 2))  # cells of the grid up to which centres are so many along a cell
 _SUMS = 1 << 24  # sums of discs that are held at a time
 
 
@@ -129,7 +130,7 @@ def audit_discs(
 
 
 def discs_anywhere(domain: Domain) -> bool:
-    """Whether discs are looked for anywhere by default: on a grid of one or two axes and at most 10,000 cells."""
+    """Whether discs are looked for anywhere by default: on a grid of one or two axes and at most 50,000 cells."""
     return domain.index is not None and domain.dimension <= 2 and domain.size <= _MOST_CELLS
 
 
@@ -213,7 +214,7 @@ class _Discs:
 
 def _is_wide(domain: Domain, radius: float) -> bool:
     """True if the sets of discs anywhere are too many to list."""
-    return radius > _LISTED * min(domain.cell or (math.inf,))
+    return radius > _LISTED * min(domain.cell or (math.inf,)) or domain.size > _LISTED_CELLS
 
 
 def _area_sums(joint: NDArray[np.float64], places: NDArray[np.int64], *, cells: int) -> NDArray[np.float64]:

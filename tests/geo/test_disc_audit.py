@@ -103,9 +103,11 @@ def test_places_without_a_grid_and_large_grids_say_what_discs_are_about() -> Non
     assert "disc of 1 km about one of the places has" in "".join(
         disc_words([audit_discs(np.eye(2), places, [1, 1], 1.0).as_dict()])
     )
-    line = md.Domain.grid((12_000,), cell=1.0, unit="km")
-    (words,) = disc_words([audit_discs(np.ones((12_000, 1)), line, np.ones(12_000), 2.0).as_dict()])
-    assert "one disc of 2 km about the centre of a cell has 0.0417 % of the probability after the worst report" in words
+    line = md.Domain.grid((60_000,), cell=1.0, unit="km")
+    (words,) = disc_words([audit_discs(np.ones((60_000, 1)), line, np.ones(60_000), 2.0).as_dict()])
+    assert (
+        "one disc of 2 km about the centre of a cell has 0.00834 % of the probability after the worst report" in words
+    )
     assert "no report puts more than half into one disc about the centre of a cell." in words
 
 
