@@ -182,3 +182,15 @@ def test_tangent_search_obeys_its_limit_and_keeps_the_table():
     attrs = md.solve(program, gap=1e-9, time_limit=0.5).attrs
     assert attrs["stopped"] in ("time", "precision")
     assert attrs["lower_bound"] <= attrs["objective"]
+
+
+def test_interrupt_among_tangents_keeps_the_table():
+    def press(state):
+        if state.method == "tangents":
+            raise KeyboardInterrupt
+
+    program = md.programs.Constrained(problem(), constraints=[KINDS["information"]])
+    mechanism = md.solve(program, gap=1e-9, on_progress=press)
+    assert mechanism.attrs["stopped"] == "interrupt"
+    assert mechanism.attrs["lower_bound"] > md.solve(problem()).attrs["expected_loss"]
+    assert md.verify(mechanism).certified
