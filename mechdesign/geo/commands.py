@@ -62,7 +62,7 @@ _STEEP_HELP = "Largest level that a raster may have, in nats across a cell."
 _FROM_HELP = (
     "Levels that vary, eikonal metric. CSV of latitude, longitude, population: 2 nats, or --factor, over the radius "
     "that holds --people; the prior too, without --prior; nobody lives where --forbidden is. Or a raster (.tif, .nc, "
-    ".asc) of levels in nats per unit."
+    ".asc) of levels, in nats per unit where it declares no other."
 )
 _COUNT_HELP = (
     "Of people: how many a radius holds; 2000. With --disc the CSV of latitude, longitude, population; the prior too, "
