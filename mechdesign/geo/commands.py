@@ -139,6 +139,8 @@ def area(
     if bound is False and program == "optimal":
         message = "the optimal program works towards its bound: a larger --gap or a --time-limit ends it earlier"
         raise InputError(message, field="bound", value="--no-bound")
+    if bound and program == "planar-laplace":
+        raise InputError("planar Laplace noise is made without a bound", field="bound", value="--bound")
     paths = "inside" if positions == "inside" else "straight"
     positions = "any" if positions == "inside" else positions
     of_people = levels_from is not None and is_csv(levels_from)

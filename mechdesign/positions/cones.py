@@ -52,7 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import in_blocks
-from mechdesign.errors import DesignError, InputError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, product
 
 if TYPE_CHECKING:
@@ -274,7 +274,8 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     high = _FIRST
     while (best := mixed(high)) is None:
         if high == 1:
-            raise DesignError("equal rows break the bound", field="table")
+            message = "levels are too low to be certified between positions: equal rows break their bound in integers"
+            raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
         high = min(2 * high, 1.0)
     low = high / 2
     for _ in range(_HALVINGS if high > _FIRST else 0):

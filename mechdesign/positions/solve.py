@@ -145,6 +145,9 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
     slack = point.slack.astype(np.float32).astype(float)  # half the file; the bound is of these
     dual = row_multipliers(cost, cones, group, slack)
     objective, bound = total_cost(mass, cost), sum_down(dual)
+    if objective - bound > targets.gap * objective:  # at low levels a repair costs more than noise, or than one report
+        mass = min([mass, *_plain_tables(program)], key=lambda table: total_cost(table, cost))
+        objective = total_cost(mass, cost)
     stopped = "precision" if point.stopped == "gap" else point.stopped
     if objective - bound <= targets.gap * objective:
         stopped = "gap"
@@ -164,13 +167,26 @@ def _first_table(
     )
     if found is not None and found[1] == "columns":
         return found
-    cost, problem = program.cost, program.problem
-    constant = np.zeros(cost.shape)
-    constant[:, cost.sum(axis=0).argmin()] = 1.0
-    tables = [repair(constant, program.patches)] + ([] if found is None else [found[0]])
-    with contextlib.suppress(UnsuitableError):
-        tables.append(certified_mass(problem)[0])
-    return min(tables, key=lambda table: total_cost(table, cost)), "interrupt" if found is None else found[1]
+    tables = _plain_tables(program) + ([] if found is None else [found[0]])
+    if not tables:
+        raise KeyboardInterrupt  # before any table was found
+    best = min(tables, key=lambda table: total_cost(table, program.cost))
+    return best, "interrupt" if found is None else found[1]
+
+
+def _plain_tables(program: Positions) -> list[Mass]:
+    """The best constant report and clamped noise, where they can be certified and fit in memory."""
+    constant = np.zeros(program.cost.shape)
+    constant[:, program.cost.sum(axis=0).argmin()] = 1.0
+    makers: list[Callable[[], Mass]] = [
+        lambda: repair(constant, program.patches),
+        lambda: certified_mass(program.problem)[0],
+    ]
+    tables: list[Mass] = []
+    for make in makers:
+        with contextlib.suppress(UnsuitableError, SizeError):
+            tables.append(make())
+    return tables
 
 
 def _report_iteration(

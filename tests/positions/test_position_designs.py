@@ -230,3 +230,26 @@ def test_progress_of_columns_says_that_the_gap_is_an_inner_one():
     columns = [str(state) for state in seen if state.method == "columns"]
     assert columns
     assert all(text.startswith("inner gap ") and " %, columns, " in text for text in columns)
+
+
+def test_a_limit_at_a_low_level_ends_no_design():
+    """Clamped noise, which a limit asks for beside the cones, would need a table of 10^17 GB."""
+    mechanism = md.solve(Positions(square(4, epsilon=1e-9, loss="distance")), time_limit=1e-9)
+    assert mechanism.attrs["stopped"] == "time"
+    assert md.verify(mechanism).certified
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-13])
+def test_at_low_levels_a_design_is_never_worse_than_one_report(epsilon):
+    """The table of the cones takes a repair there that costs a third; the bound stays that of the cones."""
+    program = Positions(square(4, epsilon=epsilon, loss="distance"))
+    mechanism = md.solve(program)
+    assert mechanism.attrs["objective"] <= program.cost.sum(axis=0).min() * (1 + 1e-5)
+    assert md.verify(mechanism).certified
+
+
+def test_levels_below_the_integers_are_refused_with_a_way_on():
+    with pytest.raises(UnsuitableError, match="levels are too low") as caught:
+        between.repair(np.full((16, 16), 1 / 16), Positions(square(4, epsilon=1e-16)).patches)
+    assert caught.value.field == "epsilon"
+    assert "protect cells" in caught.value.remedy
