@@ -228,7 +228,9 @@ class Domain(ReprMixin):
         places = f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
         if self.shape is not None and self.cell is not None:
             grid, cell = (" x ".join(f"{value:.6g}" for value in values) for values in (self.shape, self.cell))
-            places = f"{self.size} cells of a {grid} grid, {cell}{unit} each"
+            from mechdesign.problem.vocabulary import words_of
+
+            places = f"{self.size} {words_of(self).many} of a {grid} grid, {cell}{unit} each"
         return {"places": places} | ({} if self.plane is None else {"plane": self.plane.words()})
 
     @property

@@ -7,9 +7,12 @@ pages, web/browser/proof/protection.js, hold the same rules, because both read a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mechdesign.base.units import LENGTHS
-from mechdesign.problem.domain import Domain
+
+if TYPE_CHECKING:
+    from mechdesign.problem.domain import Domain
 
 
 @dataclass(frozen=True)

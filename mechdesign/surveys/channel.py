@@ -254,7 +254,7 @@ def asymptotic_mse(
         domain, edges, prior = problem.domain, problem.edges, problem.prior_array
     if len(table) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} secrets", field="table", value=len(table))
-    at = check_prior(prior if truth is None else truth, domain.size)
+    at = check_prior(prior if truth is None else truth, domain)
     return criterion(table, at, dual_sobolev_norm(domain, edges))
 
 

@@ -127,8 +127,8 @@ def plan(
     count = check_whole(people, "people")
     if not 0 < error < 1:
         raise InputError("must be between 0 and 1", field="error", value=error)
-    known = check_prior(truth, domain.size)
-    fixed = known if prior is None else check_prior(prior, domain.size)
+    known = check_prior(truth, domain)
+    fixed = known if prior is None else check_prior(prior, domain)
     wanted = areas.indicator
     if len(wanted) != domain.size or not tables:
         raise InputError(f"must label {domain.size} places", field="areas", value=len(wanted))
