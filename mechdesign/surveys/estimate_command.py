@@ -46,8 +46,9 @@ def estimate(
     """
     from mechdesign.geo.areas import read_areas
     from mechdesign.mechanism.storage import load
-    from mechdesign.mechanism.stored import read
+    from mechdesign.mechanism.stored import read, stored_domain
     from mechdesign.output import printing
+    from mechdesign.problem.vocabulary import words_of
     from mechdesign.surveys.channel import report_places, shared_domain
     from mechdesign.surveys.export import check_shares_target, save_shares
     from mechdesign.surveys.reports import ROLES, count_reports
@@ -104,4 +105,5 @@ def estimate(
         else:
             save_shares(estimated, path, overwrite=overwrite)
     document = estimate_document(estimated) | read_columns
-    printing.show(document, estimate_words(document), as_json=as_json)
+    nouns = words_of(stored_domain(estimated))
+    printing.show(document, estimate_words(document, nouns), as_json=as_json)

@@ -152,7 +152,7 @@ def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
     if domain.size > _MOST_DRAWN or domain.kind == "nodes":
         return []
     p = estimate["distribution"].values
-    maps = [_map(domain, p, "share of people at each place")]
+    maps = [_map(domain, p, f"share of people at each {words_of(domain).reported}")]
     if "area_of" in estimate:
         maps.append(_map(domain, estimate["share"].values[estimate["area_of"].values], "share of people in each area"))
     return maps

@@ -10,6 +10,7 @@ from mechdesign.base.figures import cell, length, number, percent
 from mechdesign.base.units import unit_word
 from mechdesign.output.printing import Block, Table
 from mechdesign.problem.domain import AXES
+from mechdesign.problem.vocabulary import PLACES, Words
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
 from mechdesign.surveys.tables import Row, interval_words, uninformative
@@ -118,11 +119,16 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
         yield f"An interval for every area takes {_whole(fewest)} people at least, whatever its length."
 
 
-def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of an estimate: how many reports, whether they fit, a row an area, and what its interval means."""
+_SECRETS = {"position": "places", "value": "values", "class": "classes"}
+
+
+def estimate_words(document: Mapping[str, Any], nouns: Words = PLACES) -> Iterator[Block]:
+    """The document of an estimate: how many reports, whether they fit, a row an area, and what its interval means;
+    nouns, what its secrets are called.
+    """
     rows, single = document["areas"], len(document["mechanisms"]) == 1
     stopped = document["method"].startswith("expectation")
-    yield f"{document['reports']:,} reports over {len(document['cells'])} places."
+    yield f"{document['reports']:,} reports over {len(document['cells'])} {_SECRETS[nouns.truth]}."
     for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
         if document.get(name, 1.0) < REFUSED:
             yield (
@@ -135,11 +141,14 @@ def estimate_words(document: Mapping[str, Any]) -> Iterator[Block]:
         "it has no interval."
     )
     if not rows:
-        yield from _most_likely(document["cells"])
+        many = _SECRETS[nouns.truth]
+        yield from _most_likely(document["cells"], nouns.reported)
         yield method
+        spatial = "--areas 2x2, or --areas districts.geojson for your own polygons,"
+        files = spatial if nouns.truth == "position" else "--areas FILE.csv"
         yield (
-            "Single places are not told well by reports. Next: --areas 2x2, or --areas districts.geojson for your own "
-            "polygons, gives shares of areas with intervals; -o FILE.csv keeps every place."
+            f"Single {many} are not told well by reports. Next: {files} gives "
+            f"shares of areas with intervals; -o FILE.csv keeps every {nouns.reported}."
         )
         return
     yield from _sentences(rows, document["confidence"])
@@ -190,12 +199,12 @@ def _sentences(rows: list[Row], confidence: float) -> Iterator[Block]:
         yield f"{row['area']}: {share}{words}"
 
 
-def _most_likely(cells: list[Row]) -> Iterator[Block]:
+def _most_likely(cells: list[Row], noun: str) -> Iterator[Block]:
     """The places that most reports come from by the most likely distribution."""
     first = sorted(cells, key=lambda cell: -cell["probability"])[:_PLACES]
     axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
     yield Table(
-        ["place", *axes, "most likely %"],
+        [noun, *axes, "most likely %"],
         [[str(row["cell"]), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])] for row in first],
     )
 

@@ -169,6 +169,24 @@ def test_no_reader_speaks_of_places(name, mechanisms, tmp_path, run):
     assert [PLACES.findall(text) for text in said] == [[]] * len(said)
 
 
+@pytest.mark.parametrize("name", ["incomes", "points", "classes"])
+def test_estimate_speaks_of_values(name, tmp_path, run):
+    """Of a mechanism whose reports tell every share, which an optimal one need not be, and of its expected reports."""
+    mechanism = md.baselines.exponential(DESIGNS[name]())
+    md.save(mechanism, tmp_path / "made.nc")
+    counts = np.rint(50_000 * mechanism["prior"].values @ md.probabilities(mechanism).values).astype(int)
+    (tmp_path / "reports.csv").write_text("report,count\n" + "".join(f"{y},{n}\n" for y, n in enumerate(counts)))
+    lines = "".join(f"{u},{'low' if u < 2 else 'high'}\n" for u in range(mechanism.sizes["secret"]))
+    (tmp_path / "areas.csv").write_text(f"cell,area\n{lines}")
+    command = ("estimate", tmp_path / "reports.csv", tmp_path / "made.nc")
+    for options in ((), ("--areas", tmp_path / "areas.csv", "-o", tmp_path / "page.html")):
+        code, out, _ = run(*command, *options)
+        assert (code, PLACES.findall(out)) == (0, [])
+    page = (tmp_path / "page.html").read_text()
+    assert ("of people were in the class" if name == "classes" else "of people had a value in") in page
+    assert "each place" not in page
+
+
 PROBLEM = """import mechdesign as md
 
 
