@@ -54,6 +54,15 @@ def answers(unit: float = 1.0) -> DesignProblem:
     )
 
 
+def labelled(unit: float = 1.0) -> DesignProblem:
+    """Which of four columns of a map, judged by the distance to the column named."""
+    asked = eikonal(unit)
+    labels = np.arange(16) // 4
+    return md.losses.query_problem(
+        domain=asked.domain, metric=asked.metric, prior=asked.prior_array, query=labels, loss="distance"
+    )
+
+
 def in_loss(problem: DesignProblem, scale: float) -> DesignProblem:
     return replace(problem, loss=md.losses.TableLoss(scale * problem.loss_matrix))
 
@@ -121,6 +130,7 @@ ROUTES = {
     "weights": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "table"}),
     "factored": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "factored"}, by_length=True),
     "dictionary": Route(make=lambda problem: md.programs.Dictionary(problem)),
+    "queries": Route(make=lambda problem: md.programs.QueryWeights(problem), problem=labelled, by_length=True),
     "minimax": Route(make=md.programs.Minimax),
     "robust": Route(make=robust),
     "bounded": Route(make=bounded),
