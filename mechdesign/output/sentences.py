@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent, sentence
-from mechdesign.base.units import lengths
 from mechdesign.closed_forms.loss import position_loss
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.protection import Protection
@@ -51,7 +50,8 @@ def protects(p: Protection, *, because: str | None = None) -> str:
         whole = number(p.within, up=False, digits=6)
         exact = TIMES not in whole and float(whole.replace(",", "")) == p.within
         radius = whole if exact else number(p.within, up=False)
-        where = f"within {radius} {lengths(p.unit) if radius != '1' else p.unit}"
+        unit = {"units": "unit", "cells": "cell"}.get(p.unit, p.unit) if radius == "1" else p.unit
+        where = f"within {radius} {unit}"
     if p.kind == "cells":
         who = f"between two people {where or 'however close'}, one report changes the odds"
     elif p.kind == "places":

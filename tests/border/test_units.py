@@ -136,6 +136,7 @@ DESIGNS = {
     "bare": lambda: design(
         md.Domain.grid(4, 1.0), md.Eikonal(md.PrivacyLevel.constant(0.5)), md.losses.SquaredDistance()
     ),
+    "one unit": lambda: design(md.Domain.grid(4, 1.0), md.Euclidean(1.0)),
     "classes": lambda: design(md.Domain.nodes(3), md.Discrete(1.0), md.losses.ZeroOne()),
     "ordered": lambda: design(
         md.Domain.nodes(3),
@@ -204,6 +205,11 @@ def test_client_speaks_of_values(name, mechanisms, tmp_path):
     assert PLACES.findall(prose) == []
     assert f"The claim is about {'classes' if name == 'classes' else 'intervals'}" in prose
     assert "client.reportCell(number)" in readme
+
+
+def test_one_unit_is_singular(mechanisms):
+    """Two of its values are at least 1 apart, and a factor of 2 is nearer."""
+    assert "within 1 unit, one report" in json.loads(texts_of(mechanisms["one unit"]).contents)["facts"]["sentence"]
 
 
 def test_comparison_and_sweep_speak_of_values(run, tmp_path):
