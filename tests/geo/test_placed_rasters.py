@@ -73,8 +73,9 @@ def in_metres(folder):
 @pytest.mark.parametrize("source", [pytest.param("esri ascii", marks=pytest.mark.slow), "geotiff"])
 def test_the_shipped_map_at_its_true_place_gives_the_planar_mechanism(tmp_path, source):
     path = SHIPPED if source == "esri ascii" else in_metres(tmp_path)
+    miles = "+proj=aeqd +lat_0=39.9526 +lon_0=-75.1652 +datum=WGS84 +units=mi"  # of a file that declares no system
     planar = philadelphia(None, lambda domain: md.read.raster(SHIPPED, unit="mi"))
-    placed = philadelphia(CITY_HALL, lambda domain: raster_on(domain, path))
+    placed = philadelphia(CITY_HALL, lambda domain: raster_on(domain, path, crs=miles))
     assert np.abs(placed.edges.length / planar.edges.length - 1).max() < 1e-12
     tables = [md.solve(md.Optimal(problem=p), gap=1e-6)["mass"].values / float(ROW_SUM) for p in (planar, placed)]
     assert np.abs(tables[0] - tables[1]).max() <= SAME_TABLE
