@@ -58,6 +58,7 @@ _SHORT = 0.1  # share of the way below which a step towards the central path, wi
 _STUCK = 2  # iterations without a better point from which it is always tried
 _CENTRING = 0.3  # its target, as a share of the mean product s z
 _FINE = 1e-4  # tolerance below which directions are refined once
+_FINEST, _REFINED = 1e-6, 4  # and beside side rows so often: the last step left a dual error of 1e-6, and leaves 1e-12
 _LEAST = 0.3  # share of the tolerance at which the products s z are held
 _STALLED = 8  # iterations without a better point after which rounding is taken to have won
 _CLOSER = 0.9  # share of the largest violation that counts as progress: a start outside side rows takes many iterations
@@ -362,7 +363,8 @@ def solve_blocks(
             factored = algebra.factor(state.z / state.s)
             if not factored:
                 break
-            newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=int(tolerance < _FINE))
+            refinements = _REFINED if tolerance < _FINEST and algebra.side.shape[0] else int(tolerance < _FINE)
+            newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=refinements)
             least = _LEAST * tolerance * float(program.cost @ state.q) / algebra.rows
             state = newton.advanced(least=least, short=_SHORT if since < _STUCK else 1.0)
     except KeyboardInterrupt:
