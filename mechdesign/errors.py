@@ -37,11 +37,11 @@ class MechdesignError(Exception):
     def __init__(
         self, message: str, *, field: str | None = None, value: object = None, remedy: str | None = None
     ) -> None:
-        message = shortened(message, _LONGEST_MESSAGE)
+        message = self._shorten(message, _LONGEST_MESSAGE)
         super().__init__(message)
         self.message = message
         self.field = field
-        self.value = None if value is None else shortened(str(value), _LONGEST_VALUE)
+        self.value = None if value is None else self._shorten(str(value), _LONGEST_VALUE)
         self.remedy = remedy
 
     def __str__(self) -> str:
@@ -50,18 +50,18 @@ class MechdesignError(Exception):
         advice = "" if self.remedy is None else f"; {self.remedy}"
         return f"{about}{self.message}{suffix}{advice}"
 
+    @staticmethod
+    def _shorten(text: str, most: int) -> str:
+        """A text of at most `most` characters: of a longer one the start and the end."""
+        if len(text) <= most:
+            return text
+        end = most // 4
+        return f"{text[: most - end - 3]}...{text[-end:]}"
+
     def as_dict(self) -> dict[str, str | None]:
         """The JSON form: kind, field, value, message; the remedy ends the message."""
         message = self.message if self.remedy is None else f"{self.message}; {self.remedy}"
         return {"kind": self.kind, "field": self.field, "value": self.value, "message": message}
-
-
-def shortened(text: str, most: int) -> str:
-    """A text of at most `most` characters: of a longer one the start and the end."""
-    if len(text) <= most:
-        return text
-    end = most // 4
-    return f"{text[: most - end - 3]}...{text[-end:]}"
 
 
 class InputError(MechdesignError, ValueError):

@@ -136,7 +136,8 @@ class MatrixLabels:
             return self._without_sums(blocks)
         for reading in sound:
             if len(sound) > 1 or self._like_data(reading, blocks[reading]):
-                raise self._refusal("column" if reading[1] > plain[1] else "line", self.words[0])
+                kind, labels = ("column", self.words[:, 0]) if reading[1] > plain[1] else ("line", self.words[0])
+                raise self._refusal(kind, labels)
         self._tell(sound[0], plain)
         return sound[0]
 
@@ -162,13 +163,19 @@ class MatrixLabels:
             self._tell((True, True), plain)
             return True, True
         labels = {(True, plain[1]): self.words[0, int(plain[1]) :], (plain[0], True): self.words[int(plain[0]) :, 0]}
+        doubtful = []
         for reading in [each for each in labels if each in blocks and each != plain]:
             numbers = np.array([number_of(word, self.text.decimal) for word in labels[reading]])
             if _running(numbers) and not self._like_data(reading, blocks[reading]):
                 self._tell(reading, plain)
                 return reading
-            if (np.diff(numbers) > 0).all() or (reading in square and plain not in square):
-                raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
+            # Different integers in any order may be labels; only a square table of all numbers speaks for data.
+            likely = (np.diff(numbers) > 0).all() or (reading in square and plain not in square)
+            if likely or plain not in square:
+                doubtful.append((not likely, reading))
+        if doubtful:
+            reading = min(doubtful)[1]
+            raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
         rows, columns = blocks[plain].shape
         self.note(f"All {rows} x {columns} numbers of the table are taken as data, none as labels.")
         return plain

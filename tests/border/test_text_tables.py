@@ -148,6 +148,7 @@ def test_honest_counts_keep_all_their_numbers(tmp_path, name):
         (",a,b\na,3,1\nb,2,2\nTotal,5,3\n", "last row is the sum of the others"),
         (lines(UNEVEN, first="a,b,c"), "first column may be labels or data"),
         (lines(UNEVEN, labels=[31, 17, 23]), "first column may be labels or data"),
+        ("50,60,20,21,3\n40,20,60,20,3\n70,21,19,60,9\n", "may be labels or data"),
         ("0,1\n0.5,0.5\n0.25,0.75\n", "first line may be labels or data"),
         ("low,10,20,30\nmid,20,50,30\nhigh,5,5,90\n", "first line may be labels or data"),
         ("9,20,69\n30,30,40\n50,25,25\n", "first line may be labels or data"),

@@ -222,6 +222,7 @@ def test_refusals_name_the_field(make, field):
     assert caught.value.field == field
 
 
-def test_outputs_have_a_known_unit():
+def test_unit_of_outputs_is_any_name_but_a_misspelt_length():
+    assert problem_with(unit="votes").reports.unit == "votes"
     with pytest.raises(UnitError, match="unit"):
-        problem_with(unit="votes")
+        problem_with(unit="meterss")
