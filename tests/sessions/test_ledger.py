@@ -213,6 +213,7 @@ import os, random, signal
 from pathlib import Path
 import mechdesign as md
 path, moment = Path(sys.argv[2]), random.Random(0)
+md.sessions.Budget(path=path).spend(2.0**-20)  # what is imported late is imported
 events = events_of(lambda: md.sessions.Budget(path=path).spend(2.0**-20))
 for _ in range(int(sys.argv[1])):
     share = moment.uniform(0, 5)

@@ -433,6 +433,7 @@ for number in range(int(sys.argv[4])):
         children.append(os.fork())
         if children[-1] == 0:
             session = md.sessions.Session(path, design=design)
+            report(session)  # what is imported late is imported
             events = events_of(lambda: report(session))
             at_event(1 + int(share * events), lambda: os.kill(os.getpid(), signal.SIGKILL))
             while True:
