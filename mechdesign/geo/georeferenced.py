@@ -10,8 +10,9 @@ For a prior, pixels that are smaller than a cell are added up by the area that t
 Longitudes of a file may run to 180 or to 360, and may begin anywhere. Where they go around the Earth, the file is read
 on across its seam.
 
-NODATA. A cell has a value if the pixel at its centre has one. Cells of the domain without a value are refused.
-Elsewhere a pixel without a value takes that of the nearest pixel that has one, and nobody lives there.
+NODATA, as which values beyond 1e150 are taken too. A cell has a value if the pixel at its centre has one. Cells of the
+domain without a value are refused. Elsewhere a pixel without a value takes that of the nearest pixel that has one, and
+nobody lives there.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arguments import validated
+from mechdesign.base.descriptions import LARGEST
 from mechdesign.base.figures import percent
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.optional import import_optional
@@ -302,7 +304,8 @@ def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Gri
         value=pixels.name,
         remedy="use a coarser raster, or a smaller area",
     )
-    return _Grid(x=x[across], y=y[along], values=pixels.load(columns[across], rows[along]))
+    values = pixels.load(columns[across], rows[along])
+    return _Grid(x=x[across], y=y[along], values=np.where(np.abs(values) <= LARGEST, values, np.nan))
 
 
 def _span(nodes: Array, wanted: Array) -> tuple[int, int]:
