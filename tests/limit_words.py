@@ -97,7 +97,8 @@ def _broken(
     """The first set of places that breaks a limit after one report."""
     total = sum(joint)
     if limit.by_area:
-        most = min(math.floor(math.pi * limit.radius**2 / math.prod(cell)), len(joint))
+        # one side after the other: the product of two that are tiny is 0
+        most = math.floor(min(math.pi * (limit.radius / cell[0]) * (limit.radius / cell[1]), len(joint)))
         sets = [tuple(sorted(range(len(joint)), key=joint.__getitem__)[len(joint) - most :])]
     else:
         sets = discs(points, limit.radius, limit.about_centres)
