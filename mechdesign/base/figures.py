@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from mechdesign.base.units import METRES, lengths
 
@@ -25,7 +26,10 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     exponent = math.floor(math.log10(abs(value))) - digits + 1
-    scaled = value * 10.0**-exponent if abs(exponent) < 300 else value / 10.0**exponent
+    if exponent <= -300:  # 10^exponent may be 0 in doubles
+        scaled = value * 1e300 * 10.0 ** (-exponent - 300)
+    else:
+        scaled = value * 10.0**-exponent if exponent < 300 else value / 10.0**exponent
     near = round(scaled)
     if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
         near = math.ceil(scaled) if up else math.floor(scaled)
@@ -33,7 +37,7 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     if 0.99e-4 <= size < 1e9:
         text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    shown, power = f"{near * 10.0**exponent:.{digits - 1}e}".split("e")
+    shown, power = f"{Decimal(near).scaleb(exponent):.{digits - 1}e}".split("e")
     mantissa = shown.rstrip("0").rstrip(".") if "." in shown else shown
     return f"{mantissa} {TIMES} 10{str(int(power)).translate(_RAISED)}"
 

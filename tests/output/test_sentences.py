@@ -34,6 +34,8 @@ FIGURES = [  # value, up, down
     (0.0001, "0.0001", "0.0001"),
     (0.1 + 0.2, "0.3", "0.3"),  # 0.30000000000000004: rounding in doubles is no figure
     (4.1234e-7, f"4.124 {TIMES} 10⁻⁷", f"4.123 {TIMES} 10⁻⁷"),
+    (5e-324, f"4.941 {TIMES} 10⁻³²⁴", f"4.94 {TIMES} 10⁻³²⁴"),  # the smallest double, whose power of ten is 0
+    (1.5e300, f"1.5 {TIMES} 10³⁰⁰", f"1.5 {TIMES} 10³⁰⁰"),
     (1e12, f"1 {TIMES} 10¹²", f"1 {TIMES} 10¹²"),
     (math.inf, "inf", "inf"),
     (0.0, "0", "0"),

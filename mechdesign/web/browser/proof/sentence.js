@@ -14,7 +14,8 @@ const BUDGET = "k reports cost k times as much.";
 function figure(value, up = null, digits = 4) {
   if (value === 0 || !Number.isFinite(value)) return value > 0 ? "inf" : String(value);
   const exponent = Math.floor(Math.log10(Math.abs(value))) - digits + 1;
-  const scaled = Math.abs(exponent) < 300 ? value * 10 ** -exponent : value / 10 ** exponent;
+  // 10 ** exponent may be 0 in doubles
+  const scaled = exponent > -300 ? (exponent < 300 ? value * 10 ** -exponent : value / 10 ** exponent) : value * 1e300 * 10 ** (-exponent - 300);
   let near = Math.round(scaled);
   if (up !== null && Math.abs(scaled - near) > 1e-12 * Math.abs(scaled)) near = up ? Math.ceil(scaled) : Math.floor(scaled);
   const shown = Number(`${near}e${exponent}`);
