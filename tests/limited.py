@@ -74,7 +74,7 @@ def change(limit: dict[str, Any], random: Random, *, exported: bool) -> str:
         limit.pop(name, None)
     elif way == "renamed":
         limit[random.choice(_NAMES)] = limit.pop(name, None)
-    elif name == "people" and limit.get("people"):
+    elif name == "people" and isinstance(limit.get("people"), list) and limit["people"]:
         _people(limit, random, exported=exported)
     elif name == "radius":
         limit[name] = random.choice((*_RADII, random.uniform(0.3, 1.6)))
