@@ -87,6 +87,7 @@ from mechdesign.mechanism.dataset import COST, refused
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.plane import Plane
+from mechdesign.problem.vocabulary import CELLS, words_for
 
 MOST_PLACES = 1 << 24
 PROMISE = "One report changes anybody's odds between two cells by a factor of at most e^d, d as claimed."
@@ -211,6 +212,8 @@ class CompactMap(ReprMixin):
         _within("cap", self.cap, 1, LARGEST - 1)
         _within("bound", least, 1 << 30, (1 << 31) - 1)
         _within("bound", doublings, 0, 64)
+        if words_for("grid", self.unit, 2) is not CELLS:
+            raise refused("is not a length, and a compact map is of places", "unit", self.unit, "a length")
         if self.stencil not in STENCILS:
             raise refused("must be 8 or 16", "stencil", self.stencil, "8 or 16 neighbours")
         for name, dtype in (("level", np.uint16), ("potential", np.int16), ("weight", np.uint8)):

@@ -41,6 +41,7 @@ from mechdesign.mechanism.stored import Stored, read
 from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
+from mechdesign.problem.vocabulary import CELLS, words_of
 from mechdesign.solvers.design import Progress, Report, counter, reporter
 from mechdesign.solvers.lengths import settle
 
@@ -48,6 +49,7 @@ ROUNDS = 10  # of the fixed point, at most
 GOOD = 1.001  # kappa at which it ends early
 _NEAREST = 16  # nats that sums of the rounds tell apart
 _LEAST_FACTOR = 0.9
+_REMEDY = "make a compact map of a factored design on a grid"
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
 _ONE = 1 << STEP_BITS
 
@@ -185,6 +187,9 @@ def _frame(stored: Stored) -> int:
     domain, factors = stored.domain, stored.factors
     if domain.shape is None or len(domain.shape) != 2:
         raise _unsuitable("is no grid of two axes", "domain", domain.kind)
+    if words_of(domain) is not CELLS:
+        remedy = "export a table (.csv) or make a client"
+        raise _unsuitable("is not a length, and a compact map is of places", "unit", domain.unit, remedy)
     first_line = np.flatnonzero(factors.metric.points[:, 0] == factors.metric.points[0, 0])
     frame = (len(first_line) - domain.shape[1]) // 2
     inside = np.pad(np.ones(domain.shape, bool), max(frame, 0))
@@ -196,8 +201,7 @@ def _frame(stored: Stored) -> int:
     return frame
 
 
-def _unsuitable(message: str, field: str, value: object) -> UnsuitableError:
-    remedy = "make a compact map of a factored design on a grid"
+def _unsuitable(message: str, field: str, value: object, remedy: str = _REMEDY) -> UnsuitableError:
     return UnsuitableError(message, field=field, value=value, remedy=remedy)
 
 

@@ -259,7 +259,7 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 
 def _of_places(stored: Stored, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
-    what = "values" if words_of(domain) is INTERVALS else "inputs" if domain.unit == "1" else words_of(domain).many
+    what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric

@@ -99,8 +99,14 @@ def mechanism_style(name: str) -> dict[str, str]:
     return dict(zip(("color", "marker"), STYLES.get(name, other), strict=True))
 
 
-def mechanism_words(name: str) -> str:
-    """The name of a row as a picture prints it."""
+def mechanism_words(name: str, result: xr.Dataset) -> str:
+    """The name of a row as a picture prints it, of a Dataset with the attribute domain: on one axis of values Laplace
+    noise does not lie on a plane.
+    """
+    domain = json.loads(result.attrs["domain"])
+    axes = len(domain.get("shape", "12"))
+    if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
+        name = name.removeprefix("planar_")
     return name.replace("_", " ").replace("laplac", "Laplac")
 
 

@@ -117,7 +117,8 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
         axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
     # Of noise the distance of discs from a report depends on the radius: the axis says the kind alone.
     about, exact = found[0]["about"].partition(" within ")[0], all(audit["exact"] for audit in found)
-    where = "cells no larger than one disc" if found[0]["centres"] == "area" else f"one disc {about}".strip()
+    shape, area = found[0]["shape"], found[0]["centres"] == "area"
+    where = f"{found[0]['many']} no larger than one disc" if area else f"one {shape} {about}".strip()
     label = f"probability in {where}{'' if exact else ', at most'}, %"
     axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
     axes.legend()
@@ -135,7 +136,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
         broken |= bool(breaks.any())
         style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
         nowhere = ", private at no scale" if np.isinf(level).all() else ""
-        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name) + nowhere)
+        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name, curve) + nowhere)
         axes.plot(level[breaks], baseline[breaks], **style, linestyle="", markerfacecolor="white")
         _draw_leaving(axes, level, baseline, low, style["color"])
     label = f"optimal, certified within {percent(max(float(np.max(curve['gap'].values)), _FINEST), up=True, digits=1)}"

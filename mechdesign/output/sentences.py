@@ -17,7 +17,7 @@ from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.mechanism.protection import Protection
 from mechdesign.mechanism.stored import Stored
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.problem.vocabulary import words_of
+from mechdesign.problem.vocabulary import shape_of, sized, words_of
 from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
@@ -73,7 +73,7 @@ def limit_sentences(stored: Stored) -> str | None:
 def _limit(limit: DiscConstraint, stored: Stored) -> str:
     words = words_of(stored.domain)
     about = f" about the centre of {words.a_one}" if limit.centres == "places" else ""
-    disc = f"disc of {length(limit.radius, stored.domain.unit, up=False)}{about}"
+    disc = sized(shape_of(stored.domain), length(limit.radius, stored.domain.unit, up=False)) + about
     disc = f"any {words.many} that are together no larger than a {disc}" if limit.centres == "area" else f"any {disc}"
     counts = len(limit.claims())
     whom = f"for somebody who counts people at the {words.centres}{f', by any of {counts} counts' * (counts > 1)}"

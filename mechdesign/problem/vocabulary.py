@@ -7,12 +7,14 @@ pages, web/browser/proof/protection.js, hold the same rules, because both read a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mechdesign.base.units import LENGTHS
 
 if TYPE_CHECKING:
     from mechdesign.problem.domain import Domain
+
+Shape = Literal["disc", "interval"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ CLASSES = Words("class", "class", "classes")
 def words_of(domain: Domain) -> Words:
     """The nouns for the secrets of a domain."""
     return words_for(domain.kind, domain.unit, domain.dimension)
+
+
+def shape_of(domain: Domain) -> Shape:
+    """What the points within a radius of another are called: on one axis of values an interval, else a disc."""
+    return "interval" if domain.dimension == 1 and words_of(domain).truth == "value" else "disc"
+
+
+def sized(shape: Shape, radius: str) -> str:
+    """A disc or an interval with its radius in words: an interval is twice as wide."""
+    return f"interval of {radius} either way" if shape == "interval" else f"disc of {radius}"
 
 
 def words_for(kind: str, unit: str, axes: int) -> Words:

@@ -53,6 +53,7 @@ from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.problem.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.vocabulary import shape_of, sized, words_of
 from mechdesign.programs.coupled import Constraint
 from mechdesign.programs.persons import whole_persons
 from mechdesign.programs.posterior_rows import AreaCaps, Caps, DiscCaps
@@ -136,13 +137,14 @@ class DiscConstraint(Constraint):
         unit = "" if domain.unit == "1" else f" {domain.unit}"
         if isinstance(caps, AreaCaps):
             share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.exact)
-            where = f"{caps.cells} cells, no larger together than a disc of {self.radius:g}{unit}, contain"
+            cells = f"{caps.cells} {words_of(domain).many}"
+            where = f"{cells}, no larger together than a disc of {self.radius:g}{unit}, contain"
         else:
             assert isinstance(caps, DiscCaps)
             disc = int(np.argmax(caps.within - caps.limit))
             share, limit = float(caps.within[disc]), float(caps.limit[disc])
             at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
-            where = f"the disc of {self.radius:g}{unit} about ({at}) contains"
+            where = f"the {sized(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
         return InfeasibleError(
             f"{caps.what}: {where} {100 * share:.4g} % of the people before any report, and no mechanism keeps to less",
             field="share",

@@ -36,7 +36,7 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.stored import read
 from mechdesign.problem.discs import WIDER, Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.vocabulary import words_of
+from mechdesign.problem.vocabulary import Shape, shape_of, sized, words_of
 
 _Most = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
 _HALF, _SELDOM = 0.5, 0.99
@@ -55,7 +55,8 @@ class DiscAudit(ReprMixin):
     reports, 99 % and all of them do not exceed; above_half, the probability of a report that puts more than half into
     one disc; reports, how many of positive probability there are; counted_at, where people are counted; about, which
     discs were looked at where not all were, as "about the centre of a cell"; exact, False where all these shares are
-    upper bounds.
+    upper bounds; shape, "interval" on one axis of values, where it reaches `radius` either way; many, what places are
+    called.
     """
 
     radius: float
@@ -70,6 +71,8 @@ class DiscAudit(ReprMixin):
     counted_at: str = "centres of cells"
     about: str = ""
     exact: bool = True
+    shape: Shape = "disc"
+    many: str = "cells"
 
     @classmethod
     def of(
@@ -84,6 +87,8 @@ class DiscAudit(ReprMixin):
         counted_at: str = "centres of cells",
         about: str = "",
         exact: bool = True,
+        shape: Shape = "disc",
+        many: str = "cells",
     ) -> DiscAudit:
         """Of reports made with probabilities `chance` (m,), of any sum, and the shares (m,) after them."""
         made = chance > 0
@@ -104,6 +109,8 @@ class DiscAudit(ReprMixin):
             counted_at=counted_at,
             about=about,
             exact=exact,
+            shape=shape,
+            many=many,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -168,6 +175,8 @@ def _audited(
         counted_at=discs.counted_at,
         about=discs.about,
         exact=discs.exact,
+        shape=discs.shape,
+        many=discs.many,
     )
 
 
@@ -184,6 +193,8 @@ class _Discs:
     counted_at: str
     about: str = ""
     exact: bool = True
+    shape: Shape = "disc"
+    many: str = "cells"
 
     @classmethod
     def of(cls, domain: Domain, radius: float, centres: Centres | None) -> _Discs:
@@ -209,6 +220,8 @@ class _Discs:
             counted_at=counted_at,
             about=about,
             exact=exact,
+            shape=shape_of(domain),
+            many=words.many,
         )
 
 
@@ -301,11 +314,13 @@ def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> I
         whom = f"{'whose prior is that of the file' if prior else 'who counts people'} at the {found['counted_at']}"
         most, area = "" if found["exact"] else "at most ", found["centres"] == "area"
         halves = f"{most}{half} of reports put" if found["above_half"] else "no report puts"
-        disc = f"disc of {length(found['radius'], found['unit'], up=False)}"
+        shape, many = found["shape"], found["many"]
+        disc = sized(shape, length(found["radius"], found["unit"], up=False))
         about = f" {found['about']}" if found["about"] else ""
-        what = f"the likeliest cells, together no larger than a {disc}, have" if area else f"one {disc}{about} has"
+        what = f"the likeliest {many}, together no larger than a {disc}, have" if area else f"one {disc}{about} has"
+        such = "such an interval" if shape == "interval" else f"one disc{about}"
         yield (
             f"For somebody {whom}, {what} {most}{worst} of the probability after the worst report and {most}{median} "
-            f"after the median one; {halves} more than half into {'such cells' if area else f'one disc{about}'}. "
+            f"after the median one; {halves} more than half into {f'such {many}' if area else such}. "
             f"Before any report: {most}{percent(found['before'], up=True, digits=3)}. A second report adds to that."
         )

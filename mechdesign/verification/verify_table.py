@@ -309,12 +309,19 @@ def lattice(table: Table) -> list[tuple[int, ...]] | None:
     return cells if len(set(cells)) == len(cells) else None
 
 
+def of_places(table: Table) -> bool:
+    """True where secrets are places: in a length, or on two axes or three in no unit."""
+    unit = table.header["claim"]["domain"]["unit"]
+    return unit in LENGTHS or (unit == "1" and len(table.points[0]) > 1)
+
+
 def sentence(table: Table) -> str:
     """The claim of the rows, put together from the data of the file."""
     claim = table.header["claim"]
-    domain, axes = claim["domain"], len(table.points[0])
-    places = domain["unit"] in LENGTHS or (domain["unit"] == "1" and axes > 1)
-    where = f"{'cells' if places else 'intervals'} of a {_grid(domain)}" if domain["kind"] == "grid" else "places"
+    domain = claim["domain"]
+    where = (
+        f"{'cells' if of_places(table) else 'intervals'} of a {_grid(domain)}" if domain["kind"] == "grid" else "places"
+    )
     distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {len(table.rows)} secrets "
@@ -410,7 +417,7 @@ def cap_faults(table: Table) -> list[str]:
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
             broken = [y for y, (a, b) in enumerate(zip(inside, totals, strict=True)) if most[1] * a > most[0] * b]
             if broken:
-                faults.append(f"{name}: broken after report {broken[0]} by the disc of cells {sorted(disc)[:9]}")
+                faults.append(f"{name}: broken after report {broken[0]} by the secrets {sorted(disc)[:9]}")
                 break
     return faults
 
@@ -479,9 +486,11 @@ def _faces(points: list[tuple[float, ...]], middle: tuple[float, ...], wide: flo
 def cap_sentence(cap: dict[str, Any], table: Table) -> str:
     """A limit on discs, or on cells by area, in words."""
     (over, under), times = _limit(cap, table), " times its share before" * ("factor" in cap)
-    cells = "cells that are together no larger than a " * (cap["centres"] == "area")
-    about = " about the centre of a cell" * (cap["centres"] == "places")
-    disc = f"any {cells}disc of {cap['radius']!r} {table.header['unit']}{about}"
+    secrets, axis = ("cells" if of_places(table) else "intervals"), not of_places(table) and len(table.points[0]) == 1
+    cells = f"{secrets} that are together no larger than a " * (cap["centres"] == "area")
+    about = f" about the centre of {'an' if secrets[0] == 'i' else 'a'} {secrets[:-1]}" * (cap["centres"] == "places")
+    size = f"{cap['radius']!r} {table.header['unit']}{' either way' * axis}{about}"
+    disc = f"any {cells}{'interval' if axis else 'disc'} of {size}"
     return f"after one report at most {over}/{under}{times} of the posterior lies in {disc}"
 
 

@@ -306,14 +306,14 @@ def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
     return f"the least loss falls from {high} to {low}"
 
 
-def comparison_facts(rows: Sequence[Row], unit: str) -> dict[str, Any]:
-    """Rows of a comparison as a page shows them; unit, that of losses."""
+def comparison_facts(rows: Sequence[Row], unit: str, mechanism: xr.Dataset) -> dict[str, Any]:
+    """Rows of a comparison as the page of a mechanism shows them; unit, that of losses."""
     names = ("loss", "claimed_epsilon", "effective_epsilon", "ratio")
     return {
         "heads": [f"loss ({unit})" if unit else "loss", "claimed epsilon", "effective epsilon", "ratio"],
         "rows": [
             {
-                "name": mechanism_words(visible(row["mechanism"])),
+                "name": mechanism_words(visible(row["mechanism"]), mechanism),
                 "broken": not row["ratio"] <= AT_CLAIM,
                 "figures": [cell(row[name], "near 3") for name in names],
             }

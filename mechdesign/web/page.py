@@ -159,7 +159,7 @@ def page_text(
     if comparison is not None and schema not in MECHANISMS:
         raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
     page = PAGES[schema](result, mechanisms, on_progress)
-    compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"])
+    compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"], result)
     return _rendered(replace(page, facts=page.facts | {"comparison": compared}), title)
 
 

@@ -7,11 +7,13 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
+from compact_maps import made
 from pages import NODE, SENTENCES, in_node, texts_of
 from rewritten import rewritten, write_anyway
 from rows import each_row
@@ -19,9 +21,11 @@ from scipy.integrate import quad
 
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
-from mechdesign.errors import InputError, UnitError, VerificationError
+from mechdesign.errors import InfeasibleError, InputError, UnitError, VerificationError
+from mechdesign.output.canvas import mechanism_words
 from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification import verify_table
+from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 from mechdesign.web.page import proof_script
 
 QUADRATURE = 1e-6  # relative: figures of `level` are rounded up to six digits
@@ -188,6 +192,74 @@ def test_estimate_speaks_of_values(name, tmp_path, run):
     assert "each place" not in page
 
 
+EITHER_WAY = "interval of 20 years either way"
+
+
+@pytest.fixture(scope="module")
+def capped_ages():
+    """Persons from 1 to 8 in intervals of ten years: five of them lie within 20 years of a centre."""
+    problem = design(md.Domain.grid(8, 10.0, unit="years"), md.Euclidean(0.02, unit="years"))
+    people = list(range(1, 9))
+    cap = md.programs.PosteriorCap(radius=20.0, share="9/10", people=people, centres="places")
+    return md.solve(md.programs.Constrained(problem, constraints=[cap]))
+
+
+def test_disc_of_values_is_an_interval(capped_ages, run_json, run, tmp_path):
+    """Its radius reaches either way: the share after the worst report, from the table, is that of five centres."""
+    md.save(capped_ages, tmp_path / "ages.nc")
+    words = run("verify", tmp_path / "ages.nc", "--disc", 20, "-o", tmp_path / "shares.svg")[1]
+    said = " ".join(words.split())
+    assert f"lies in any {EITHER_WAY} about the centre of an interval" in said
+    assert f"one {EITHER_WAY} has" in said
+    assert (PLACES.findall(said), "disc" in said) == ([], False)
+    (found,) = run_json("verify", tmp_path / "ages.nc", "--disc", 20)[1]["discs"]
+    assert (found["shape"], found["many"]) == ("interval", "intervals")
+    joint = capped_ages["prior"].values[:, None] * md.probabilities(capped_ages).values
+    share = max((joint[first : first + 5].sum(axis=0) / joint.sum(axis=0)).max() for first in range(4))
+    assert found["worst"] == pytest.approx(share)
+    table = md.export(capped_ages, tmp_path / "ages.csv")
+    script = [sys.executable, verify_table.__file__, table]
+    told = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    assert "any interval of 20.0 years either way about the centre of an interval" in told
+    np.savetxt(tmp_path / "table.csv", md.probabilities(capped_ages).values, delimiter=",")
+    command = ("audit", tmp_path / "table.csv", "--metric", tmp_path / "ages.nc", "--disc", 20)
+    code, out, _ = run(*command, "-o", tmp_path / "a.svg")
+    assert f"one {EITHER_WAY} has" in " ".join(out.split())
+    assert ("disc" in out, code) == (False, 0)
+
+
+def test_limit_that_nothing_keeps_names_the_interval():
+    problem = design(md.Domain.grid(8, 10.0, unit="years"), md.Euclidean(0.02, unit="years"))
+    cap = md.programs.PosteriorCap(radius=20.0, share="1/10", people=list(range(1, 9)))
+    with pytest.raises(InfeasibleError, match=f"the {EITHER_WAY} about"):
+        md.solve(md.programs.Constrained(problem, constraints=[cap]))
+
+
+def test_likeliest_of_two_axes_of_values_are_intervals(mechanisms):
+    (found,) = audit_mechanism_discs(mechanisms["two axes"], [4.0], centres="area")
+    assert "the likeliest intervals, together no larger than a disc of 4 years, have" in "".join(
+        disc_words([found.as_dict()])
+    )
+
+
+def test_compact_map_needs_a_length(tmp_path):
+    """No map is made of values, and none that says it is of values is read."""
+    level = md.PrivacyLevel.constant(0.5, "years")
+    problem = design(md.Domain.grid((3, 2), 1.0, unit="years"), md.Eikonal(level, stencil=8))
+    mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
+    with pytest.raises(InputError, match=r"unit: is not a length.*\(got years\); export a table"):
+        md.export(mechanism, tmp_path / "made.compact")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(VerificationError, match="unit: is not a length"):
+        replace(made(), unit="years")
+
+
+@pytest.mark.parametrize(("unit", "legend"), [("GBP", "Laplace"), ("km", "planar Laplace")])
+def test_noise_on_an_axis_of_values_is_not_planar(unit, legend):
+    mechanism = md.solve(design(md.Domain.grid(4, 1.0, unit=unit), md.Euclidean(0.5, unit=unit)))
+    assert mechanism_words("planar_laplace", mechanism) == legend
+
+
 PROBLEM = """import mechdesign as md
 
 
@@ -221,9 +293,10 @@ def test_comparison_and_sweep_speak_of_values(run, tmp_path):
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node")
-def test_page_says_the_same_words(mechanisms, tmp_path):
-    (tmp_path / "texts.json").write_text(json.dumps([vars(texts_of(each)) for each in mechanisms.values()]))
-    for mechanism, told in zip(mechanisms.values(), in_node(tmp_path, proof_script() + SENTENCES), strict=True):
+def test_page_says_the_same_words(mechanisms, capped_ages, tmp_path):
+    made = [*mechanisms.values(), capped_ages]
+    (tmp_path / "texts.json").write_text(json.dumps([vars(texts_of(each)) for each in made]))
+    for mechanism, told in zip(made, in_node(tmp_path, proof_script() + SENTENCES), strict=True):
         facts = json.loads(texts_of(mechanism).contents)["facts"]
         assert told["headline"] == facts["sentence"]
         assert PLACES.search(told["claim"]) is None

@@ -385,7 +385,7 @@ def test_places_of_other_kinds():
     assert table.attrs["units"] == "1"
     rows = table.values
     assert discrete.factor == pytest.approx((rows[:, None] / rows[None]).max(), rel=1e-12)
-    assert protects(discrete).startswith("Protects these 6 inputs: between any two of them, one report ")
+    assert protects(discrete).startswith("Protects these 6 classes: between any two of them, one report ")
     points = read(baselines.exponential(CASES["scattered points"]()))
     found = protection(points, 1.5)
     rows = md.probabilities(points.mechanism).values

@@ -199,7 +199,7 @@ def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
     out = capsys.readouterr().out
     said = " ".join(out.split())
     assert said.startswith(
-        "Certified. Protects these 6 inputs: between any two of them, one report changes the odds by"
+        "Certified. Protects these 6 classes: between any two of them, one report changes the odds by"
     )
     assert (made.attrs["claim"][:40] in " ".join(out.split())) == verbose
     broken = rewritten(made, expected_loss=0.0)

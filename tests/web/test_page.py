@@ -24,11 +24,11 @@ SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
     "factor of up to 2.46. A report is the true one with probability 53.75 %. No mechanism with this claim does better "
     "than 53.76 % (gap ",
-    "discrete": "Protects these 4 inputs: between any two of them, one report changes the odds by a factor of up to ",
+    "discrete": "Protects these 4 classes: between any two of them, one report changes the odds by a factor of up to ",
     "nothing": "Protects cells of 1 km, not positions: a report tells nothing about anybody. A report",
     "roads": "Protects these 4 places: between two of them within 132.8 m along the streets, one report changes",
     "park": "Protects cells of 200 m, not positions: between two people however close, ",
-    "graph": "Protects these 7 inputs: between two of them that an edge joins, ",
+    "graph": "Protects these 7 classes: between two of them that an edge joins, ",
 }
 
 

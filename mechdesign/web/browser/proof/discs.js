@@ -144,7 +144,8 @@ function* capFaults(page, mass) {
           const share = Number(inside) / Number(all);
           if (share > worst.share) worst = { share, report: y, disc, byArea: cells > 0, posterior: joint.map((part) => Number(part) / Number(all)) };
           if (inside * limit[1] * (lift ? BigInt(total) : 1n) > all * limit[0] * living) {
-            const what = cells ? `cell ${disc[0]} and others have` : `a disc with cell ${disc[0]} has`;
+            const [{ one }, shape] = [nounsOfPage(page), shapeOf(page)];
+            const what = cells ? `${one} ${disc[0]} and others have` : `${article(shape)} ${shape} with ${one} ${disc[0]} has`;
             faults.push({ text: `after report ${y} ${what} more of the posterior than the limit`, secret: disc[0], report: y });
             return { faults, compared };
           }
@@ -156,12 +157,17 @@ function* capFaults(page, mass) {
   return { faults, compared, worst };
 }
 
+function article(noun) {
+  return /^[aeiou]/.test(noun) ? "an" : "a";
+}
+
 /** The limits of a page in words. */
 function capWords(page) {
-  const [{ unit }, { one, many }] = [described(page, "domain"), nounsOfPage(page)];
-  const centre = `the centre of ${/^[aeiou]/.test(one) ? "an" : "a"} ${one}`;
+  const [{ unit }, { one, many }, shape] = [described(page, "domain"), nounsOfPage(page), shapeOf(page)];
+  const centre = `the centre of ${article(one)} ${one}`;
   return capsOf(page).map((cap) => {
-    const round = `disc of ${ofLength(cap.radius, unit, false)}${cap.centres === "places" ? ` about ${centre}` : ""}`;
+    const size = `${ofLength(cap.radius, unit, false)}${shape === "interval" ? " either way" : ""}`;
+    const round = `${shape} of ${size}${cap.centres === "places" ? ` about ${centre}` : ""}`;
     const disc = cap.centres === "area" ? `${many} that are together no larger than a ${round}` : round;
     const whom = `for somebody who counts people at the centres of ${many}${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
     if (cap.constraint === "posterior-lift") {

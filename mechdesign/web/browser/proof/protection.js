@@ -55,6 +55,11 @@ function nounsOf({ kind, unit }, axes) {
   return kind === "grid" ? { truth: "value", one: "interval", many: "intervals" } : { truth: "value", one: "value", many: "values" };
 }
 
+/** What the points within a radius are called: on one axis of values an interval, else a disc. As shape_of there. */
+function shapeOf(page) {
+  return axesOf(page, "secret").length === 1 && nounsOfPage(page).truth === "value" ? "interval" : "disc";
+}
+
 /** The nouns of the secrets of a page. */
 function nounsOfPage(page) {
   return nounsOf(described(page, "domain"), axesOf(page, "secret").length);

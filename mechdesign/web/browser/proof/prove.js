@@ -57,11 +57,11 @@ function* proveCaps(page, outcome) {
   outcome.faults.push(...faults);
   if (faults.length === 0) {
     outcome.found.disc = worst;
-    const where = worst.byArea ? "the likeliest cells have" : "one disc has";
+    const where = worst.byArea ? `the likeliest ${nounsOfPage(page).many} have` : `one ${shapeOf(page)} has`;
     const most = `after report ${worst.report}, the worst, ${where} ${percent(worst.share, true, 3)}`;
     outcome.proved.push(`No limit on the posterior is exceeded after any report: ${counted(compared)} inequalities in integers; ${most}.`);
   }
-  outcome.given.push("How many people live in each cell is as the file has it.");
+  outcome.given.push(`How many people there are in each ${nounsOfPage(page).one} is as the file has it.`);
 }
 
 /** The factor of the first sentence, and the loss to true positions. */

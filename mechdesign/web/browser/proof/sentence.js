@@ -68,7 +68,7 @@ function subjectOf(page) {
   const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
   if (what === "positions") return "any two positions";
   if (what === "places") {
-    const noun = kind === "grid" ? "values" : unit === "1" ? "inputs" : nouns.many;
+    const noun = kind === "grid" ? "values" : nouns.many;
     return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}`;
   }
   return cellWords(cell, unit);

@@ -125,7 +125,7 @@ class Explore extends View {
     if (this.tab === "belief" && this.posterior)
       return { values: this.posterior, depth: DEPTH, words: `probability of each ${model.nouns.one} after the report` };
     if (this.tab === "worst") {
-      const where = this.worst?.byArea ? "cells that are" : "disc that is";
+      const where = this.worst?.byArea ? `${model.nouns.many} that are` : `${shapeOf(model.page)} that is`;
       const told = this.worst ? `${percent(this.worst.share, true, 3)} in the ${where} outlined` : "not proved yet";
       return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each ${model.nouns.one} after the worst report: ${told}` };
     }
