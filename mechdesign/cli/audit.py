@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.cli.options import ColumnsOption, DiscOption, JsonOption, OverwriteOption, PeopleOption, VerboseOption
+from mechdesign.cli.options import (
+    ColumnsOption,
+    CrsOption,
+    DiscOption,
+    JsonOption,
+    OverwriteOption,
+    PeopleOption,
+    VerboseOption,
+)
 from mechdesign.cli.parsing import (
     PEOPLE,
     check_disc_picture,
@@ -19,6 +27,7 @@ from mechdesign.cli.parsing import (
     parse_discs,
     parse_problem,
     people_of,
+    refuse_unused_system,
 )
 from mechdesign.errors import InputError
 
@@ -48,6 +57,7 @@ def audit(
     disc: DiscOption = None,
     people: PeopleOption = None,
     columns: ColumnsOption = None,
+    crs: CrsOption = None,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -56,6 +66,7 @@ def audit(
 
     Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
+    refuse_unused_system(crs, people)
     picture = None
     if output is not None and output.suffix.lower() != ".nc":
         check_disc_picture(output, disc, overwrite=overwrite)
@@ -69,6 +80,7 @@ def audit(
             disc=disc,
             people=people,
             columns=columns,
+            crs=crs,
             picture=picture,
             overwrite=overwrite,
             as_json=as_json,
@@ -107,7 +119,7 @@ def audit(
     if disc is not None:
         from mechdesign.verification.disc_audit import audit_discs, disc_words
 
-        persons = people_of(people, built.domain, columns)
+        persons = people_of(people, built.domain, columns, crs)
         weight = built.prior_array if persons is None else persons
         radii, area = parse_discs(disc, built.domain.unit)
         audits = [audit_discs(entries, built.domain, weight, radius, centres=area) for radius in radii]
@@ -125,13 +137,14 @@ def _audit_rule(
     disc: str | None,
     people: Path | None,
     columns: str | None,
+    crs: str | None,
     picture: Path | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
     from mechdesign.base.registry import provider
-    from mechdesign.output.printing import show
+    from mechdesign.output.printing import note, show
 
     parameters = ("box", "within", "factor", "epsilon") if disc is not None else ()
     words = parameter_values("a rule", parameters, context.args)
@@ -152,7 +165,14 @@ def _audit_rule(
         if area:
             raise InputError("rules are audited by discs; leave out :area", field="disc", value=disc)
         found = window.audit_rule_discs(
-            rule, people, window.window(box), radii, epsilon=epsilon, columns=parse_columns(columns, *PEOPLE)
+            rule,
+            people,
+            window.window(box),
+            radii,
+            epsilon=epsilon,
+            columns=parse_columns(columns, *PEOPLE),
+            crs=crs,
+            on_note=note,
         )
         draw_discs(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)

@@ -91,7 +91,7 @@ _PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior wi
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 _COLUMNS_HELP = "Columns of a text file by our names, where they have others: report=antwort,count=anzahl."
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="OURS=THEIRS,...", help=_COLUMNS_HELP)]
-_CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:27700. GeoJSON in degrees needs none."
+_CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:27700; of people in columns x and y too."
 CrsOption = Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)]
 BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
 AREAS: Any = typer.Option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
-PEOPLE = ("latitude", "longitude", "population")  # columns of a file of people
+PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file of people
 _NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
 _LEVEL = ("within", "factor", "epsilon")
 PROGRAMS = (*_CORE, *Table[object]("solvers"))  # those of the core, and by name those of capabilities
@@ -231,18 +231,33 @@ def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, 
         save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
-def people_of(path: Path | None, domain: Domain, columns: str | None = None) -> NDArray[np.float64] | None:
+def refuse_unused_system(crs: str | None, *files: Path | str | None) -> None:
+    """Refuse --crs where no file is given that it could be of."""
+    if crs is not None and all(file is None for file in files):
+        raise InputError("no input has coordinates that it could be of", field="crs", value=crs, remedy="leave it out")
+
+
+def people_of(
+    path: Path | None, domain: Domain, columns: str | None = None, crs: str | None = None
+) -> NDArray[np.float64] | None:
     """How many people (n,) of the CSV file of --people live at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider
+    from mechdesign.output.printing import note
 
     persons: NDArray[np.float64] | None = None
     if path is not None:
-        persons = provider("people").people_of_places(path, domain, columns=parse_columns(columns, *PEOPLE))
+        named = parse_columns(columns, *PEOPLE)
+        persons = provider("people").people_of_places(path, domain, columns=named, crs=crs, on_note=note)
     return persons
 
 
 def parse_limit(
-    disc: str | None, share: str | None, people: Path | None, domain: Domain, columns: str | None = None
+    disc: str | None,
+    share: str | None,
+    people: Path | None,
+    domain: Domain,
+    columns: str | None = None,
+    crs: str | None = None,
 ) -> PosteriorCap | None:
     """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
     if disc is None or share is None:
@@ -255,7 +270,7 @@ def parse_limit(
     if len(radii) > 1:
         raise InputError("one radius is needed", field="disc", value=disc)
     return PosteriorCap(
-        radius=radii[0], share=share, people=people_of(people, domain, columns), centres=area or "anywhere"
+        radius=radii[0], share=share, people=people_of(people, domain, columns, crs), centres=area or "anywhere"
     )
 
 

@@ -13,6 +13,7 @@ from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
     ColumnsOption,
+    CrsOption,
     DiscOption,
     GapOption,
     JsonOption,
@@ -26,7 +27,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem, refuse_unused_system
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -55,6 +56,7 @@ def solve(
     share: ShareOption = None,
     people: PeopleOption = None,
     columns: ColumnsOption = None,
+    crs: CrsOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
     ] = False,
@@ -86,7 +88,8 @@ def solve(
     check_targets(gap, time_limit)
     check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
-    limit = parse_limit(disc, share, people, built.domain, columns)
+    refuse_unused_system(crs, people)
+    limit = parse_limit(disc, share, people, built.domain, columns, crs)
     if limit is not None:
         if program != Optimal.name or explain:
             raise InputError("is for the optimal program", field="disc", value=program)

@@ -7,6 +7,7 @@ import typer
 
 from mechdesign.cli.options import (
     ColumnsOption,
+    CrsOption,
     DiscOption,
     FileArgument,
     JsonOption,
@@ -14,7 +15,7 @@ from mechdesign.cli.options import (
     PeopleOption,
     VerboseOption,
 )
-from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs, people_of
+from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs, people_of, refuse_unused_system
 from mechdesign.errors import InputError
 
 
@@ -26,6 +27,7 @@ def verify(
     disc: DiscOption = None,
     people: PeopleOption = None,
     columns: ColumnsOption = None,
+    crs: CrsOption = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Picture of the shares of --disc by radius: .png, .pdf, .svg.")
     ] = None,
@@ -47,6 +49,7 @@ def verify(
     table = kind_of(file) is None
     if disc is None and people is not None:
         raise InputError("is for discs; pass --disc 564", field="people", value=people)
+    refuse_unused_system(crs, people)
     if disc is not None and not table:
         raise InputError("is for mechanism files (.nc)", field="disc", value=file)
     if output is not None:
@@ -59,7 +62,7 @@ def verify(
     if disc is not None and stored is not None:
         from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 
-        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns)
+        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns, crs)
         audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area)
         document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], output, overwrite=overwrite)

@@ -41,7 +41,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster
 from mechdesign.problem.losses import named_loss, uniform
 from mechdesign.problem.metric import Eikonal, Euclidean, Metric
-from mechdesign.problem.plane import WIDEST
+from mechdesign.problem.plane import WIDEST, unwrapped
 from mechdesign.problem.plane import Plane as Plane
 from mechdesign.problem.problem import DesignProblem
 
@@ -275,11 +275,6 @@ def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
         f"the signs of its rings, and is {square(valid)} now."
     )
     return valid
-
-
-def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Differences of longitudes, or longitudes, in [-180, 180)."""
-    return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
 
 
 def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:

@@ -195,8 +195,12 @@ def read_areas(
     if suffix in _POLYGONS:
         return _of_polygons(path, domain, rest, name_field, crs, on_note)
     if is_csv(path):
+        if crs is not None:
+            on_note(f"{path.name}: has no coordinates; the coordinate system {crs} is not applied to it.")
         return _of_cells(path, domain, rest, columns, on_note)
-    raster = read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, labels=True)
+    raster = (
+        read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, crs=crs, labels=True)
+    )
     return Areas.of_labels(Query.from_raster(raster, domain).labels)
 
 

@@ -43,6 +43,7 @@ from mechdesign.cli.parsing import (
     parse_limit,
     parse_radius,
     positive_number,
+    refuse_unused_system,
 )
 from mechdesign.errors import InputError
 
@@ -152,12 +153,11 @@ def area(
         _refuse("levels from people", {"people": count, "radii": radii})
     if not of_people and census is None:
         _refuse("a CSV file of people", {"columns": columns})
+    refuse_unused_system(crs, area, forbidden, levels_from, prior, census)
     if prior is None:
         _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
     if prior is None and (levels_from is None or of_people):
         _refuse("a raster", {"variable": variable})
-        if area is None and forbidden is None:
-            _refuse("a file of polygons or a raster", {"crs": crs})
     if disc is not None or share is not None:
         if positions == "any" or program not in ("auto", "optimal"):
             message = "limits on discs are kept between cells, by the optimal program"
@@ -176,13 +176,13 @@ def area(
     varying, density = None, None
     if levels_from is not None and of_people:
         varying, density, claimed = _elastic(
-            domain, levels_from, water=left_out, people=count, radii=radii, factor=factor, columns=named
+            domain, levels_from, water=left_out, people=count, radii=radii, factor=factor, columns=named, crs=crs
         )
     elif levels_from is not None:
-        varying = PrivacyLevel(raster=raster_on(domain, levels_from, variable=variable, crs=crs))
-    limit = parse_limit(disc, share, census, domain, columns)
+        varying = PrivacyLevel(raster=raster_on(domain, levels_from, variable=variable, crs=crs, on_note=note))
+    limit = parse_limit(disc, share, census, domain, columns, crs)
     if census is not None and density is None:
-        density = read_people(census, domain, water=left_out, columns=named).density
+        density = read_people(census, domain, water=left_out, columns=named, crs=crs).density
     people_words: dict[str, Any] = {}
 
     def say(text: str) -> None:
@@ -260,12 +260,14 @@ def _elastic(
     radii: str | None,
     factor: float | None,
     columns: dict[str, str] | None,
+    crs: str | None,
 ) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
     """The level of --levels-from, the density of the people, and the parameters of the design."""
     from mechdesign.base.arguments import positive
     from mechdesign.base.units import METRES
     from mechdesign.closed_forms.privacy_radius import nats_of_factor
     from mechdesign.geo.people import read_people
+    from mechdesign.output.printing import note
 
     metre = METRES[domain.unit]
     try:
@@ -275,7 +277,8 @@ def _elastic(
         raise InputError(str(error), field="radii", value=radii, remedy=remedy) from error
     rule = {"people": 2000.0 if people is None else people, "least": least, "most": most}
     nats = 2.0 if factor is None else nats_of_factor(factor)
-    density = read_people(path, domain, margin=positive(rule["most"], "most"), water=water, columns=columns).density
+    margin = positive(rule["most"], "most")
+    density = read_people(path, domain, margin=margin, water=water, columns=columns, crs=crs, on_note=note).density
     level = provider("elastic").elastic_level(density, nats=nats, **rule)
     return level, density, {**rule, "nats": nats}
 

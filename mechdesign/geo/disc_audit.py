@@ -22,6 +22,7 @@ from mechdesign.base.arguments import positive, validated
 from mechdesign.base.figures import length
 from mechdesign.closed_forms.radial_laplace import mean_radius
 from mechdesign.errors import InputError
+from mechdesign.geo.area import Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.problem.domain import Domain
@@ -44,6 +45,8 @@ def audit_rule_discs(
     *,
     epsilon: float | None = None,
     columns: Columns = None,
+    crs: str | None = None,
+    on_note: Note = silent,
 ) -> dict[str, Any]:
     """The audits of a rule, or of planar-laplace at epsilon (nats per m), with the people of a CSV file, over a window.
 
@@ -57,7 +60,7 @@ def audit_rule_discs(
         named_rule(name)
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
         raise InputError(f"must be a grid of cells of {FINE:g} m", field="domain", value=domain.cell)
-    persons = lattice_people(path, domain, columns=columns)
+    persons = lattice_people(path, domain, columns=columns, crs=crs, on_note=on_note)
     edge = math.ceil(MARGIN / FINE)
     inner = persons[edge:-edge, edge:-edge]
     discs = []
@@ -85,9 +88,12 @@ def window(box: str) -> Domain:
     return parse_area(None, box).grid(cell=FINE, unit="m")
 
 
-def lattice_people(path: str | Path, domain: Domain, *, columns: Columns = None) -> Table:
+def lattice_people(
+    path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
+) -> Table:
     """The people of each cell of the whole lattice of a domain, with a margin of `MARGIN` on all sides."""
-    return np.asarray(read_people(path, domain, margin=MARGIN, columns=columns).density.values) * FINE**2
+    people = read_people(path, domain, margin=MARGIN, columns=columns, crs=crs, on_note=on_note)
+    return np.asarray(people.density.values) * FINE**2
 
 
 def grid_shares(

@@ -221,9 +221,10 @@ def _in_degrees(
 ) -> list[Feature]:
     """The features with their geometries in degrees of WGS 84."""
     undeclared = [feature.geometry for feature, declared in features if declared is None]
-    assumed = None if all(map(_are_degrees, undeclared)) else crs
-    if crs is not None and undeclared and assumed is None:
-        on_note(f"{Path(path).name}: holds degrees (WGS 84); the coordinate system {crs} is not applied to it.")
+    assumed = None if all(map(_are_degrees, undeclared)) else crs  # of no geometry, all are degrees
+    if crs is not None and assumed is None:
+        why = "holds degrees (WGS 84)" if undeclared else "declares its own coordinate system"
+        on_note(f"{Path(path).name}: {why}; the coordinate system {crs} is not applied to it.")
     systems: dict[str, Callable[[Any], Any] | None] = {}
     projected = []
     for feature, declared in features:
@@ -237,6 +238,18 @@ def _in_degrees(
             _refuse_lengths(geometry, path, field, projected=name is not None)
         projected.append(replace(feature, geometry=geometry))
     return projected
+
+
+def points_in_degrees(positions: NDArray[np.float64], crs: str, path: str | Path, on_note: Note) -> NDArray[np.float64]:
+    """Longitudes and latitudes (k, 2) in WGS 84 of positions, the coordinate that goes east first, in a named system.
+
+    Raises: FileFormatError for an unknown system, and for positions that do not belong to it.
+    """
+    shapely = import_optional("shapely", "geo")
+    to_degrees = _to_degrees(crs, path, "crs", on_note)
+    if to_degrees is None:
+        return positions
+    return np.asarray(shapely.get_coordinates(to_degrees(shapely.MultiPoint(positions))))
 
 
 def _are_degrees(geometry: Any) -> bool:
@@ -276,22 +289,35 @@ def _name(declared: Any, path: str | Path, field: str) -> str:
     return name.strip()
 
 
+def is_map(name: str, path: str | Path) -> bool:
+    """True if a named coordinate system is of lengths on a map, and not of degrees. Raises: as `points_in_degrees`."""
+    return bool(_system(name, path, "crs").is_projected)
+
+
+def _system(name: str, path: str | Path, field: str) -> Any:
+    """The coordinate system of a name. Raises: FileFormatError where it is not known, and for other kinds."""
+    pyproj = import_optional("pyproj", "geo")
+    plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
+    remedy = "use another name of it, such as EPSG:27700" if field == "crs" else _CONVERT
+    try:
+        system = pyproj.CRS.from_user_input(plain).to_2d()
+    except pyproj.exceptions.ProjError as error:
+        problem = "names a coordinate system that is not known"
+        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=remedy) from error
+    if not (system.is_projected or system.is_geographic):
+        problem = "names a coordinate system that is neither of longitude and latitude nor of a map"
+        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=remedy)
+    return system
+
+
 def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Callable[[Any], Any] | None:
     """The projection of geometries from a named system to degrees of WGS 84; None where they are those already."""
     pyproj = import_optional("pyproj", "geo")
     import shapely
 
-    plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
-    try:
-        system = pyproj.CRS.from_user_input(plain).to_2d()
-        # Longitude first: files follow RFC 7946, not the order of axes in the register.
-        transform = pyproj.Transformer.from_crs(system, _WGS84, always_xy=True).transform
-    except pyproj.exceptions.ProjError as error:
-        problem = "names a coordinate system that is not known"
-        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=_CONVERT) from error
-    if not (system.is_projected or system.is_geographic):
-        problem = "names a coordinate system that is neither of longitude and latitude nor of a map"
-        raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=_CONVERT)
+    system = _system(name, path, field)
+    # Longitude first: files follow RFC 7946, not the order of axes in the register.
+    transform = pyproj.Transformer.from_crs(system, _WGS84, always_xy=True).transform
     if system.equals(pyproj.CRS(_WGS84), ignore_axis_order=True):
         return None
     on_note(f"{Path(path).name}: projected from {system.name} to longitude and latitude (WGS 84).")
@@ -299,8 +325,9 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
 
     def to_degrees(geometry: Any) -> Any:
         if metres and _are_degrees(geometry):
-            problem = f"declares the coordinate system {system.name}, which is not in degrees, and holds degrees"
-            raise FileFormatError(problem, field=field, value=path, remedy="remove its member crs, or correct it")
+            problem = f"holds degrees, and its coordinate system is {system.name}, which is not in degrees"
+            remedy = "name the system of its numbers" if field == "crs" else "remove its member crs, or correct it"
+            raise FileFormatError(problem, field=field, value=path, remedy=remedy)
         if metres and np.abs(geometry.bounds).max() * metres > _WORLD:
             problem = f"has coordinates that do not belong to {system.name}"
             raise FileFormatError(problem, field=field, value=f"{path}: {np.abs(geometry.bounds).max():g}")

@@ -126,6 +126,9 @@ def raster_on(
     if prior_is not in (None, *PRIORS):
         raise InputError("unknown kind of prior", field="prior-is", value=prior_is, remedy="use counts or density")
     with open_pixels(path, variable) as pixels:
+        if pixels.crs and crs is not None and on_note is not None:
+            why = "declares its own coordinate system"
+            on_note(f"{pixels.name}: {why}; the coordinate system {crs} is not applied to it.")
         frame = _frame(pixels, crs, plane)
         grid = _around(pixels, frame, domain, plane)
     if nodata_is is not None:

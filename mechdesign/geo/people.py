@@ -1,8 +1,9 @@
 """People: where they live, from weighted points on Earth such as centres of population of census block groups, and how
 many of their check-ins fall into each cell of a grid.
 
-Points are read from a text file with a header (`problem/text.py`): columns of latitude and longitude in degrees and of
-population, by their usual names (INTPTLAT, decimalLatitude, POP100, pop_2020); other columns are left aside.
+Points are read from a text file with a header (`problem/text.py`): columns of latitude and longitude in degrees, or of
+easting and northing (x, y) in a coordinate system that is named, and of population, by their usual names (INTPTLAT,
+decimalLatitude, POP100, pop_2020); other columns are left aside.
 
 How points become a density. The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the
 point nearest to its centre, if that lies within `reach` and the centre is not in the water: its Voronoi cell, cut. The
@@ -31,16 +32,20 @@ from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.opening import readable
 from mechdesign.base.units import METRES
-from mechdesign.errors import InputError
-from mechdesign.geo.area import Area
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.geo.area import Area, Note, silent
+from mechdesign.geo.geojson import is_map, points_in_degrees
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster
 from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.text import (
+    EASTING,
     LATITUDE,
     LONGITUDE,
+    NORTHING,
     POPULATION,
     Columns,
+    degree_columns,
     matching_columns,
     named_column,
     number_column,
@@ -49,7 +54,7 @@ from mechdesign.problem.text import (
 )
 
 REACH = 8000.0  # m: nobody is spread further
-_ROLES = ("latitude", "longitude", "population")
+_ROLES = ("latitude", "longitude", "x", "y", "population")
 _WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
 _BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
 _FIELDS = 5
@@ -77,13 +82,15 @@ def read_people(
     reach: float | None = None,
     water: Area | None = None,
     columns: Columns = None,
+    crs: str | None = None,
+    on_note: Note = silent,
 ) -> People:
     r"""The people of a CSV file of weighted points, on the lattice of a grid that has a plane.
 
     Parameters
     ----------
     path : str or Path
-        Columns of latitude, longitude and population.
+        Columns of latitude, longitude and population, or of x, y and population with `crs`.
     domain : Domain
         A grid with a plane.
     margin : float
@@ -95,6 +102,10 @@ def read_people(
         Where nobody lives.
     columns : mapping of str to str
         The columns of the file by our names, where they have others: {"population": "inhabitants_2021"}.
+    crs : str
+        Coordinate system of the positions, such as "EPSG:27700". Longitudes and latitudes need none.
+    on_note : callable
+        Called with a sentence where the positions were projected.
 
     Returns
     -------
@@ -104,10 +115,11 @@ def read_people(
     Raises
     ------
     FileFormatError
-        For a file that is missing, empty, without such columns, or with a field that is no number.
+        For a file that is missing, empty, without such columns, or with a field that is no number; for x and y without
+        `crs`, an unknown system, and positions that do not belong to it.
     InputError
-        For a domain without a plane, a position or population that is missing, a latitude beyond 85 or a longitude
-        beyond 180 degrees, a population that is negative, no people within the lattice, with a hint where latitude
+        For a domain without a plane, a position or population that is missing, a latitude beyond 90 or a longitude
+        beyond 360 degrees, a population that is negative, no people within the lattice, with a hint where latitude
         and longitude seem to be exchanged, and a lattice under water.
     SizeError
         Before any array of the lattice is made, where it would not fit in memory.
@@ -132,7 +144,8 @@ def read_people(
         raise InputError("must be finite and not negative", field="margin", value=margin)
     far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
     lattice = _lattice(domain, domain.plane, margin)
-    latitude, longitude, people = _columns(Path(path), columns)
+    degrees, people = _columns(Path(path), columns, crs, on_note)
+    longitude, latitude = degrees.T
     at = lattice.plane.forward(longitude, latitude)
     here = lattice.inside(at)
     if not people[here].any():
@@ -154,9 +167,11 @@ def read_people(
 
 
 @validated
-def people_of_places(path: str | Path, domain: Domain, *, columns: Columns = None) -> NDArray[np.float64]:
+def people_of_places(
+    path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
+) -> NDArray[np.float64]:
     """How many people (n,) of a CSV file live at the places of a grid with a plane, as `read_people` spreads them."""
-    density = read_people(path, domain, columns=columns).density
+    density = read_people(path, domain, columns=columns, crs=crs, on_note=on_note).density
     assert domain.cell is not None and domain.index is not None
     persons = density.values * math.prod(domain.cell)
     return np.asarray(persons[tuple(domain.index.T)])
@@ -196,28 +211,37 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
     return _Lattice(plane=plane, shape=shape, first=(east, north), origin=origin, cell=cell)
 
 
-def _columns(source: Path, columns: Columns) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Latitudes, longitudes and people of all lines, checked."""
+def _columns(
+    source: Path, columns: Columns, crs: str | None, on_note: Note
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Longitudes and latitudes (k, 2) and people (k,) of all lines, checked."""
     frame = read_frame(source, "people", columns=columns, roles=_ROLES, whole=POPULATION, encoding_errors="replace")
-    north, east = LATITUDE, LONGITUDE
-    # GIS programs write the degrees of points as X and Y
-    if not matching_columns(frame, north) and not matching_columns(frame, east) and {"x", "y"} <= set(frame.columns):
-        north, east = ("y",), ("x",)
-    latitude, longitude = (number_column(frame, names, "people") for names in (north, east))
+    of_degrees = [name for names in (LONGITUDE, LATITUDE) for name in matching_columns(frame, names)]
+    of_plane = [name for names in (EASTING, NORTHING) for name in matching_columns(frame, names)]
+    if of_degrees and crs is not None and is_map(crs, source):
+        raise FileFormatError(
+            f"has longitudes and latitudes, and {crs} is not in degrees",
+            field="crs",
+            value=f"{source}: {', '.join(of_degrees)}",
+            remedy="leave the system out, or the columns of longitude and latitude",
+        )
+    if of_plane and not of_degrees and crs is None:
+        raise FileFormatError(
+            "does not say in which coordinate system its positions are",
+            field="people",
+            value=f"{source}: {', '.join(of_plane)}",
+            remedy="name it, such as crs='EPSG:27700'; degrees are crs='EPSG:4326'",
+        )
+    names = (EASTING, NORTHING) if of_plane and not of_degrees else (LONGITUDE, LATITUDE)
+    if crs is None or not is_map(crs, source):
+        positions = degree_columns(frame, names, "people")
+    else:
+        positions = np.column_stack([number_column(frame, spellings, "people") for spellings in names])
     people = number_column(frame, POPULATION, "people", whole=True)
     if len(people) == 0:
         raise InputError("has no line", field="people", value=source)
-    exchanged = bool((np.abs(longitude) <= WIDEST).all() and (np.abs(latitude) <= 180).all())
-    reason = "latitude and longitude seem to be exchanged" if exchanged else "give degrees, not projected metres"
-    refuse_line(
-        ~((np.abs(latitude) <= WIDEST) & (np.abs(longitude) <= 180)),
-        frame,
-        [named_column(frame, names, "people") for names in (north, east)],
-        "people",
-        f"must be a latitude within {WIDEST:g} and a longitude within 180 degrees; {reason}",
-    )
     refuse_line(people < 0, frame, [named_column(frame, POPULATION, "people")], "people", "must not be negative")
-    return latitude, longitude, people
+    return positions if crs is None else points_in_degrees(positions, crs, source, on_note), people
 
 
 def _density(

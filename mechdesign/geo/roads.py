@@ -36,6 +36,7 @@ from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.text import (
     LATITUDE,
     LONGITUDE,
+    degree_columns,
     matching_columns,
     named_column,
     number_column,
@@ -264,13 +265,13 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
         raise UnitError("longitudes and latitudes are degrees, not lengths; use degree", field="unit", value=unit)
     if known == "degree":
         named = (LONGITUDE, LATITUDE) if geographic else (("x",), ("y",))
-        degrees = np.column_stack([number_column(table, spellings, "nodes") for spellings in named])
+        degrees = degree_columns(table, named, "nodes")
         plane = _plane(degrees)
         return plane.forward(*degrees.T), degrees, plane
     points = np.column_stack([number_column(table, (axis,), "nodes") for axis in ("x", "y")])
     if not geographic:
         return points, None, None
-    return points, np.column_stack([number_column(table, names, "nodes") for names in (LONGITUDE, LATITUDE)]), None
+    return points, degree_columns(table, (LONGITUDE, LATITUDE), "nodes"), None
 
 
 def _plane(degrees: NDArray[np.float64]) -> Plane:

@@ -38,6 +38,11 @@ ELLIPSOID = "WGS84"
 _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 
+def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Differences of longitudes, or longitudes, in [-180, 180)."""
+    return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plane(ReprMixin):
     """A plane about a position on Earth, on which x goes east and y north. Projecting needs the extra `geo`.

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.opening import readable
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.problem.plane import unwrapped
 
 Names = tuple[str, ...]
 Columns = Mapping[str, str] | None  # the column of a file by the name that this package gives it
@@ -40,6 +41,8 @@ LATITUDE: Names = ("latitude*", "lat*", "decimallatitude", "intptlat*", "centlat
 LONGITUDE: Names = (
     "longitude*", "lng*", "lon*", "long*", "decimallongitude", "intptlon*", "intptlong*", "intptlng*", "centlon*"
 )  # fmt: skip
+EASTING: Names = ("x", "easting*", "eastings", "oseast1m")
+NORTHING: Names = ("y", "northing*", "northings", "osnrth1m")
 POPULATION: Names = (
     "population*", "people*", "pop*", "persons*", "inhabitants*", "residents*", "totpop*", "poptotal*", "totalpop*",
     "totalpopulation*",
@@ -413,6 +416,20 @@ def number_column(
         if words.dtype.kind == "f" or (words.dtype.kind not in "iu" and words.astype(str).str.contains(r"[.,]").any()):
             raise doubtful_number(doubtful, field)
     return values
+
+
+def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> NDArray[np.float64]:
+    """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names.
+
+    Raises: as `number_column`; InputError, with the line, for longitudes beyond 360 and latitudes beyond 90 degrees.
+    """
+    longitude, latitude = (number_column(frame, spellings, field) for spellings in names)
+    odd = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
+    exchanged = bool((np.abs(longitude) <= 90).all() and (np.abs(latitude) <= 360).all())
+    reason = "the two seem to be exchanged" if exchanged else "give degrees, not projected metres"
+    message = f"must be a longitude within 360 and a latitude within 90 degrees; {reason}"
+    refuse_line(odd, frame, [named_column(frame, spellings, field) for spellings in names], field, message)
+    return np.column_stack([unwrapped(longitude), latitude])
 
 
 def doubtful_number(word: str, field: str) -> InputError:

@@ -19,7 +19,7 @@ from mechdesign.cli.options import (
     check_page,
     save_page,
 )
-from mechdesign.cli.parsing import as_options, parse_columns
+from mechdesign.cli.parsing import as_options, parse_columns, refuse_unused_system
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
@@ -72,6 +72,7 @@ def estimate(
             check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, name_field, crs) != (None, None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
+    refuse_unused_system(crs, areas if areas is not None and Path(areas).suffix else None)
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
     named = parse_columns(columns, *ROLES, "cell", "area")
     read_columns, periods = {}, []

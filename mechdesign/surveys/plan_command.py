@@ -24,7 +24,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import as_options, parameter_values, parse_columns, parse_problem
+from mechdesign.cli.parsing import as_options, parameter_values, parse_columns, parse_problem, refuse_unused_system
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 
@@ -84,6 +84,7 @@ def plan(
     if source is not None and box is not None:
         raise InputError("is an area of its own, beside no other source", field="box", value=source)
     within = None if within is None else positive(within, "within")
+    refuse_unused_system(crs, source if on_earth else None, areas if Path(areas).suffix else None)
     problem = None
     if on_earth:
         within = RADIUS if within is None else within

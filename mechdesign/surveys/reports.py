@@ -37,6 +37,7 @@ from mechdesign.problem.text import (
     LONGITUDE,
     Columns,
     Names,
+    degree_columns,
     is_missing,
     matching_columns,
     named_column,
@@ -145,7 +146,10 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
     read = [*positions, *(name for name in (count, maker_column) if name is not None)]
     aside = _left_aside(frame, read, count)
-    fields = [number_column(frame, names, "reports") for names in form]
+    if form == _DEGREES:
+        fields = list(degree_columns(frame, form, "reports").T)
+    else:
+        fields = [number_column(frame, names, "reports") for names in form]
     times = np.ones(len(frame))
     if count is not None:
         times = number_column(frame, _COUNT, "reports", whole=True)
@@ -264,8 +268,6 @@ def _places(
                 value=", ".join(columns),
                 remedy="give cells, or positions in the unit of the file",
             )
-        odd = ~((abs(points[:, 0]) <= 180) & (abs(points[:, 1]) <= 90))
-        refuse_line(odd[key], frame, columns, "reports", "no longitude and latitude")
         points = domain.plane.forward(points[:, 0], points[:, 1])
     else:
         _refuse_degrees(domain, points, columns)

@@ -237,7 +237,7 @@ def test_thousands_of_people_are_not_read_as_one(tmp_path, line, expected):
     "head",
     [
         "INTPTLAT,INTPTLON,POP100", "decimalLatitude,decimalLongitude,people", "lat,lng,pop_2020",
-        "Lat,Long,Population", "INTPTLAT20,INTPTLONG20,POP20", "y,x,POP", "latitude,longitude,Population 2021",
+        "Lat,Long,Population", "INTPTLAT20,INTPTLONG20,POP20", "latitude,longitude,Population 2021",
     ],
 )  # fmt: skip
 def test_usual_names_of_people_are_known(tmp_path, head):

@@ -135,8 +135,8 @@ def test_the_shipped_points_are_all_there():
         ("1,,46.2,7.4", ("population must be", "line 3")),
         ("1,inf,46.2,7.4", ("population must be", "line 3")),
         ("1,5,,7.4", ("latitude must be", "line 3")),
-        ("1,5,96.2,7.4", ("latitude within 85", "exchanged")),
-        ("1,5,46.2,207.4", ("longitude within 180", "metres")),
+        ("1,5,96.2,7.4", ("latitude within 90", "exchanged")),
+        ("1,5,46.2,407.4", ("longitude within 360", "metres")),
         ("1,5,5120000,800000", ("degrees", "metres")),
     ],
 )
