@@ -13,9 +13,9 @@ from taken import needs
 
 from mechdesign.cli.app import PANELS, command
 
-# 115, then 13 of limits on discs (--disc, --share, --people, pictures of shares), then 16 that say how a file is read:
-# --columns of seven commands, --crs of four, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound.
-MOST_OPTIONS = 115 + 13 + 16
+# 115, then 13 of limits on discs (--disc, --share, --people, pictures of shares), then 19 that say how a file is read:
+# --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound.
+MOST_OPTIONS = 115 + 13 + 19
 SEVERAL = {"--output", "--people"}  # files by their suffix; of area a count too, as its help says
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
 

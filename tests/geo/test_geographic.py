@@ -225,7 +225,7 @@ def test_collections_hold_the_union(tmp_path, wrap):
         (
             {**polygon(OUTER), "crs": {"properties": {"name": "EPSG:2154"}}},
             FileFormatError,
-            "coordinate system .* holds degrees",
+            "holds degrees, and its coordinate system is RGF93",
         ),
     ],
 )
