@@ -150,7 +150,7 @@ def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note)
 
 
 class _NotGeoJSON(Exception):
-    """What is wrong with a document, and the remedy."""
+    """The reason to refuse a document, and the remedy."""
 
     def __init__(self, problem: str, remedy: str = _CONVERT) -> None:
         super().__init__(problem)

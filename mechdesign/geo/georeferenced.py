@@ -50,7 +50,7 @@ _SAME = 1e-9  # degrees and m: centres and offsets that agree so far are the sam
 _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 _MARGIN = 2  # pixels that are read around the lattice
 _EDGE = 1e-9  # of a pixel: a centre on the border of the raster lies in it
-_GAP = 1.5  # median steps: a gap of longitudes that is no larger is a step too
+_GAP = 1.5  # median steps: a smaller gap of longitudes counts as a step
 _BYTES = 64  # of a pixel that is read: its value, its amount, and copies of both
 _PARTLY = 1e-3  # of a cell: where less is without a value, nothing is said
 _FARTHEST = (360.0, 90.0)  # degrees of longitude and latitude
@@ -171,7 +171,7 @@ def raster_on(
 
 
 def prior_figures(raster: Raster, domain: Domain) -> dict[str, Any]:
-    """What the prior of a raster is made of: counts or a density, people in all cells if counted, empty cells."""
+    """The kind of a prior from a raster (counts or density), the people in all cells if counted, the empty cells."""
     amounts = amounts_in_cells(raster, domain)
     return {
         "prior_is": PRIORS[0] if raster.counts else PRIORS[1],

@@ -40,7 +40,7 @@ def cell_sums(
     counts: bool,
     area: float,
 ) -> CellSums:
-    """Amounts of pixels in the cells of a lattice; what lies beyond it is left out.
+    """Amounts of pixels in the cells of a lattice; pixels beyond it are left out.
 
     edges: borders (kx + 1,), (ky + 1,) of the pixels. values (kx, ky): what a pixel holds where `counts`, else per unit
     of area; NaN is nothing. project: the coordinates (n, 2) of points (n, 2) in cells, from the corner of the lattice.

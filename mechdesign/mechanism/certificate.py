@@ -374,7 +374,7 @@ class Doubles:
         A ratio beyond R 2^-s, which is e^{length} to a relative 2^-60, counts: no breach proves the claim.
         Cost: O(e m), 4 ns a triple, and a Taylor sum for each length that a ratio comes near.
         """
-        # The module docstring: without a breach at the shorter length there is none.
+        # Module docstring: an edge without a breach at the shorter length has none at its own.
         fraction, exponent = np.frexp(edges.length)
         shorter = np.ldexp(np.floor(np.ldexp(fraction, _COARSE)), exponent - _COARSE)
         bad = self._counted(edges, np.minimum(shorter, edges.length), count)

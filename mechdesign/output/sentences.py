@@ -130,7 +130,7 @@ def headline_loss(stored: Stored, *, at_position: float | None = None) -> tuple[
 
 
 def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> str | None:
-    """What no mechanism does better than, beside the loss that it bounds; None where nothing was proved, or where the
+    """The lower bound in a sentence, next to the loss that it bounds; None where nothing was proved, or where the
     gap is above `QUOTED_GAP`. A program with limits of its own bounds mechanisms that keep these too.
 
     gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of

@@ -1,4 +1,4 @@
-"""Summary: what `mechdesign solve` and `compare` say.
+"""Summaries that `mechdesign solve` and `compare` print.
 
 solve: `summarise` gives the figures of one mechanism, as JSON has them; `summary_words`, what people read of them.
 compare: who is best, the table, and what each figure is relative to.

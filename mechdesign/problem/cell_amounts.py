@@ -74,7 +74,7 @@ def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool
 def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Array:
     """Amounts (n,) in the places of a domain; where these are not cells, amounts per area.
 
-    extend: beyond its nodes the raster goes on as at its border; else places there are refused. Raises: InputError.
+    extend: beyond its nodes the raster keeps the values of its border; otherwise places there are refused.
     """
     converted = raster.in_unit(domain.unit)
     if not extend:

@@ -247,7 +247,7 @@ class PrivacyLevel(ReprMixin):
     ----------
     raster : Raster
         eps at the nodes, in nats per unit of length, linear between them. Values whose `value_unit` is a level per
-        another length, such as "1/km", are converted; a unit that is no level per length is refused.
+        another length, such as "1/km", are converted; a unit that is not a level per length is refused.
     extend : bool
         Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
 

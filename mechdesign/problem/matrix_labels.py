@@ -87,7 +87,7 @@ class MatrixLabels:
         return True
 
     def _index_of_words(self, header: bool | None) -> bool | None:
-        """True if words make the first column labels, False if one of them is no number; None without words."""
+        """True if words make the first column labels, False if one of them is not a number; None without words."""
         if self.text.short:
             return True
         below, numbers = self.words[1 if header else 0 :, 0], self.column[1 if header else 0 :]

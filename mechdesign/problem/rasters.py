@@ -55,7 +55,7 @@ class Pixels:
     x, y: centres of columns and rows in the order of the file. load: values (columns, rows), NaN where there is none.
     crs: coordinate system, as PROJ or CF names it, None where none is declared; words: all that the file says of it.
     units: declared units of the axes, by the name of an axis or "" for both. value_unit: that of the values, "1" where
-    none is declared. title: what the file calls the values, with their description.
+    none is declared. title: the name of the values in the file, with their description.
     """
 
     name: str
@@ -425,7 +425,7 @@ def _directions(array: xr.DataArray) -> tuple[Any, Any]:
 
 
 def _valid_range(array: xr.DataArray) -> tuple[float, float]:
-    """The least and the largest value that are no NODATA, as CF declares them, in the unit of the values."""
+    """The smallest and the largest valid value, as CF declares them, in the unit of the values."""
     pair = array.attrs.get("valid_range", [array.attrs.get("valid_min", -np.inf), array.attrs.get("valid_max", np.inf)])
     ends = np.atleast_1d(np.asarray(pair))
     packed = {"scale_factor", "add_offset"} & set(array.encoding)

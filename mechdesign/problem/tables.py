@@ -7,7 +7,7 @@
 | .parquet | a matrix or long form, where pyarrow is installed |
 
 `problem/text.py` reads texts. Long form has the columns secret, report and one of probability, mass or count, others
-are ignored; what is not listed is 0. PrivKit writes obfuscated traces, which are samples and not a table.
+are ignored; pairs that are not listed are 0. PrivKit writes obfuscated traces, which are samples and not a table.
 
 `problem/matrix_labels.py` decides which numbers are labels. Labels give the order, as `base/labels.py` says it.
 """

@@ -460,7 +460,7 @@ def number_of(word: str, decimal: str, *, shares: bool = False) -> float:
 
 
 def advice(word: str, *, shares: bool = False) -> str | None:
-    """What to do about a field that is not a number."""
+    """The remedy for a field that is not a number."""
     plain = word.strip()
     if is_missing(plain):
         return "write the number or remove the line: missing and suppressed values are not replaced"

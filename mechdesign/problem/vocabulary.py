@@ -1,4 +1,4 @@
-"""What the secrets of a domain are called in sentences: positions in cells, values in intervals, or classes.
+"""Nouns for the secrets of a domain: positions in cells, values in intervals, or classes.
 
 Only what has a length is spoken of as a place on a plane. The stand-alone script, verification/verify_table.py, and
 pages, web/browser/proof/protection.js, hold the same rules, because both read a file without this package.

@@ -29,7 +29,7 @@ def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Frac
     """Whole persons (priors, size) in the proportions of counts (size,) or (priors, size), and the largest spread.
 
     Raises: InputError for others; for integers whose row sums to 2^32 and more, compared before any sum of 64 bits
-    wraps; and for counts so far apart that the small ones cannot be told in whole persons beside the large ones.
+    wraps; and for counts so far apart that the small ones cannot be stated in whole persons next to the large ones.
     """
     counts = np.atleast_2d(np.asarray(people))
     if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
@@ -77,7 +77,7 @@ def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
 
 
 def _exact_multiple(counts: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """The least multiple of counts that is whole; None where it is not below 2^32, or where there is none."""
+    """The smallest multiple of counts that is whole; None unless one is below 2^32."""
     total, multiple = counts.sum(), 1
     if not total < MOST_PERSONS:
         return None

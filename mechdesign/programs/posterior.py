@@ -27,7 +27,7 @@ client), and the stand-alone script those that exported tables have:
 * people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
 * share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1,
   factor > 1.
-* No claim between positions stands beside it: the rows that limits are checked on would never be drawn alone.
+* A file with a limit has no claim between positions: the rows that limits are checked on would never be drawn alone.
 
 Source: ours. The least expected error of an adversary is of Shokri et al. 2012, metric and average error together of
 Shokri 2015; the rho1-to-rho2 breach is of Evfimievski et al. 2003.

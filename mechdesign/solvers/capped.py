@@ -272,7 +272,7 @@ class _Search:
             self.mass, self.value = mass, value
 
     def design(self, stopped: str) -> Design:
-        """The result; its bound is 0 where none was found. Raises: SolverError where there is no table."""
+        """The result; its bound is 0 if no bound was found. Raises: SolverError where there is no table."""
         if self.mass is None:
             raise SolverError("stopped before any table was certified: allow more time", field="time_limit")
         proof = self.proof

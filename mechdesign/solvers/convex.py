@@ -1,4 +1,4 @@
-"""Convex constraints that are no side rows: solved through the cvxpy statement, and bounded by rows that they imply.
+"""Convex constraints that are not affine: solved through the cvxpy statement, and bounded by rows that they imply.
 
 HiGHS solves maxima and absolute values, Clarabel what is quadratic, exponential or a logarithm, with a margin that is
 checked. The bound is that of a coupled program with tangents (tangents.py) in place of these constraints. The first
@@ -32,7 +32,7 @@ from mechdesign.solvers.tangents import tangent_rows, value_of
 _MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS has a tolerance of 1e-7, Clarabel of 1e-8
 _ROUNDS = 60  # of tangents
 _STALLED, _GAINED = 8, 0.05  # rounds that together close less than this share of the gap: nothing more is gained
-_INNER = 0.1  # of the gap: what the coupled program of a round is solved to
+_INNER = 0.1  # of the gap: target of the coupled program in a round
 _WAY = (0.2, 0.5, 1.0)  # shares of the way; 0.2 takes a third of the rounds of 0.5, and a tenth of those of 1
 _SEED = 0  # of the steps off kinks: a design is the same in every run
 _SHOWN = 300  # characters of inequalities in an error

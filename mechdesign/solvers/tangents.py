@@ -21,7 +21,7 @@ are those between the doubles, whose differences are exact. The left side of (1)
 P >= 0, and the right side up. So (1) follows from g(P) <= 0 for every table P, and a bound with these rows is one of
 the program. No file can hold a user's function: `verify` says of such a bound that it was not checked.
 
-What remains is to keep w small. Rounding adds 2 e / h_i, and curvature h_i g'' / 2, where g'' is about 1 / x_i for
+It remains to keep w small. Rounding adds 2 e / h_i, and curvature h_i g'' / 2, where g'' is about 1 / x_i for
 entropies: steps of sqrt(e x_i) balance the two. Where g is flat longer steps do better. Any steps are valid, so the
 better of both is taken, entry by entry. No step leaves x_i > 0, where g need not be defined, and one with b_i > f_i,
 which no convex function has, is not taken. At a kink f_i and b_i are far apart: x is moved off it by a share at random.

@@ -111,7 +111,7 @@ def read_reports(
     FileFormatError
         For a file that is missing, empty or without such columns, or with two forms of a report.
     InputError
-        For a column of numbers that is none of these, for degrees in columns x and y, and, with the line, for a field
+        For any other column of numbers, for degrees in columns x and y, and, with the line, for a field
         that is no number, a report or position that the mechanism does not have, a negative or fractional count,
         another mechanism, and where no report is left.
 

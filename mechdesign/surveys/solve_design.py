@@ -61,7 +61,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
 
     The gap is also what a ray has to gain, relative to the objective, for a search to count as successful. No round
     starts after the time limit, a quarter of which is for the bound, or after Ctrl-C. The option bound=False leaves
-    the bound out. The loss that is told is the objective before
+    the bound out. The reported loss is the objective before
     repair.
     Returns: the design with reports of its own; its parameters are the number of searches, the largest gain of a ray
         that the last one found, relative to the objective, and the places that reports are judged by, with their loss.

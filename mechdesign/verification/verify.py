@@ -351,7 +351,7 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
 
 
 def _check_program(stored: Stored) -> tuple[list[str], bool | None]:
-    """What is wrong with the objective and the limits of a table, and whether its bound follows."""
+    """Reasons to refuse the objective and the limits of a table, and whether its bound follows."""
     attrs = stored.mechanism.attrs
     name, entry = attrs["program"], SOLVERS.get(attrs["program"])
     has_objective = entry is not None and entry.rebuild is not None

@@ -63,7 +63,7 @@ WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
 DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
 FORMAT, BESIDE = "mechdesign/table/1", "-metadata.json"  # after the name of a CSV table
-LENGTHS = ("m", "km", "cm", "mm", "mi", "nmi", "ft", "yd", "in", "cell")  # what is measured in others is no place
+LENGTHS = ("m", "km", "cm", "mm", "mi", "nmi", "ft", "yd", "in", "cell")  # other units measure values, not places
 SAID, DEGREES = ("unit", "problem", "program"), "x, y, longitude, latitude"
 KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
 NUMBER = r"[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?"
