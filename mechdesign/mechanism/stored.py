@@ -197,7 +197,10 @@ class Stored:
     @property
     def same_places(self) -> bool:
         """Whether reports are the secrets."""
-        return self.factored or np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
+        return self.factored or (
+            self.report_unit == self.domain.unit
+            and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
+        )
 
     @cached_property
     def report_cells(self) -> NDArray[np.int64] | None:

@@ -282,6 +282,10 @@ class Domain(ReprMixin):
         np.sqrt(square, out=square)
         return np.divide(square, scale, out=square)
 
+    def same_places(self, other: Domain) -> bool:
+        """Whether the other domain has the same coordinates in the same order and unit."""
+        return self is other or (self.unit == other.unit and np.array_equal(self.points, other.points))
+
     def require_alike(self, other: Domain) -> None:
         """Raises: UnsuitableError where units or dimensions differ."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):

@@ -71,7 +71,7 @@ class DesignProblem(ReprMixin):
     loss : Loss
         What a report costs.
     reports : Domain
-        The m possible reports; the domain itself by default.
+        The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
         Where the reports are its answers.
     matched_distance : float
@@ -105,7 +105,8 @@ class DesignProblem(ReprMixin):
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.reports is None:
+        # A file tells by coordinates whether reports are the secrets, and symmetries and anchors of a bound rest on it.
+        if self.reports is None or self.reports.same_places(self.domain):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "parameters", _plain_parameters(self.parameters))
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -297,6 +299,23 @@ def test_levels_need_no_data_in_the_sea(run_json, tmp_path):
     assert md.load(tmp_path / "a.nc")["level"].values == pytest.approx(0.0025, rel=1e-5)
     dry = ROME.grid(500.0, forbidden=md.geo.read_area(sea))
     assert raster_on(dry, path).at(ROME.grid(500.0).points) == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("levels", ["one level", "constant", "varying"])
+def test_design_beside_the_sea_verifies(run_json, tmp_path, levels):
+    """The cells left are a whole rectangle: reports are the secrets, with the symmetries of that rectangle."""
+    ring = [[12.4985, 41.8], [12.7, 41.8], [12.7, 42.0], [12.4985, 42.0], [12.4985, 41.8]]
+    sea = tmp_path / "sea.geojson"
+    sea.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    varying = np.random.default_rng(2).uniform(0.001, 0.003, (100, 80))
+    path = degrees_tiff(tmp_path / "map.tif", varying if levels == "varying" else np.full((100, 80), 0.002))
+    level = ["--epsilon", "0.002"] if levels == "one level" else ["--levels-from", path]
+    words = ["area", "--box", "12.462,41.872,12.518,41.908", "--cell", "1500", *level, "--forbidden", sea]
+    code, found = run_json(*words, "--positions", "any", "-o", tmp_path / "a.nc")
+    assert code == 0, found
+    checked = md.verify(tmp_path / "a.nc")
+    assert checked.certified
+    assert checked.lower_bound_checked
 
 
 def test_levels_from_a_raster_of_people(tmp_path):

@@ -16,9 +16,9 @@ from oracles import mean_cost
 from rewritten import rewritten
 from rows import each_row, few
 
-from mechdesign import DesignProblem, Domain, Euclidean, priors, solve, verify
+from mechdesign import DesignProblem, Discrete, Domain, Euclidean, Optimal, priors, solve, verify
 from mechdesign.extend import Edges
-from mechdesign.losses import LOSSES
+from mechdesign.losses import LOSSES, TableLoss
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions import Positions
 from mechdesign.positions.solve import proved_bound
@@ -102,6 +102,37 @@ def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
     assert checked.reasons == ["lower_bound: does not follow from the stored multipliers"]
     honest = made.assign_attrs(lower_bound=proved_bound(program, multipliers))
     assert verify(rewritten(honest)).certified
+
+
+@each_row(("part", "other"), [("mask", False), ("grid", False), ("points", False), ("reversed", True)])
+def test_bound_of_reports_on_secrets_follows(part: str, other: bool) -> None:
+    """A file tells by coordinates whether reports are the secrets, and so must a design, which uses symmetries then."""
+    domain = Domain.grid((3, 2), cell=1.0)
+    mask = np.pad(np.ones((3, 2), bool), ((0, 1), (0, 2)))
+    reports = {
+        "mask": Domain.grid((4, 4), cell=1.0, mask=mask),
+        "grid": Domain.grid((3, 2), cell=1.0),
+        "points": Domain.points_at(domain.points, unit="1"),
+        "reversed": Domain.points_at(domain.points[::-1], unit="1"),
+    }[part]
+    problem = DesignProblem(domain, Euclidean(0.5), priors.uniform(domain), LOSSES["squared"], reports=reports)
+    made = solve(Positions(problem))
+    checked = verify(rewritten(made))
+    assert checked.certified, checked.reasons
+    assert checked.lower_bound_checked
+    assert (problem.reports is not problem.domain) == other
+    # The other route is the design whose reports are its secrets by default: its optimum is the same.
+    plain = solve(Positions(DesignProblem(domain, Euclidean(0.5), priors.uniform(domain), LOSSES["squared"])))
+    assert made.attrs["lower_bound"] <= plain.attrs["objective"]
+    assert plain.attrs["lower_bound"] <= made.attrs["objective"]
+
+
+def test_reports_in_another_unit_are_no_secrets() -> None:
+    """Their coordinates may be equal all the same."""
+    domain, reports = Domain.nodes(2), Domain.points_at([0.0, 1.0], unit="EUR")
+    loss = TableLoss(values=np.array([[1.0, 0.0], [0.0, 2.0]]))
+    made = solve(Optimal(DesignProblem(domain, Discrete(1.0), priors.uniform(domain), loss, reports=reports)))
+    assert verify(rewritten(made)).certified
 
 
 @pytest.mark.parametrize("largest", few([0, 20, 60], 60))
