@@ -94,7 +94,7 @@ KINDS: dict[str, tuple[Any, np.ndarray | None]] = {
 }
 
 
-@each_row("kind", KINDS, by_default=["cap", "lift", "day and night", "masked"])
+@each_row("kind", KINDS, by_default=["lift", "masked"])
 def test_limits_hold_for_fractions_of_persons(kind: str) -> None:
     """A town beside few people, a third of a person in every cell: in fractions, of the counts and not of integers.
 

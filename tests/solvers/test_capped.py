@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 import mechdesign as md
 
@@ -29,6 +30,7 @@ def town() -> md.programs.Constrained:
     return md.programs.Constrained(problem, constraints=[cap])
 
 
+@pytest.mark.slow
 def test_a_town_beside_few_homes_is_solved_to_its_gap() -> None:
     """Its bound is checked from the multipliers. Rows of the homes are 10^-5 of those of the town."""
     mechanism = md.solve(town(), gap=1e-3)

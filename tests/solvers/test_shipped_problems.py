@@ -73,7 +73,9 @@ def test_every_shipped_problem_is_listed():
     assert all(len(settings) >= 20 for settings in SETTINGS.values())
 
 
-@pytest.mark.parametrize("name", ["income", "discrete", "line", "euclidean", "neighbourhoods"])
+@pytest.mark.parametrize(
+    "name", ["income", "discrete", "line", pytest.param("euclidean", marks=pytest.mark.slow), "neighbourhoods"]
+)
 def test_small_shipped_problem_meets_its_gap(name):
     for settings in [{}, *SETTINGS[name][::7]]:
         problem, loss, bound = solve(name, settings)
