@@ -264,7 +264,7 @@ def reports(factored: bool, route: str, cells: int) -> Run:
     dataset, draws = mechanism(factored, cells, **({"rounds": 5} if factored else {})), 1_000_000
     sampler, middle = md.Sampler(mechanism=dataset), dataset.sizes["secret"] // 2
     row = (
-        md.maps.FactoredMechanism(dataset=dataset).row(middle) if factored else md.probabilities(dataset)[middle]
+        md.factored.FactoredMechanism(dataset=dataset).row(middle) if factored else md.probabilities(dataset)[middle]
     ).values
     some = np.random.default_rng(0).choice(len(row), min(1000, len(row)), replace=False)
     draw: dict[str, Callable[[], Any]] = {

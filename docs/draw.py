@@ -28,8 +28,8 @@ from PIL import Image
 
 import mechdesign as md
 from mechdesign.base.threads import source
-from mechdesign.closed_forms.radial_laplace import mean_radius
-from mechdesign.maps.compact_draw import Drawing
+from mechdesign.devicemap.draw import Drawing
+from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.problem.locate import place_at, place_on_earth
 from mechdesign.sessions.advance import begin, carried_out, planned, simulated
 from mechdesign.sessions.propose import session_design
@@ -188,7 +188,7 @@ class Region:
     @classmethod
     def read(cls, design: str, compact: str) -> "Region":
         """From a design and its compact map."""
-        mechanism, drawing = md.load(design), Drawing(compact=md.maps.load_compact(compact))
+        mechanism, drawing = md.load(design), Drawing(compact=md.devicemap.load_compact(compact))
         domain = drawing.compact.domain
         nats = json.loads(mechanism.attrs["parameters"])["knobs"]["nats"]
         radius, error = (

@@ -1,9 +1,10 @@
 from . import baselines as baselines
+from . import devicemap as devicemap
 from . import errors as errors
 from . import extend as extend
+from . import factored as factored
 from . import geo as geo
 from . import losses as losses
-from . import maps as maps
 from . import plot as plot
 from . import positions as positions
 from . import priors as priors
@@ -34,7 +35,7 @@ from .problem.problem import DesignProblem as DesignProblem
 from .problem.problem import load_problem as load_problem
 from .programs.eikonal import EikonalWeights as EikonalWeights
 from .programs.program import Optimal as Optimal
-from .solvers.diagnosis import diagnosis as diagnosis
+from .solvers.eikonal.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .verification.audit import audit as audit
 from .verification.verify import verify as verify

@@ -5,13 +5,13 @@ of the mechanisms of the literature on estimating distributions, which `compare`
 `from_table` makes a mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
 """
 
-from mechdesign.closed_forms.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.closed_forms.build import closed_form_mechanism as from_table
 from mechdesign.closed_forms.build import constant_mechanism as constant
 from mechdesign.closed_forms.build import exponential_mechanism as exponential
 from mechdesign.closed_forms.build import mechanism as geometric
 from mechdesign.closed_forms.build import randomized_response_mechanism as randomized_response
 from mechdesign.closed_forms.planar_laplace import mechanism as planar_laplace
+from mechdesign.closed_forms.table import BASELINES, FREQUENCY_ORACLES
 from mechdesign.verification.audit import repaired
 
 __all__ = [

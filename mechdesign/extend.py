@@ -18,16 +18,16 @@ metrics of this package alone.
 True
 """
 
-from mechdesign.base.descriptions import finite
-from mechdesign.closed_forms.baselines import BASELINES
+from mechdesign.base.numbers import finite
 from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.closed_forms.table import BASELINES
 from mechdesign.mechanism.repair import repair
 from mechdesign.output.export import FORMATS, Format
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss
 from mechdesign.problem.metric import METRICS, Metric
 from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
-from mechdesign.solvers.design import Design, Progress, Targets
+from mechdesign.solvers.result import Design, Progress, Targets
 from mechdesign.solvers.solve import SOLVERS, Entry
 
 __all__ = [

@@ -5,11 +5,11 @@ from types import ModuleType
 from typing import NoReturn
 
 from mechdesign.errors import InputError
-from mechdesign.output.maps import plot_mechanism as mechanism
-from mechdesign.output.panels import plot_diagnosis as diagnosis
-from mechdesign.output.plot import load_drawable as load
-from mechdesign.output.plot import plot_sweep as sweep
-from mechdesign.output.plot import save_plot as save
+from mechdesign.pictures.maps import plot_mechanism as mechanism
+from mechdesign.pictures.panels import plot_diagnosis as diagnosis
+from mechdesign.pictures.plot import load_drawable as load
+from mechdesign.pictures.plot import plot_sweep as sweep
+from mechdesign.pictures.plot import save_plot as save
 
 __all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
 

@@ -1,6 +1,6 @@
 """What a mechanism is worth: its loss, what an adversary learns, distances of distributions. Nothing is printed."""
 
-from mechdesign.closed_forms.loss import (
+from mechdesign.evaluation.loss import (
     AdversaryError,
     adversary_error,
     bayes_remap,
@@ -8,10 +8,10 @@ from mechdesign.closed_forms.loss import (
     mechanism_loss,
     remapped_loss,
 )
-from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_within
-from mechdesign.closed_forms.retrieval import retrieval_radius, table_retrieval_radius
+from mechdesign.evaluation.privacy_radius import epsilon_within, nats_within
+from mechdesign.evaluation.retrieval import retrieval_radius, table_retrieval_radius
+from mechdesign.evaluation.transport.kantorovich import Kantorovich, kantorovich
 from mechdesign.problem.locate import nearest_node
-from mechdesign.solvers.kantorovich import Kantorovich, kantorovich
 from mechdesign.solvers.matched import match_distance, match_effective_epsilon
 
 __all__ = [

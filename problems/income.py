@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
-from mechdesign.base.arguments import check_epsilon, check_whole
 from mechdesign.base.memory import require_places
+from mechdesign.base.validation import check_epsilon, check_whole
 from mechdesign.errors import InputError
 from mechdesign.release import query_functions as queries
 from mechdesign.release.released import release_problem

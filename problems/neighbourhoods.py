@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
-from mechdesign.base.arguments import check_whole, positive
 from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import check_whole, positive
 from mechdesign.errors import InputError
 from mechdesign.losses import Query, query_problem
 from mechdesign.read import raster as read_raster

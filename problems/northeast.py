@@ -15,9 +15,8 @@ another file of the same columns (latitude, longitude, population) with its cent
 from pathlib import Path
 
 from mechdesign import DesignProblem, Domain
-from mechdesign.base.arguments import check_whole
-from mechdesign.geo import Plane, area_problem, read_people
-from mechdesign.maps import elastic_level
+from mechdesign.base.validation import check_whole
+from mechdesign.geo import Plane, area_problem, elastic_level, read_people
 
 SHIPPED = Path(__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
-from mechdesign.base.arguments import check_whole
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo import read_checkins
 from mechdesign.losses import Distance

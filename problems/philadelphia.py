@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
-from mechdesign.base.arguments import check_whole, positive
+from mechdesign.base.validation import check_whole, positive
 from mechdesign.losses import SquaredDistance
 from mechdesign.read import raster as read_raster
 

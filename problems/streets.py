@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign import DesignProblem, priors
-from mechdesign.base.arguments import check_whole
 from mechdesign.base.memory import require_memory, require_places
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.roads import Roads, read_roads
 from mechdesign.losses import Distance, TableLoss

@@ -43,7 +43,7 @@ from scipy.special import roots_legendre
 import mechdesign as md
 from mechdesign.closed_forms import build
 from mechdesign.closed_forms.build import closed_form_mechanism
-from mechdesign.closed_forms.loss import remapped_loss
+from mechdesign.evaluation.loss import remapped_loss
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.release import laws, smooth_sensitivity
 from mechdesign.release import query_functions as queries

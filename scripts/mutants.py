@@ -37,7 +37,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_position_claims.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py sessions/test_ledger.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
-    "mechanism/stored.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
+    "mechanism/claim.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
     "positions/test_position_claims.py",
     "mechanism/dataset.py": "mechanism/test_dataset.py mechanism/test_trust.py "
     "verification/test_verification.py mechanism/test_storage.py",

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.output.canvas import mechanism_style, mechanism_words
-from mechdesign.output.plot import check_plot_target, save_plot
-from mechdesign.output.printing import print_table, say
+from mechdesign.output.text_tables import print_table, say
+from mechdesign.pictures.canvas import mechanism_style, mechanism_words
+from mechdesign.pictures.plot import check_plot_target, save_plot
 from mechdesign.programs.matched_distance import FAMILIES
 
 LEVELS = (0.0035, 0.005, 0.0075, 0.01, 0.015, 0.02)  # nats per m

@@ -11,7 +11,7 @@ NEEDED = (
     "mechdesign/_problems/philadelphia.py",
     "mechdesign/_problems/data/philadelphia_density_2000.asc",
     "mechdesign/verification/verify_table.py",
-    "mechdesign/maps/sample_region.c",
+    "mechdesign/devicemap/sample_region.c",
 )
 RECORDS = {"Name": "mechdesign", "Requires-Python": ">=3.11", "License-Expression": "MIT"}
 LARGEST = 10_000_000  # bytes

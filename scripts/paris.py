@@ -27,9 +27,9 @@ import pandas as pd
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.closed_forms.loss import expected_distance
-from mechdesign.output.canvas import mechanism_style, mechanism_words
+from mechdesign.evaluation.loss import expected_distance
 from mechdesign.output.matched import effective_epsilon, family_mechanism
+from mechdesign.pictures.canvas import mechanism_style, mechanism_words
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched_distance import FAMILIES
 from mechdesign.surveys.study import ESTIMATORS

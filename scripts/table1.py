@@ -22,9 +22,9 @@ from rich.table import Column, Table
 import mechdesign as md
 from mechdesign.closed_forms import build, planar_laplace
 from mechdesign.closed_forms.build import displacements, lattice_problem
-from mechdesign.closed_forms.loss import remapped_loss
+from mechdesign.evaluation.loss import remapped_loss
 from mechdesign.mechanism.certificate import violations
-from mechdesign.output.summary import within_cell_error
+from mechdesign.output.reports.solve import within_cell_error
 from mechdesign.problem.problem import ProblemFile, read_problem_file
 
 FLOOR = 0.4  # nats per km, the least level of the map, at which the continuous Laplace mechanism is set

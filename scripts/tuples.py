@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace, radial_laplace
+from mechdesign.closed_forms import planar_laplace
+from mechdesign.evaluation import radial_laplace
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import mechdesign as md
-from mechdesign.maps.local_bound import local_bound
-from mechdesign.maps.work_folder import threads
-from mechdesign.mechanism.stored import Stored, read
+from mechdesign.factored.local_bound import local_bound
+from mechdesign.factored.work_folder import threads
+from mechdesign.mechanism.claim import Stored, read
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
 from mechdesign.problem.problem import DesignProblem

@@ -1,6 +1,6 @@
 """Edited limits of files and of exported tables, and whether a reader may believe them.
 
-One table for all readers: the rules of programs/posterior.py. Every edit is one of the limit of `capped.capped()`,
+One table for all readers: the rules of posteriors/limits.py. Every edit is one of the limit of `capped.capped()`,
 which is 3/5 of the people 1 to 16 in discs of 1.2 cells, and which its table keeps with no room: a limit that says more
 than the genuine one is false.
 """

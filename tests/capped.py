@@ -10,7 +10,7 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.programs.posterior_rows import posterior_shares
+from mechdesign.posteriors.rows import posterior_shares
 
 WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
 

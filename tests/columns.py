@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from reference.factored import STEP_BITS
 
 import mechdesign as md
-from mechdesign.maps import FactoredMechanism
-from mechdesign.maps.certificate import WEIGHT_BITS, Columns, Factors
-from mechdesign.maps.dataset import loss_data, make_factored
-from mechdesign.maps.factored import all_rows
-from mechdesign.maps.integer_metric import IntegerMetric
-from mechdesign.maps.row_sums import LossData, RowBlock, join_words
+from mechdesign.factored import FactoredMechanism
+from mechdesign.factored.certificate import WEIGHT_BITS, Columns, Factors
+from mechdesign.factored.dataset import loss_data, make_factored
+from mechdesign.factored.design import all_rows
+from mechdesign.factored.integer_metric import IntegerMetric
+from mechdesign.factored.row_sums import LossData, RowBlock, join_words
 
 STEP = int(1e-3 * 2**48)  # a thousandth of a nat per unit, in steps of 2^-STEP_BITS nats
 CAP = 25_000

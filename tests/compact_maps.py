@@ -17,7 +17,7 @@ from columns import every_sum
 from regions import bounded, content
 
 import mechdesign as md
-from mechdesign.maps import CompactMap
+from mechdesign.devicemap import CompactMap
 
 CELLS = (4, 6)
 
@@ -49,7 +49,7 @@ def made(stencil: int = 16, *, aligned: bool = True) -> CompactMap:
     """The compact map of a design, from its file."""
     with tempfile.TemporaryDirectory() as folder:
         file = md.export(design(stencil, aligned=aligned), Path(folder) / "slope.compact")
-        return md.maps.load_compact(file)
+        return md.devicemap.load_compact(file)
 
 
 @cache

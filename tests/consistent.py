@@ -20,9 +20,9 @@ from drafts import Draft
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import METRICS, Edges, Metric, repair
+from mechdesign.factored.certificate import Columns, Factors
+from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.losses import LOSSES, TableLoss
-from mechdesign.maps.certificate import Columns, Factors
-from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.dataset import FACTORED, make_mechanism
 from mechdesign.problem.domain import AXES
 

@@ -10,8 +10,8 @@ from exported import factored, made
 from pages import page_of
 
 from mechdesign import Sampler, baselines, load_problem, probabilities
+from mechdesign.factored import FactoredMechanism
 from mechdesign.geo import Areas
-from mechdesign.maps import FactoredMechanism
 from mechdesign.surveys import estimate_shares
 
 HOSTILE = "</script><img src=x onerror='window.hacked = 1'>{low}{{ 7 * 7 }}<!--"

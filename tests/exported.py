@@ -17,7 +17,7 @@ from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
 from mechdesign.verification import verify_table

@@ -11,7 +11,7 @@ from cases import CASES, grid
 from rows import few
 
 import mechdesign as md
-from mechdesign.maps import FactoredMechanism
+from mechdesign.factored import FactoredMechanism
 
 SUITABLE = [name for name, make in CASES.items() if (p := make()).metric.kind == "eikonal" and p.reports is p.domain]
 EVERY = pytest.mark.parametrize(

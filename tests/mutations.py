@@ -22,7 +22,7 @@ from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
 from limited import LIMITS, change
 
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
 from mechdesign.positions import Positions
 
 _WORDS = (

@@ -17,16 +17,16 @@ from reference.compact_map import Reader
 from scipy.stats import chi2
 
 import mechdesign as md
-from mechdesign.maps import CompactMap
-from mechdesign.maps.compact import least_bound
-from mechdesign.maps.compact_draw import Drawing
-from mechdesign.maps.compact_file import packed
-from mechdesign.maps.web import region_map
+from mechdesign.devicemap import CompactMap
+from mechdesign.devicemap.device_map import least_bound
+from mechdesign.devicemap.draw import Drawing
+from mechdesign.devicemap.files import packed
+from mechdesign.devicemap.web import region_map
 
 ONE = 1 << 48  # of a nat
 UNLIKELY = 1e-9  # of a chi-square test of true random bits: it fails once in a billion runs
 FEW = 5  # draws expected of a cell that is counted alone
-SAMPLER = Path(md.__file__).parent / "maps" / "sample_region.c"
+SAMPLER = Path(md.__file__).parent / "devicemap" / "sample_region.c"
 PLANE = md.geo.Plane(latitude=40.5, longitude=-74.9, unit="km")
 
 

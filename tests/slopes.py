@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import finite, positive
+from mechdesign.base.validation import finite, positive
 from mechdesign.release import query_functions as queries
 from mechdesign.release.gaussian_chord import steepest
 

@@ -24,7 +24,7 @@ from sessions import ruled
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, MechdesignError
-from mechdesign.maps.work_folder import work_folder
+from mechdesign.factored.work_folder import work_folder
 
 resource = pytest.importorskip("resource", reason="needs limits of the system")
 

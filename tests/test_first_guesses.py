@@ -12,7 +12,7 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.base.arguments import validated
+from mechdesign.base.validation import validated
 from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError, UnknownNameError
 

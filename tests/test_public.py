@@ -23,10 +23,11 @@ from mechdesign.errors import InputError
 
 ROOMS = [
     "baselines",
+    "devicemap",
     "extend",
+    "factored",
     "geo",
     "losses",
-    "maps",
     "plot",
     "positions",
     "priors",

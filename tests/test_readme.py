@@ -17,7 +17,7 @@ from tolerances import UP_TO_ROUNDING
 from mechdesign import load_problem, sweep
 from mechdesign.baselines import BASELINES
 from mechdesign.output.compare import COLUMNS
-from mechdesign.output.printing import print_table
+from mechdesign.output.text_tables import print_table
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -22,9 +22,10 @@ from mechdesign.base.registry import capabilities
 
 PACKAGE = ROOT / "mechdesign"
 CORE = (
-    *("errors", "base", "problem", "mechanism", "closed_forms", "programs", "solvers"),
+    *("errors", "base", "problem", "mechanism", "evaluation", "closed_forms", "programs", "solvers"),
     *("verification", "output", "cli"),
 )
+PENDING = {"posteriors", "pictures"}  # on their way from the core to capabilities
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
 WHOLE = ("docs", "package", "package_contents", "readme", "structure", "words")  # tests of a whole checkout
 LONGEST = 600  # lines of a file
@@ -71,7 +72,7 @@ def declared(capability: str) -> tuple[set[str], ...]:
 
 def test_every_folder_is_known() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders == {*CORE, *CAPABILITIES} - {"errors"}
+    assert folders == {*CORE, *CAPABILITIES, *PENDING} - {"errors"}
     assert set(capabilities()) == set(CAPABILITIES)
 
 
@@ -79,7 +80,7 @@ def test_data_flows_to_the_right_and_the_core_imports_no_capability() -> None:
     wrong = {}
     for path, names in imports().items():
         if path.parts[0] in CORE:
-            allowed = set(CORE[: CORE.index(path.parts[0]) + 1])
+            allowed = set(CORE[: CORE.index(path.parts[0]) + 1]) | PENDING
             wrong |= {str(path): names - allowed} if names - allowed else {}
     assert wrong == {}
 

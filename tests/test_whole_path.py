@@ -15,8 +15,8 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.extend import SOLVERS, Metric
+from mechdesign.factored import FactoredMechanism
 from mechdesign.losses import Loss
-from mechdesign.maps import FactoredMechanism
 
 LEVELS = (0.5, 1.0, 2.0)
 AT_EVERY_LEVEL = ("eikonal, masked", "euclidean lattice", "graph, doubled")

@@ -89,9 +89,9 @@ def audit(
     if disc is None and people is not None:
         raise InputError("is for discs; pass --disc 564", field="people", value=people)
     from mechdesign.mechanism.storage import check_target, save
-    from mechdesign.output import printing
-    from mechdesign.output.summary import proved
-    from mechdesign.output.verdicts import audit_words
+    from mechdesign.output import text_tables as printing
+    from mechdesign.output.reports.solve import proved
+    from mechdesign.output.reports.verdict import audit_words
     from mechdesign.problem.tables import PLACE_ROLES, TABLE_ROLES, read_table
     from mechdesign.verification.audit import audit as audit_table
     from mechdesign.verification.audit import repaired
@@ -117,7 +117,7 @@ def audit(
     document["notes"] = [*notes, *document["notes"]]
     words = list(audit_words(result, outcome, verbose=verbose))
     if disc is not None:
-        from mechdesign.verification.disc_audit import audit_discs, disc_words
+        from mechdesign.posteriors.audit import audit_discs, disc_words
 
         persons = people_of(people, built.domain, columns, crs)
         weight = built.prior_array if persons is None else persons
@@ -144,7 +144,7 @@ def _audit_rule(
 ) -> None:
     """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
     from mechdesign.base.registry import provider
-    from mechdesign.output.printing import note, show
+    from mechdesign.output.text_tables import note, show
 
     parameters = ("box", "within", "factor", "epsilon") if disc is not None else ()
     words = parameter_values("a rule", parameters, context.args)
@@ -155,7 +155,7 @@ def _audit_rule(
         if disc is None or people is None or "box" not in words:
             message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"
             raise InputError(message, field="disc", value=disc)
-        from mechdesign.verification.disc_audit import disc_words
+        from mechdesign.posteriors.audit import disc_words
 
         window = provider("discs")
         box = words.pop("box")
@@ -197,8 +197,8 @@ def _setting(
         )
     if metric not in SETTINGS:
         if Path(metric).suffix.lower() == ".nc":
+            from mechdesign.mechanism.claim import read
             from mechdesign.mechanism.storage import load
-            from mechdesign.mechanism.stored import read
 
             parameter_values("a mechanism file", (), context.args)
             problem = read(load(metric)).problem

@@ -22,7 +22,7 @@ from mechdesign.cli.parsing import parse_columns, parse_problem, parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:
-    from mechdesign.output.given import InputMechanisms
+    from mechdesign.output.own_mechanisms import InputMechanisms
     from mechdesign.problem.problem import DesignProblem
 
 _OUTPUT_HELP = "File to write: .csv, .tex, .json or .html; with --scales also .nc, .png, .pdf or .svg, and no .json."
@@ -52,8 +52,8 @@ def compare(
     Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem.
     """
     file, parameters = parse_problem(problem, context)
-    from mechdesign.output.given import read_mechanisms
-    from mechdesign.output.printing import note
+    from mechdesign.output.own_mechanisms import read_mechanisms
+    from mechdesign.output.text_tables import note
     from mechdesign.problem.tables import TABLE_ROLES
     from mechdesign.solvers.solve import check_targets
 
@@ -74,8 +74,8 @@ def compare(
 
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
     """Raises: InputError where nothing can be written there."""
-    from mechdesign.output.files import CURVES, TABLES, check_table_target
-    from mechdesign.output.plot import KINDS, check_plot_target
+    from mechdesign.output.comparison_files import CURVES, TABLES, check_table_target
+    from mechdesign.pictures.plot import KINDS, check_plot_target
 
     if output is None:
         return
@@ -98,10 +98,10 @@ def _table(
     as_json: bool,
 ) -> None:
     """One row a mechanism."""
-    from mechdesign.output import printing
+    from mechdesign.output import text_tables as printing
     from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, row_of
-    from mechdesign.output.files import write_rows
-    from mechdesign.output.summary import comparison_words
+    from mechdesign.output.comparison_files import write_rows
+    from mechdesign.output.reports.solve import comparison_words
 
     printing.note_compiling()
     table: list[Row] = []
@@ -147,11 +147,11 @@ def _curve(
     as_json: bool,
 ) -> None:
     """One row a scale; every scale has an equal share of the time."""
-    from mechdesign.output import printing
-    from mechdesign.output.files import CURVES, save_curve
-    from mechdesign.output.plot import save_plot
-    from mechdesign.output.summary import curve_words
+    from mechdesign.output import text_tables as printing
+    from mechdesign.output.comparison_files import CURVES, save_curve
+    from mechdesign.output.reports.solve import curve_words
     from mechdesign.output.sweep import sweep, sweep_rows
+    from mechdesign.pictures.plot import save_plot
 
     printing.note_compiling()
     with printing.progress(problem.name, limit=targets["time_limit"]) as advance:

@@ -44,7 +44,7 @@ def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) 
 def _write_picture(
     file: Path, output: Path, *, rows: str | None, over: Path | None, title: str | None, overwrite: bool, **_: Any
 ) -> None:
-    from mechdesign.output.plot import load_drawable, save_plot
+    from mechdesign.pictures.plot import load_drawable, save_plot
 
     save_plot(load_drawable(file), output, overwrite=overwrite, secrets=row_list(rows), over=over, title=title)
 
@@ -75,7 +75,7 @@ def export(
 
     Write a file as a table, a picture, a page that proves itself, or a client for apps, by the suffix of -o.
     """
-    from mechdesign.output import printing
+    from mechdesign.output import text_tables as printing
 
     suffix, [file, *mechanisms] = output.suffix.lower(), files
     if suffix not in EXPORTERS:

@@ -59,7 +59,7 @@ class ProblemCommand(ParameterCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
-        from mechdesign.output.printing import Block, show
+        from mechdesign.output.text_tables import Block, show
         from mechdesign.problem.problem import shipped_problems
 
         blocks: list[Block] = ["Shipped problems, and their parameters:"]

@@ -21,7 +21,7 @@ import atexit
 import signal
 import sys
 
-from mechdesign.base.opening import guarded, visible
+from mechdesign.base.files import guarded, visible
 from mechdesign.cli.parsing import as_options, unknown_option
 from mechdesign.errors import (
     INTERRUPTED,

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import real_number, whole_number
-from mechdesign.base.opening import visible
+from mechdesign.base.files import visible
+from mechdesign.base.numbers import real_number, whole_number
 from mechdesign.base.registry import provider
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from mechdesign.base.descriptions import list_words, number_list, real_number, whole_number
+from mechdesign.base.numbers import list_words, number_list, real_number, whole_number
 from mechdesign.base.registry import Table
 from mechdesign.errors import InputError
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import typer
     from numpy.typing import NDArray
 
+    from mechdesign.posteriors.limits import PosteriorCap
     from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem, ProblemFile
-    from mechdesign.programs.posterior import PosteriorCap
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
@@ -136,7 +136,7 @@ def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, di
 
 def parse_radius(within: float | None) -> float:
     """The radius of --within. Raises: InputError unless it is a positive length."""
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     if within is None:
         message = "one distance is needed, within which odds change by the factor at most; pass --within 200 --factor 2"
@@ -148,8 +148,8 @@ def parse_epsilon(*, within: float | None, **forms: float | None) -> tuple[float
     """The epsilon, in nats per unit, of one of the forms: a factor within a radius, or epsilon itself; and the radius
     and nats, or the epsilon, as the parameters of a design.
     """
-    from mechdesign.base.arguments import positive
-    from mechdesign.closed_forms.privacy_radius import epsilon_within, nats_of_factor
+    from mechdesign.base.validation import positive
+    from mechdesign.evaluation.privacy_radius import epsilon_within, nats_of_factor
 
     values = {name: value for name, value in forms.items() if value is not None}
     if len(values) != 1:
@@ -184,7 +184,7 @@ def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | N
 
     Raises: InputError.
     """
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     lengths = words.strip().removesuffix(":area")
     try:
@@ -216,7 +216,7 @@ def _in_unit(radius: float, named: str, unit: str) -> float:
 
 def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
     """Refuse a picture of discs that cannot be written, or without --disc, before anything is computed."""
-    from mechdesign.output.plot import check_plot_target
+    from mechdesign.pictures.plot import check_plot_target
 
     check_plot_target(output, overwrite=overwrite)
     if disc is None:
@@ -226,7 +226,7 @@ def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> No
 def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
     """Write the picture of audits of discs, where one is wanted."""
     if picture is not None:
-        from mechdesign.output.plot import plot_discs, save_plot
+        from mechdesign.pictures.plot import plot_discs, save_plot
 
         save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
@@ -242,7 +242,7 @@ def people_of(
 ) -> NDArray[np.float64] | None:
     """How many people (n,) of the CSV file of --people live at the places of a domain; None without a file."""
     from mechdesign.base.registry import provider
-    from mechdesign.output.printing import note
+    from mechdesign.output.text_tables import note
 
     persons: NDArray[np.float64] | None = None
     if path is not None:
@@ -264,7 +264,7 @@ def parse_limit(
         if (disc, share, people) != (None, None, None):
             raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
         return None
-    from mechdesign.programs.posterior import PosteriorCap
+    from mechdesign.posteriors.limits import PosteriorCap
 
     radii, area = parse_discs(disc, domain.unit)
     if len(radii) > 1:
@@ -277,8 +277,8 @@ def parse_limit(
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:
     """The radius of --disc and the epsilon that leaves --share in it where people live evenly. Raises: InputError."""
     from mechdesign.base.units import LENGTHS, canonical_unit
-    from mechdesign.closed_forms.privacy_radius import nats_of_disc_share
-    from mechdesign.programs.posterior import exact_fraction
+    from mechdesign.evaluation.privacy_radius import nats_of_disc_share
+    from mechdesign.posteriors.limits import exact_fraction
 
     if disc is None or share is None:
         raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
@@ -297,7 +297,7 @@ def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[fl
 
 def positive_number(word: str, name: str) -> float:
     """The positive number that a word of an option is. Raises: InputError."""
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     try:
         return positive(real_number(word), name)
@@ -332,7 +332,7 @@ def row_range(words: str | None) -> range | None:
 
 def parse_scales(words: str | None) -> list[float] | None:
     """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT. Raises: InputError for anything else."""
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     if words is None:
         return None

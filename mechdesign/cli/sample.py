@@ -25,8 +25,8 @@ def sample(
     Draw reports for a location (or a secret) from a certified mechanism, exactly; FILE comes first.
     """
     location = parse_place(at, context.args)
-    from mechdesign.output.printing import progress, show
-    from mechdesign.output.sampling import sample_document, sample_words
+    from mechdesign.output.reports.sample import sample_document, sample_words
+    from mechdesign.output.text_tables import progress, show
     from mechdesign.verification.verify import kind_of, loaded
 
     mechanism = loaded(file)

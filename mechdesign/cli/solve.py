@@ -73,8 +73,8 @@ def solve(
     from mechdesign.base.interrupts import two_steps
     from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
-    from mechdesign.output import printing
-    from mechdesign.output.summary import design_exit_code, proved, summarise, summary_words
+    from mechdesign.output import text_tables as printing
+    from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.program import Optimal
     from mechdesign.solvers.choose import explained, explanation

@@ -39,10 +39,10 @@ def verify(
 
     Prove or refuse the claim of a mechanism file, a session design or a compact map, from their integers alone.
     """
+    from mechdesign.mechanism.claim import read
     from mechdesign.mechanism.storage import load
-    from mechdesign.mechanism.stored import read
-    from mechdesign.output import printing
-    from mechdesign.output.verdicts import verification_words
+    from mechdesign.output import text_tables as printing
+    from mechdesign.output.reports.verdict import verification_words
     from mechdesign.verification.verify import kind_of
     from mechdesign.verification.verify import verify as verify_file
 
@@ -60,7 +60,7 @@ def verify(
     document, more = result.as_dict(), []
     stored = read(load(file)) if table and result.certified and (disc is not None or not as_json) else None
     if disc is not None and stored is not None:
-        from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
+        from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 
         (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns, crs)
         audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area)

@@ -38,8 +38,8 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import check_epsilon, validated
 from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.mechanism.repair import round_to_integers

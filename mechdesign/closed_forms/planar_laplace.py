@@ -25,7 +25,7 @@ private for eps |x - x'| between all grid points x, x' at most r_max from the re
 Some eps' > 0 reaches eps exactly where q > 2 / tanh(eps u / 2). The bound rises with eps', which bisection uses.
 Theorem 4.2 (Andrés et al. 2013). Reports moved to the nearest point of a set of diameter r_max keep eps between its
 points. Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
-The law of the noise itself is in closed_forms/radial_laplace.py.
+The law of the noise itself is in evaluation/radial_laplace.py.
 Source: Andrés et al. 2013, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of
 Koufogiannis & Pappas 2016.
 """
@@ -37,7 +37,7 @@ import math
 import xarray as xr
 from scipy.spatial.distance import cdist
 
-from mechdesign.base.arguments import check_epsilon, positive, validated
+from mechdesign.base.validation import check_epsilon, positive, validated
 from mechdesign.closed_forms.build import (
     Border,
     bordered,

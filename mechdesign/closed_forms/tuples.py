@@ -24,8 +24,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import check_whole
 from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import check_whole
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM

@@ -4,6 +4,7 @@ from .area import area_problem as area_problem
 from .area import plane_level as plane_level
 from .areas import Areas as Areas
 from .areas import read_areas as read_areas
+from .elastic import elastic_level as elastic_level
 from .geojson import read_area as read_area
 from .georeferenced import raster_on as raster_on
 from .people import CheckIns as CheckIns

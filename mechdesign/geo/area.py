@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import check_epsilon, positive, validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_epsilon, positive, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
@@ -334,7 +334,7 @@ def area_problem(
         With a plane, as `Area.grid` makes it.
     epsilon : float or PrivacyLevel
         Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes, per unit on the
-        ground, that varies over the plane (`md.maps.elastic_level`).
+        ground, that varies over the plane (`md.geo.elastic_level`).
     density : Raster
         The prior is proportional to it; uniform without.
     levels : Raster

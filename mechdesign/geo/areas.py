@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.spreadsheets import text_of
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.geo.area import Area, Note, area_of, silent
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import number_list
+from mechdesign.base.numbers import number_list
 from mechdesign.base.registry import provider
 from mechdesign.cli.options import (
     BoundOption,
@@ -123,8 +123,8 @@ def area(
     from mechdesign.geo.georeferenced import prior_figures, raster_on
     from mechdesign.geo.people import read_people
     from mechdesign.mechanism.storage import check_target, save
-    from mechdesign.output.printing import note, note_compiling, progress, show
-    from mechdesign.output.summary import design_exit_code, proved, summarise, summary_words
+    from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
+    from mechdesign.output.text_tables import note, note_compiling, progress, show
     from mechdesign.problem.levels import PrivacyLevel
     from mechdesign.problem.text import is_csv
     from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
@@ -263,11 +263,11 @@ def _elastic(
     crs: str | None,
 ) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
     """The level of --levels-from, the density of the people, and the parameters of the design."""
-    from mechdesign.base.arguments import positive
     from mechdesign.base.units import METRES
-    from mechdesign.closed_forms.privacy_radius import nats_of_factor
+    from mechdesign.base.validation import positive
+    from mechdesign.evaluation.privacy_radius import nats_of_factor
     from mechdesign.geo.people import read_people
-    from mechdesign.output.printing import note
+    from mechdesign.output.text_tables import note
 
     metre = METRES[domain.unit]
     try:
@@ -287,7 +287,7 @@ def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Ar
     """The area of a GeoJSON file, or of --box W,S,E,N."""
     from mechdesign.geo.area import Area
     from mechdesign.geo.geojson import read_area
-    from mechdesign.output.printing import note
+    from mechdesign.output.text_tables import note
 
     if (file is None) == (box is None):
         raise InputError("one area is needed, a GeoJSON file or --box W,S,E,N", field="area", value=box)
@@ -318,7 +318,7 @@ def level(
 
     Say what a privacy level means: odds within a radius, Laplace noise, the cost of several reports.
     """
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     if (disc, share, within, factor) == (None, None, None, None) and epsilon is not None:
         eps = positive(epsilon, "epsilon")
@@ -330,7 +330,7 @@ def level(
         _refuse("a level by odds", {"within": within, "factor": factor, "epsilon": epsilon})
         radius, eps = parse_even_level(disc, share, unit)
     from mechdesign.geo.level import level_document, level_words
-    from mechdesign.output.printing import show
+    from mechdesign.output.text_tables import show
 
     document = level_document(radius=radius, epsilon=eps, unit=unit, reports=reports, interest=interest)
     show(document, level_words(document), as_json=as_json)

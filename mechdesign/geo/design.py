@@ -26,24 +26,24 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.figures import amount, length, percent
+from mechdesign.base.formatting import amount, length, percent
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import PROVIDERS, provider
 from mechdesign.closed_forms import build, planar_laplace
-from mechdesign.closed_forms.loss import position_loss
-from mechdesign.closed_forms.radial_laplace import mean_radius
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.output.printing import note, where_possible
+from mechdesign.evaluation.loss import position_loss
+from mechdesign.evaluation.radial_laplace import mean_radius
+from mechdesign.output.text_tables import note, where_possible
+from mechdesign.posteriors.limits import PosteriorCap
+from mechdesign.posteriors.rows import posterior_shares
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean, level_range
+from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.true_position import position_cost
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.posterior import PosteriorCap
-from mechdesign.programs.posterior_rows import posterior_shares
 from mechdesign.programs.program import Optimal, Program
-from mechdesign.solvers.design import Progress
+from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, solve
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest

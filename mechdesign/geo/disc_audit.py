@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 from scipy.special import ndtr
 
-from mechdesign.base.arguments import positive, validated
-from mechdesign.base.figures import length
-from mechdesign.closed_forms.radial_laplace import mean_radius
+from mechdesign.base.formatting import length
+from mechdesign.base.validation import positive, validated
 from mechdesign.errors import InputError
+from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
+from mechdesign.posteriors.audit import DiscAudit
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
-from mechdesign.verification.disc_audit import DiscAudit
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import read_json
-from mechdesign.base.opening import readable
+from mechdesign.base.files import readable
+from mechdesign.base.numbers import read_json
 from mechdesign.base.optional import import_optional
+from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError
 from mechdesign.geo.area import Area, Note, area_of, silent
 

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import LARGEST
-from mechdesign.base.figures import percent
+from mechdesign.base.formatting import percent
 from mechdesign.base.memory import require_bytes
+from mechdesign.base.numbers import LARGEST
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.geo.pixel_shares import cell_sums, quad_areas
 from mechdesign.problem.cell_amounts import amounts_in_cells, is_finer, pixel_edges

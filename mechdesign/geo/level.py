@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mechdesign.base.arguments import check_whole
-from mechdesign.base.figures import length, number, percent
+from mechdesign.base.formatting import length, number, percent
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_word
-from mechdesign.closed_forms.privacy_radius import disc_share, nats_within, odds_factor
-from mechdesign.closed_forms.radial_laplace import mean_radius, radius_ppf
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import UnitError
-from mechdesign.output.printing import Block
+from mechdesign.evaluation.privacy_radius import disc_share, nats_within, odds_factor
+from mechdesign.evaluation.radial_laplace import mean_radius, radius_ppf
+from mechdesign.output.text_tables import Block
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
@@ -48,7 +48,7 @@ def level_document(
             "is for positions on a plane, in a unit of length", field="interest", value=f"{interest:g} {unit}"
         )
     if interest is not None:
-        from mechdesign.closed_forms.retrieval import retrieval_radius  # here: it takes seconds to load
+        from mechdesign.evaluation.retrieval import retrieval_radius  # here: it takes seconds to load
 
         retrieved = float(retrieval_radius(interest, confidence, epsilon))
     return {

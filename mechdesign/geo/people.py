@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import positive, validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.files import readable
 from mechdesign.base.memory import require_bytes
-from mechdesign.base.opening import readable
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import METRES
+from mechdesign.base.validation import positive, validated
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.geojson import is_map, points_in_degrees

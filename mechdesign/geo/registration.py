@@ -1,4 +1,4 @@
-"""What `geo` adds to the core. Needs: none. With: maps, positions, web."""
+"""What `geo` adds to the core. Needs: none. With: factored, positions, web."""
 
 TABLES = {
     "commands": {
@@ -9,6 +9,7 @@ TABLES = {
     "providers": {
         "lines": "mechdesign.geo.geojson",
         "discs": "mechdesign.geo.disc_audit",
+        "elastic": "mechdesign.geo.elastic",
         "people": "mechdesign.geo.people",
         "rules": "mechdesign.geo.rules",
     },

@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import finites, wholes
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import finites, wholes
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnitError
 from mechdesign.geo.area import middle_longitude
 from mechdesign.problem.domain import MOST_PLACES, Domain

@@ -34,9 +34,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
-from mechdesign.output.printing import Block, Table
+from mechdesign.output.text_tables import Block, Table
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells

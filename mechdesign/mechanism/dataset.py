@@ -25,13 +25,13 @@ Integers of a file that arithmetic reaches, and why none wraps:
 | R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
 | masses, levels of patches | `positions/cones.py` | said there: under 2^64, of 128-bit products under 2^125 |
 | step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
-| E(t), S(u), R_e S(u) | `Factors`, maps/certificate.py | Python integers |
+| E(t), S(u), R_e S(u) | `Factors`, factored/certificate.py | Python integers |
 | f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
 | E W in halves | `_row_sums` beside it | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
 | cumulative E W | `FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
-| A m, 2^33 |s - s'|, 3 d | `maps/compact.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
-| differences added up | `maps/compact_file.py` | fewer than 2^24 of 16 bits: under 2^40 |
-| W added up | `maps/compact_draw.py` | fewer than 2^24 under 2^28: under 2^52 |
+| A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
+| differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
+| W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
 | q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
@@ -54,14 +54,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.validation import validated
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
+from mechdesign.problem.position_loss import claim_cost
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.true_position import claim_cost
 from mechdesign.problem.vocabulary import words_of
 
 KNOWN = "mechdesign file"  # in the encoding of a Dataset: the name of its contents, and the SHA-256 of its file
@@ -474,7 +474,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     3.0
     """
     if "mass" not in mechanism:
-        remedy = "use md.maps.FactoredMechanism(mechanism).probabilities(secrets)"
+        remedy = "use md.factored.FactoredMechanism(mechanism).probabilities(secrets)"
         raise InputError("has no table", field="mechanism", value=mechanism.attrs.get("schema"), remedy=remedy)
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 

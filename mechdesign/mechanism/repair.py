@@ -25,8 +25,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import refuse_entries
 from mechdesign.base.threads import in_blocks
+from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import DesignError, InputError
 from mechdesign.mechanism.certificate import ROOM, ROW_SUM, edge_ratios, exceeds, row_sums_exact, violations
 from mechdesign.problem.lattice import Edges

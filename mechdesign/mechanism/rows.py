@@ -1,6 +1,7 @@
 """Rows of a mechanism, whichever way it is kept: what sampling, export and pictures need of a table and of factors.
 
-`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of maps/dataset.py, one kept as factors.
+`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of factored/dataset.py, one kept as
+factors.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import read_only
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.threads import Rng, source
+from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
+from mechdesign.mechanism.claim import Admission, prove
 from mechdesign.mechanism.dataset import stored_points
 from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
-from mechdesign.mechanism.stored import Admission, prove
 
 Scan = Literal["table", "row"]
 _TABLE_BYTES = 1 << 26  # of cumulative masses at once

@@ -13,17 +13,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.base.threads import Rng, source
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
+from mechdesign.mechanism.claim import Admission
 from mechdesign.mechanism.dataset import COST, TABLE, PositionClaim, refused
 from mechdesign.mechanism.draw import row_masks
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
-from mechdesign.mechanism.stored import Admission
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import place_at, positions_given
 from mechdesign.problem.vocabulary import words_of

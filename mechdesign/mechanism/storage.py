@@ -48,9 +48,9 @@ import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.files import open_regular
 from mechdesign.base.memory import require_bytes, within_memory
-from mechdesign.base.opening import open_regular
+from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.dataset import KNOWN, MECHANISMS, NAMED, Schema, check, checksum, refused, schema_of, seal
 

@@ -11,23 +11,23 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.figures import cell
+from mechdesign.base.formatting import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import PROVIDERS, provider
-from mechdesign.closed_forms.baselines import ANYWHERE, BASELINES, FREQUENCY_ORACLES
-from mechdesign.closed_forms.loss import constant_loss, expected_distance, position_loss, remapped_loss
+from mechdesign.base.validation import validated
+from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
+from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss, remapped_loss
 from mechdesign.mechanism.dataset import relative_gap
-from mechdesign.output.given import InputMechanisms, input_mechanisms
 from mechdesign.output.matched import effective_epsilon, matched_makers
-from mechdesign.output.printing import where_possible
+from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
+from mechdesign.output.text_tables import where_possible
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal, Program
-from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.

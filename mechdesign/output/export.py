@@ -55,22 +55,22 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Table
 from mechdesign.base.spreadsheets import metadata_of
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy, rounded_up
 from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.claim import Stored, read
 from mechdesign.mechanism.dataset import known_checksum, stored_points
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
-from mechdesign.mechanism.stored import Stored, read
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
 from mechdesign.programs.constrained import disc_constraints
-from mechdesign.solvers.design import Progress
+from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import certified
 
 FORMAT = "mechdesign/table/1"  # of JSON

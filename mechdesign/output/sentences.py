@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from mechdesign.base.figures import DIGITS, TIMES, amount, length, number, percent, sentence
-from mechdesign.closed_forms.loss import position_loss
+from mechdesign.base.formatting import DIGITS, TIMES, amount, length, number, percent, sentence
+from mechdesign.evaluation.loss import position_loss
+from mechdesign.evaluation.protection import Protection
+from mechdesign.mechanism.claim import Stored
 from mechdesign.mechanism.dataset import relative_gap
-from mechdesign.mechanism.protection import Protection
-from mechdesign.mechanism.stored import Stored
+from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, share_if_wrong
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.problem.vocabulary import shape_of, sized, words_of
 from mechdesign.programs.constrained import Constrained, disc_constraints
 from mechdesign.programs.coupled import Bounded
-from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, share_if_wrong
 from mechdesign.programs.program import EXPECTED_LOSS
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form
@@ -136,7 +136,7 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
     cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
     variance of a cell to every mechanism that moves a position to the centre of its cell
-    (problem/true_position.py). Of others it stands beside the loss between centres. The bound of another objective than
+    (problem/position_loss.py). Of others it stands beside the loss between centres. The bound of another objective than
     the expected loss stands beside that objective, which is stated anyway.
     """
     attrs, loss = stored.mechanism.attrs, stored.loss

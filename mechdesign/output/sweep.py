@@ -28,22 +28,22 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.figures import cell
+from mechdesign.base.formatting import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
-from mechdesign.closed_forms.baselines import BASELINES
+from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
-from mechdesign.closed_forms.loss import position_loss
+from mechdesign.closed_forms.table import BASELINES
 from mechdesign.errors import InputError, MechdesignError
+from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.certificate import max_log_ratio
 from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, relative_gap, seal, total_cost, versions
 from mechdesign.output.compare import AT_CLAIM, each_mechanism
-from mechdesign.output.given import InputMechanisms, input_mechanisms
+from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
+from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.true_position import position_cost
-from mechdesign.solvers.design import Design, Targets
 from mechdesign.solvers.optimal import solve_optimal
+from mechdesign.solvers.result import Design, Targets
 from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(

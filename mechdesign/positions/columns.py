@@ -18,7 +18,7 @@ Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 
 cell, docs/positions.md has both.
 
 Weights. With the costs c of the columns of A the program is to minimise c w over w >= 0 subject to A w = 1, a dense
-linear program (solvers/dense_program.py).
+linear program (solvers/lp/dense_program.py).
 
 Noise of the plane. It is the column of least mean loss that lies in the cones of one level, by displacement.
 
@@ -54,7 +54,7 @@ from mechdesign.positions.symmetry import Orbits, position_orbits
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Loss, SquaredDistance
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.dense_program import weigh
+from mechdesign.solvers.lp.dense_program import weigh
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]

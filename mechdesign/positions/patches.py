@@ -78,8 +78,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
 from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.claim import Stored
 from mechdesign.mechanism.dataset import refused
-from mechdesign.mechanism.stored import Stored
 from mechdesign.positions import cones
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at

@@ -1,7 +1,7 @@
 r"""The optimal mechanism that is private between any two positions of an area.
 
     minimise    E l(x, y), the mean loss to the true position x, uniform in its cell: the sum of C * P of
-                problem/true_position.py
+                problem/position_loss.py
     over        P (n, n), a row per cell; a position draws the row of one of the 3 x 3 cells around it by the weights of
                 the quadratic B-spline, then a report from that row
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import refuse_entries
+from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.positions.patches import Patches, patches, quarter_levels, square_cells
 from mechdesign.positions.spline import SplineCones, spline_cones
-from mechdesign.problem.true_position import position_cost
+from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.program import Program, simplex
 
 if TYPE_CHECKING:

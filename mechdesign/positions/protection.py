@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.units import lengths
-from mechdesign.mechanism.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
-from mechdesign.mechanism.stored import Stored
+from mechdesign.evaluation.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
+from mechdesign.mechanism.claim import Stored
 from mechdesign.positions.patches import Patches, rounding_nats
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import displaced_pairs

@@ -52,8 +52,8 @@ from numpy.typing import NDArray
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
+from mechdesign.mechanism.claim import Stored
 from mechdesign.mechanism.dataset import certified_scale, total_cost
-from mechdesign.mechanism.stored import Stored
 from mechdesign.positions.columns import column_count, column_table, require_columns
 from mechdesign.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks, step_operations
 from mechdesign.positions.cones import repair
@@ -62,11 +62,11 @@ from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Euclidean
-from mechdesign.problem.true_position import position_cost
+from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.near_pairs import near_edges
-from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.cone.pricing import sum_down
 from mechdesign.solvers.optimal import BOUND_ENDS
-from mechdesign.solvers.pricing import sum_down
+from mechdesign.solvers.result import Design, Targets, reporter
 from mechdesign.solvers.solve import Entry
 from mechdesign.verification.verify import AGREE, figure_differences
 

@@ -50,7 +50,7 @@ import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.validation import validated
 from mechdesign.closed_forms.build import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions.cones import HIGHEST, repair

@@ -30,7 +30,7 @@ Cells = NDArray[np.int64]
 Image = Callable[[Turn, Cells], Array | None]
 
 SYMMETRIES = 8  # of a square at most
-_COST = 2.0**-38  # relative: error of a mean over positions (problem/true_position.py) and of its sum
+_COST = 2.0**-38  # relative: error of a mean over positions (problem/position_loss.py) and of its sum
 _UNIT = 2.0**-52
 _SPARE = 24  # of them: entries of bounds are off by 16 at most, sums of fewer than 32 rounded terms >= 0
 _TINY = 1e-300  # above what is lost where products vanish

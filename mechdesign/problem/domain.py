@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, refuse_entries, validated
-from mechdesign.base.descriptions import LARGEST, finites, named, wholes, word
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory, require_places
+from mechdesign.base.numbers import LARGEST, finites, named, wholes, word
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import canonical_unit
+from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.plane import Plane
 

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from mechdesign.base.arguments import read_only
 from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 

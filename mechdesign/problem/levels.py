@@ -43,10 +43,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon, refuse_entries, validated
-from mechdesign.base.descriptions import LARGEST, SMALLEST, finites, named, word
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import LARGEST, SMALLEST, finites, named, word
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import canonical_unit, length_per_nat, unit_ratio, unit_word
+from mechdesign.base.validation import check_epsilon, refuse_entries, validated
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.domain import AXES, Domain
 

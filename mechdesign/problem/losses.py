@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arguments import as_numbers, refuse_entries, validated
-from mechdesign.base.descriptions import SMALLEST
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.labels import unlabelled
+from mechdesign.base.numbers import SMALLEST
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import canonical_unit
+from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import Raster

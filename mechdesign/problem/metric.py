@@ -8,7 +8,7 @@ the distance between stored coordinates, the stored length of a street, or the i
 Euclidean length is right to 6 u before it is rounded down: the sum of squares is right to 5 u, its root to 2.5 u, and
 the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to
 u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
-at least 2^-960 (`base/descriptions.py`); smaller ones are rounded down to 0, and edges that short are refused. What
+at least 2^-960 (`base/numbers.py`); smaller ones are rounded down to 0, and edges that short are refused. What
 is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at scale 1.
 Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
 
@@ -28,11 +28,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon, own_array, refuse_entries
-from mechdesign.base.descriptions import SMALLEST, Reader, finite, named, whole, word, written
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import SMALLEST, Reader, finite, named, whole, word, written
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.registry import Table
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
+from mechdesign.base.validation import check_epsilon, own_array, refuse_entries
 from mechdesign.errors import InputError, UnitError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import (

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import finite, named
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import finite, named
 from mechdesign.base.optional import import_optional
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import METRES, canonical_unit
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 
 WIDEST = 85.0  # degrees of latitude: planes are for a city or a country, not for a pole

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import real_number, whole_number
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.files import readable
 from mechdesign.base.memory import require_memory
-from mechdesign.base.opening import readable
+from mechdesign.base.numbers import real_number, whole_number
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.opening import readable
+from mechdesign.base.files import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
+from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.problem.levels import Raster
 from mechdesign.problem.text import number_column, read_frame, refuse_line

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
+from mechdesign.base.files import readable
 from mechdesign.base.labels import listed, place_order, refuse_totals, refuse_two_orders, unlabelled
 from mechdesign.base.memory import require_memory
-from mechdesign.base.opening import readable
 from mechdesign.base.optional import import_optional
+from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.matrix_labels import FEWEST, ROW_NAMES, WHOLE, MatrixLabels
 from mechdesign.problem.text import (

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.opening import readable
+from mechdesign.base.files import readable
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.plane import unwrapped
 

@@ -9,8 +9,6 @@ from .coupled import Robust as Robust
 from .dictionary import Dictionary as Dictionary
 from .eikonal import EikonalWeights as EikonalWeights
 from .matched_optimal import MatchedOptimal as MatchedOptimal
-from .posterior import PosteriorCap as PosteriorCap
-from .posterior import PosteriorLift as PosteriorLift
 from .program import Optimal as Optimal
 from .program import Program as Program
-from .query_weights import QueryWeights as QueryWeights
+from .queries import QueryWeights as QueryWeights

@@ -42,14 +42,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import check_whole
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
+from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, PosteriorLift
+from mechdesign.posteriors.rows import Caps
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Constraint, Coupled, RowConstraint, SideRows, rows_per_secret, stack_rows
-from mechdesign.programs.posterior import DiscConstraint, PosteriorCap, PosteriorLift
-from mechdesign.programs.posterior_rows import Caps
 from mechdesign.programs.program import expected_loss, place_numbers, private_table
 
 if TYPE_CHECKING:

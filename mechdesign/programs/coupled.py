@@ -60,9 +60,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, refuse_entries
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import as_numbers, refuse_entries
 from mechdesign.errors import InputError
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms import build
 from mechdesign.closed_forms.build import TAIL_NATS

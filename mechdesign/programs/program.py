@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import refuse_entries
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 

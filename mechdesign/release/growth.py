@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import positive
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import positive
 from mechdesign.errors import InputError
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon, finite
+from mechdesign.base.validation import check_epsilon, finite
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]

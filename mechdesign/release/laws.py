@@ -47,8 +47,8 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.errors import InputError
 from mechdesign.release.growth import Growth
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_epsilon, finite, positive
+from mechdesign.base.validation import check_epsilon, finite, positive
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]

@@ -34,8 +34,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_whole, finite, refuse_entries, validated
 from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import check_whole, finite, refuse_entries, validated
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import finite, positive
+from mechdesign.base.validation import finite, positive
 from mechdesign.errors import InputError
 from mechdesign.release import query_functions as queries
 from mechdesign.release.gaussian_chord import steepest, towards_peak

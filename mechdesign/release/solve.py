@@ -28,9 +28,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import finite, positive, refuse_entries, validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import finite, positive, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import lipschitz_minorant

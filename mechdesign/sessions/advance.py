@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.threads import source
+from mechdesign.base.validation import validated
 from mechdesign.mechanism.certificate import ROW_BITS
 from mechdesign.sessions.belief import Belief, best_places
 from mechdesign.sessions.design import SessionDesign

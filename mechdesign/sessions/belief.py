@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.sessions.movement import Chain
 
 LONGEST = 10_000  # ticks without a call after which the filter begins anew

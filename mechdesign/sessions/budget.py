@@ -40,8 +40,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import validated
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number

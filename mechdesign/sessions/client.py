@@ -1,6 +1,6 @@
 """report.bin of a session design: its tables, its rule and its model. `web/device/bundle.mjs` reads it.
 
-A frame (mechanism/frame.py) of the kind "session". Its arrays, those marked d as differences:
+A frame (mechanism/container.py) of the kind "session". Its arrays, those marked d as differences:
 
 | array | type | of | meaning |
 |---|---|---|---|
@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SizeError, UnsuitableError, VerificationError
-from mechdesign.mechanism.frame import framed
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.container import framed
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.movement import Chain, HomeAwayChain
 from mechdesign.sessions.rules import Clock, Risk

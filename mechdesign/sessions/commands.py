@@ -49,7 +49,7 @@ def design(
     started = time.monotonic()
     from mechdesign.geo.geojson import read_area
     from mechdesign.mechanism.storage import check_target
-    from mechdesign.output import printing
+    from mechdesign.output import text_tables as printing
     from mechdesign.sessions.design_files import save_design
     from mechdesign.sessions.propose import propose
     from mechdesign.sessions.terminal import proposal_document, proposal_words

@@ -15,12 +15,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.descriptions import json_sha256
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
+from mechdesign.base.numbers import json_sha256
+from mechdesign.base.records import ReprMixin
 from mechdesign.errors import InputError
+from mechdesign.mechanism.claim import Admission
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.stored import Admission
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, check_loss
 from mechdesign.problem.metric import Metric

@@ -15,9 +15,9 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.descriptions import json_sha256, read_json
-from mechdesign.base.opening import open_regular, read_bytes
+from mechdesign.base.files import open_regular, read_bytes
+from mechdesign.base.numbers import json_sha256, read_json
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.storage import check_target, load, save, write_atomically
 from mechdesign.problem.losses import named_loss

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import positive, refuse_entries
-from mechdesign.base.descriptions import Reader, finite, finites, named, whole, wholes, written
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import Reader, finite, finites, named, whole, wholes, written
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import positive, refuse_entries
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs

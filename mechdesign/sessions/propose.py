@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import check_whole, positive, validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_whole, positive, validated
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance

@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Self
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.sessions.ledger import Content, fraction, whole_number
 from mechdesign.sessions.windows import MOST_TICKS, Window
 

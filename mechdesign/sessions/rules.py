@@ -21,9 +21,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from mechdesign.base.arguments import check_whole
-from mechdesign.base.descriptions import named
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.numbers import named
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.sessions.belief import Belief
 from mechdesign.sessions.record import Transcript

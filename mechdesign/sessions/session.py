@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import validated
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node

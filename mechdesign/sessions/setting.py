@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.mechanism.dataset import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean

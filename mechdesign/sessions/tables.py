@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import positive, validated
+from mechdesign.base.validation import positive, validated
 from mechdesign.closed_forms import planar_laplace
 from mechdesign.closed_forms.build import exponential_mechanism
 from mechdesign.errors import UnsuitableError

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.output.printing import Block, Table, show
+from mechdesign.output.text_tables import Block, Table, show
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import identifying_digits, rounded
 from mechdesign.sessions.propose import DAYS, Point, Proposal

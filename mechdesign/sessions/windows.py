@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.errors import InputError
 
 _WORDS = re.compile(r"([1-9][0-9]{0,4})([dh])")

@@ -37,8 +37,8 @@ from threadpoolctl import ThreadpoolController
 
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.dataset import RESOLUTION
-from mechdesign.programs.restricted import RestrictedProgram
 from mechdesign.solvers.interior_point import longest_step
+from mechdesign.solvers.lp.restricted import RestrictedProgram
 
 Vector = NDArray[np.float64]
 NEAR = 11.5  # nats

@@ -26,7 +26,7 @@ from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.base.registry import PROVIDERS, provider
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.pricing import many_pairs
+from mechdesign.solvers.cone.pricing import many_pairs
 
 Route = Literal["highs", "columns", "blocks", "pool"]
 ROUTES: tuple[Route, ...] = get_args(Route)

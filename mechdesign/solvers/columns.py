@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.mechanism.dataset import RESOLUTION
-from mechdesign.solvers.dense_program import weigh
-from mechdesign.solvers.forest import Forest, Proof
-from mechdesign.solvers.tree_simplex import Effort
+from mechdesign.solvers.cone.tree_simplex import Effort
+from mechdesign.solvers.cone.warm_pricing import Forest, Proof
+from mechdesign.solvers.lp.dense_program import weigh
 
 Vector = NDArray[np.float64]
 _ROUNDS = 300

@@ -22,11 +22,11 @@ from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
+from mechdesign.posteriors.solve import solve_capped
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows
-from mechdesign.solvers.capped import solve_capped
 from mechdesign.solvers.coupled import CoupledTask, solve_coupled, task_of
-from mechdesign.solvers.design import Design, Progress, Targets, reporter
+from mechdesign.solvers.result import Design, Progress, Targets, reporter
 from mechdesign.solvers.tangents import tangent_rows, value_of
 
 _MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS has a tolerance of 1e-7, Clarabel of 1e-8

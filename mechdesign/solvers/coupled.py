@@ -46,13 +46,13 @@ from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
 from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
-from mechdesign.programs.whole import count_rows, require_whole
 from mechdesign.solvers.choose import DESIGNS, SMALL, VERTICES, nearest
-from mechdesign.solvers.design import Design, Targets, reporter
+from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, anchor_bound, project_dual
+from mechdesign.solvers.incumbent import FIRST_MARGIN, Route, Search, Task
+from mechdesign.solvers.lp.full import count_rows, require_whole
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.pricing import ConePricer, CoupledBound, anchor_bound, project_dual
 from mechdesign.solvers.rays import RayGeneration
-from mechdesign.solvers.search import FIRST_MARGIN, Route, Search, Task
+from mechdesign.solvers.result import Design, Targets, reporter
 
 _SHARE = 0.5  # of the time limit for rays, where the whole program can follow
 _DESIGNS = 0.8  # the same for designs of changing priors

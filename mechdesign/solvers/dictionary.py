@@ -16,9 +16,9 @@ from mechdesign.errors import InfeasibleError
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
-from mechdesign.solvers.design import Design, Targets
-from mechdesign.solvers.highs import solve_linear_program
+from mechdesign.solvers.lp.highs import solve_linear_program
 from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
+from mechdesign.solvers.result import Design, Targets
 
 _TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 

@@ -4,7 +4,7 @@
 
 A step moves x, the multipliers and z towards the same product x z everywhere; its equations A diag(x / z) A' are those
 of a `System`: dense, with or without a box of multipliers (dense_program.py), or sparse, with a pull to multipliers
-before (maps/pool_master.py). Programs of cones with blocks of their own have their own steps (blocks.py).
+before (factored/pool_master.py). Programs of cones with blocks of their own have their own steps (blocks.py).
 
 Source: Mehrotra 1992, SIAM J. Optim. 2.
 """

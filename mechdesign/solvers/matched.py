@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from mechdesign.base.arguments import check_epsilon, validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
 from mechdesign.mechanism.dataset import total_cost
@@ -40,9 +40,9 @@ from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.matched_distance import Family, MatchedDistance, family_of
 from mechdesign.programs.matched_optimal import MatchedOptimal
-from mechdesign.solvers.design import Design, Progress, Targets
+from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.result import Design, Progress, Targets
 
 _DISTANCE_ACCURACY = 1e-12  # of ln eps; 1e-10 of eps is promised
 _STEP = math.log(2)  # by which a bracket grows in ln eps

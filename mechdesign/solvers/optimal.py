@@ -3,8 +3,9 @@
 The best closed form is the first table. Whatever a route finds goes through repair and certificate; whatever
 multipliers it ends with are priced or charged, for a bound.
 
-Restricted programs, for blocks. 1. Start from programs (programs/restricted.py) with few variables: one eikonal kernel
-per report, cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted
+Restricted programs, for blocks. 1. Start from programs (solvers/lp/restricted.py) with few variables: one eikonal
+kernel per report, cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the
+restricted
 program.  3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a
 ray with a negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
 """
@@ -29,13 +30,10 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
-from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import solve_blocks
 from mechdesign.solvers.choose import MANY, VERTICES, few_rays, routes
 from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
-from mechdesign.solvers.design import Design, Progress, Targets, reporter
-from mechdesign.solvers.forest import Forest, Proof
-from mechdesign.solvers.pricing import (
+from mechdesign.solvers.cone.pricing import (
     ConePricer,
     CoupledBound,
     anchor_bound,
@@ -43,7 +41,10 @@ from mechdesign.solvers.pricing import (
     homogeneous_bound,
     lower_bound,
 )
-from mechdesign.solvers.search import Route, Search, Task
+from mechdesign.solvers.cone.warm_pricing import Forest, Proof
+from mechdesign.solvers.incumbent import Route, Search, Task
+from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
+from mechdesign.solvers.result import Design, Progress, Targets, reporter
 from mechdesign.solvers.symmetry import symmetries
 
 _NEAR = 5.0  # nats from the anchor within which every node is cut at first where eikonal kernels do not fit

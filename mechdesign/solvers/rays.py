@@ -4,7 +4,7 @@
                                                sum_k x_k G_j g_k <= h_j + s_j t for every side row j
 
 Column k belongs to a report y and is a vector g_k of the privacy cone, so that every x is a private table and the
-objective an upper bound. Multipliers of the rows are priced over the whole cone (solvers/pricing.py), for the
+objective an upper bound. Multipliers of the rows are priced over the whole cone (solvers/cone/pricing.py), for the
 cost that those of the side rows give: a ray with a negative price becomes a column, and the homogeneous bound of the
 same multipliers is the lower one. With long edges, 1.3 nats and more, few rays make the optimal table, and zeros of the
 prior do no harm: no variable of the master stands for a single entry of the table, whatever its size.
@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.highs import ColumnMaster, LinearSolution
-from mechdesign.solvers.pricing import ConePricer, CoupledBound, Pricing, best_bound
+from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, Pricing, best_bound
+from mechdesign.solvers.lp.highs import ColumnMaster, LinearSolution
 
 _FALLEN = 1.5  # factor by which the objective falls before the master is rebuilt in its unit
 _EVERY = 8  # rounds after which it is rebuilt anyway

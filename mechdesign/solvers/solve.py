@@ -20,10 +20,10 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base import interrupts
-from mechdesign.base.arguments import validated
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
 from mechdesign.base.registry import PROVIDERS, Table, provider
+from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import make_mechanism
@@ -38,16 +38,16 @@ from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched_optimal import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
-from mechdesign.programs.query_weights import QueryWeights
+from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.choose import ROUTES, accepts, choose
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
-from mechdesign.solvers.design import Design, Progress, Targets, with_floor
 from mechdesign.solvers.dictionary import solve_dictionary
+from mechdesign.solvers.eikonal.weights import solve_weights
 from mechdesign.solvers.matched import solve_matched_optimal
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.query import solve_query
-from mechdesign.solvers.weights import solve_weights
+from mechdesign.solvers.queries import solve_query
+from mechdesign.solvers.result import Design, Progress, Targets, with_floor
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40

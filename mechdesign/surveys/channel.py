@@ -36,14 +36,14 @@ import scipy.linalg
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.loss import drawn_rows
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.evaluation.loss import drawn_rows
+from mechdesign.mechanism.claim import Stored, read, stored_domain
 from mechdesign.mechanism.dataset import stored_edges, stored_points
 from mechdesign.mechanism.sampler import rows_of
-from mechdesign.mechanism.stored import Stored, read, stored_domain
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem

@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.pricing import sum_down
+from mechdesign.solvers.cone.pricing import sum_down
 from mechdesign.surveys.error_norm import root_of
 from mechdesign.surveys.statistical_design import StatisticalDesign
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from mechdesign.closed_forms.loss import mechanism_loss
+from mechdesign.evaluation.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.stored import Stored
+from mechdesign.mechanism.claim import Stored
 from mechdesign.solvers.solve import Entry
 from mechdesign.surveys.criterion_bound import proved_bound, sides
 from mechdesign.surveys.solve_design import solve_statistical

@@ -45,9 +45,9 @@ def estimate(
     Estimate the distribution of secrets and the shares of areas, with intervals that hold.
     """
     from mechdesign.geo.areas import read_areas
+    from mechdesign.mechanism.claim import read, stored_domain
     from mechdesign.mechanism.storage import load
-    from mechdesign.mechanism.stored import read, stored_domain
-    from mechdesign.output import printing
+    from mechdesign.output import text_tables as printing
     from mechdesign.problem.vocabulary import words_of
     from mechdesign.surveys.channel import report_places, shared_domain
     from mechdesign.surveys.export import check_shares_target, save_shares

@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, positive, validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import as_numbers, positive, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.dataset import probabilities, stored_points
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.stored import rebuilding
+from mechdesign.mechanism.claim import rebuilding
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import fit_test

@@ -22,9 +22,9 @@ import xarray as xr
 
 from mechdesign.base.spreadsheets import csv_of, metadata_of
 from mechdesign.errors import InputError
+from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.storage import check_target, save, write_atomically
-from mechdesign.mechanism.stored import stored_domain
-from mechdesign.output.printing import plain
+from mechdesign.output.text_tables import plain
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.plan import PLAN
 from mechdesign.surveys.tables import cell_rows, estimate_document, plan_document, plan_rows, share_rows

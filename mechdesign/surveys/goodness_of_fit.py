@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import Estimate, maximum_likelihood
 

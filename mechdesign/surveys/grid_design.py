@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.solvers.design import Targets, reporter
+from mechdesign.solvers.result import Targets, reporter
 from mechdesign.solvers.symmetry import Symmetry, symmetry
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound

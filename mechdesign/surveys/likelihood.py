@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers
+from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:

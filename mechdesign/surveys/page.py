@@ -15,10 +15,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.figures import number, sentence
-from mechdesign.base.opening import visible
-from mechdesign.mechanism.protection import Protection
-from mechdesign.mechanism.stored import rebuilding, stored_domain
+from mechdesign.base.files import visible
+from mechdesign.base.formatting import number, sentence
+from mechdesign.evaluation.protection import Protection
+from mechdesign.mechanism.claim import rebuilding, stored_domain
 from mechdesign.output.sentences import protects
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of

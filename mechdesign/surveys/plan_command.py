@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mechdesign.base.descriptions import number_list, real_number
+from mechdesign.base.numbers import number_list, real_number
 from mechdesign.cli.options import (
     AREAS,
     BoxOption,
@@ -70,7 +70,7 @@ def plan(
 
     Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
     """
-    from mechdesign.base.arguments import positive
+    from mechdesign.base.validation import positive
 
     words = context.args
     if source is not None and source.startswith("--"):  # after --box, what follows is no source
@@ -94,7 +94,7 @@ def plan(
         problem_file, parameters = parse_problem(str(source), context)
         problem = problem_file.build(**parameters)
     from mechdesign.geo.areas import read_areas
-    from mechdesign.output import printing
+    from mechdesign.output import text_tables as printing
     from mechdesign.surveys.export import check_shares_target, save_shares
     from mechdesign.surveys.plan import epsilon_for
     from mechdesign.surveys.plan import plan as make_plan
@@ -163,7 +163,7 @@ def plan(
 def _of_area(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:
     """The problem of people spread evenly over the cells of an area, in m; tables are made at the levels asked for."""
     from mechdesign.geo.area import area_problem
-    from mechdesign.output.printing import note
+    from mechdesign.output.text_tables import note
 
     try:
         cell = real_number(given["cell"]) if given else area.cell_for(CELLS)
@@ -183,7 +183,7 @@ def _lengthened(domain: Domain) -> float:
 
 def _with_odds(design: dict[str, Any], within: float) -> dict[str, Any]:
     """A design with the largest factor by which one report changes the odds between two places so far apart."""
-    from mechdesign.closed_forms.privacy_radius import nats_within, odds_factor
+    from mechdesign.evaluation.privacy_radius import nats_within, odds_factor
 
     epsilon = design.get("epsilon")
     return design | {"odds_within": None if epsilon is None else odds_factor(nats_within(within, epsilon))}
@@ -191,8 +191,8 @@ def _with_odds(design: dict[str, Any], within: float) -> dict[str, Any]:
 
 def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
     """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
+    from mechdesign.mechanism.claim import read
     from mechdesign.mechanism.storage import load
-    from mechdesign.mechanism.stored import read
     from mechdesign.problem.metric import Euclidean
     from mechdesign.surveys.channel import shared_domain, table_of
 
@@ -215,7 +215,7 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
 
 def _numbers(levels: str | None) -> list[float]:
     """The epsilons of --levels; none without it."""
-    from mechdesign.base.arguments import check_epsilon
+    from mechdesign.base.validation import check_epsilon
 
     try:
         numbers = [check_epsilon(level, "levels") for level in (number_list(levels) if levels else ())]

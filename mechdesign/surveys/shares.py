@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, check_whole
+from mechdesign.base.validation import as_numbers, check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.areas import Areas
 from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions

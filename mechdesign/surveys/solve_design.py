@@ -33,8 +33,8 @@ from mechdesign.mechanism.dataset import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import LinearProgram
-from mechdesign.solvers.design import Design, Targets, reporter
-from mechdesign.solvers.highs import CostSeries
+from mechdesign.solvers.lp.highs import CostSeries
+from mechdesign.solvers.result import Design, Targets, reporter
 from mechdesign.solvers.symmetry import alike, symmetries
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import check_whole
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem

@@ -26,15 +26,15 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
-from mechdesign.base.arguments import check_whole, validated
-from mechdesign.base.display import ReprMixin
-from mechdesign.closed_forms.loss import drawn_rows
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import check_whole, validated
 from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import drawn_rows
+from mechdesign.evaluation.transport.kantorovich import kantorovich
+from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.dataset import stored_points
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.mechanism.stored import stored_domain
 from mechdesign.problem.domain import Domain
-from mechdesign.solvers.kantorovich import kantorovich
 from mechdesign.surveys.estimation import empirical, expectation_maximization, maximum_likelihood
 from mechdesign.surveys.likelihood import checked_counts
 

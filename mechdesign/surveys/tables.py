@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.mechanism.stored import stored_domain
+from mechdesign.mechanism.claim import stored_domain
 from mechdesign.problem.domain import AXES
 
 Row = dict[str, Any]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mechdesign.base.figures import cell, length, number, percent
+from mechdesign.base.formatting import cell, length, number, percent
 from mechdesign.base.units import unit_word
-from mechdesign.output.printing import Block, Table
+from mechdesign.output.text_tables import Block, Table
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.vocabulary import PLACES, Words
 from mechdesign.surveys.goodness_of_fit import REFUSED

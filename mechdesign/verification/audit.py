@@ -19,17 +19,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.arguments import as_numbers, validated
-from mechdesign.base.display import ReprMixin
 from mechdesign.base.labels import listed, words_of_rows
 from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
 from mechdesign.mechanism.dataset import make_mechanism
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
-from mechdesign.solvers.design import Progress, reporter
+from mechdesign.solvers.result import Progress, reporter
 
 ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
 MOST_NORMALISED = 0.01  # of a row's sum: further off, something else than rounding is wrong

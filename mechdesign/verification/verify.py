@@ -19,23 +19,23 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.arguments import validated
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
 from mechdesign.base.registry import Table
-from mechdesign.closed_forms.loss import loss_matrix, mechanism_loss
+from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
+from mechdesign.evaluation.protection import Protection, protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
+from mechdesign.mechanism.claim import Stored, examined, read, rebuilding, unproved
 from mechdesign.mechanism.dataset import known_checksum, refused
-from mechdesign.mechanism.protection import Protection, protection
 from mechdesign.mechanism.storage import file_sha256, load
-from mechdesign.mechanism.stored import Stored, examined, read, rebuilding, unproved
+from mechdesign.posteriors.rows import AreaCaps, first_numbers, posterior_rows
 from mechdesign.problem.losses import check_loss, check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
-from mechdesign.programs.posterior_rows import AreaCaps, first_numbers, posterior_rows
-from mechdesign.solvers.design import Progress
-from mechdesign.solvers.forest import proved_bound
-from mechdesign.solvers.pricing import ConePricer, coupled_bound, project_dual
+from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, project_dual
+from mechdesign.solvers.cone.warm_pricing import proved_bound
+from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
 OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from

@@ -23,12 +23,12 @@ import xarray as xr
 
 from mechdesign.base.registry import Table
 from mechdesign.errors import InputError
+from mechdesign.mechanism.claim import prove, read
 from mechdesign.mechanism.storage import check_target, unwritten
-from mechdesign.mechanism.stored import prove, read
 from mechdesign.output import sentences
 from mechdesign.output.export import handed_over, handed_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
-from mechdesign.solvers.design import Progress
+from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import certified
 from mechdesign.web.packed import packed, size_words
 

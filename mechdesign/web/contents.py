@@ -32,14 +32,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.figures import TIMES, cell, length, number
-from mechdesign.base.opening import visible
+from mechdesign.base.files import visible
+from mechdesign.base.formatting import TIMES, cell, length, number
 from mechdesign.base.units import lengths
-from mechdesign.closed_forms.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
+from mechdesign.mechanism.claim import Stored
 from mechdesign.mechanism.dataset import known_checksum, relative_gap, stored_points, versions
-from mechdesign.mechanism.stored import Stored
-from mechdesign.output.canvas import mechanism_words, readable
 from mechdesign.output.compare import AT_CLAIM, Row
 from mechdesign.output.sentences import (
     bound_sentence,
@@ -51,6 +50,7 @@ from mechdesign.output.sentences import (
     stopped_sentence,
 )
 from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
+from mechdesign.pictures.canvas import mechanism_words, readable
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.vocabulary import words_of
@@ -283,7 +283,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
 
 def _curve_picture(curve: xr.Dataset) -> str | None:
     try:
-        from mechdesign.output.plot import plot_sweep
+        from mechdesign.pictures.plot import plot_sweep
 
         figure, stream = plot_sweep(curve), io.BytesIO()
     except ImportError:

@@ -1,6 +1,6 @@
 """report.bin: a mechanism without the edges of its claim, small for a phone. `web/device/table.mjs` reads it.
 
-A frame (mechanism/frame.py) of the kind "table" or "factors". Its arrays, those marked d as differences:
+A frame (mechanism/container.py) of the kind "table" or "factors". Its arrays, those marked d as differences:
 
 | array | type | of | meaning |
 |---|---|---|---|
@@ -19,7 +19,7 @@ A frame (mechanism/frame.py) of the kind "table" or "factors". Its arrays, those
 | offset | u2 | g | what is added to the distance from there, in steps |
 
 E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
-maps/certificate.py has it.
+factored/certificate.py has it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mechdesign.base.units import METRES
 from mechdesign.errors import SizeError
 from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
 from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.claim import Admission, Stored
+from mechdesign.mechanism.container import framed
 from mechdesign.mechanism.dataset import COST, stored_points
-from mechdesign.mechanism.frame import framed
-from mechdesign.mechanism.stored import Admission, Stored
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import identifying_digits, reach_margin
 

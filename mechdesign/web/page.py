@@ -19,16 +19,16 @@ from typing import Any
 import jinja2
 import xarray as xr
 
-from mechdesign.base.opening import visible
+from mechdesign.base.files import visible
 from mechdesign.base.registry import Table
 from mechdesign.errors import InputError
+from mechdesign.mechanism.claim import read
 from mechdesign.mechanism.dataset import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
-from mechdesign.mechanism.stored import read
 from mechdesign.output.compare import Row
 from mechdesign.output.export import handed_over, handed_script
 from mechdesign.output.sweep import SWEEP
-from mechdesign.solvers.design import Progress
+from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import certified, kind_of
 from mechdesign.web.contents import comparison_facts, curve_facts, mechanism_contents, mechanism_facts
 

@@ -324,6 +324,6 @@ def test_levels_from_a_raster_of_people(tmp_path):
     raster = raster_on(domain, path)
     per_area = md.Raster(x=raster.x, y=raster.y, values=raster.amounts / 500.0**2, unit="m")
     rule = {"people": 3000.0, "least": 500.0, "most": 3000.0}
-    found, known = (md.maps.elastic_level(each, **rule).raster.values for each in (raster, per_area))
+    found, known = (md.geo.elastic_level(each, **rule).raster.values for each in (raster, per_area))
     assert found == pytest.approx(known, rel=1e-12)
     assert found.std() > 0

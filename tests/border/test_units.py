@@ -22,10 +22,10 @@ from scipy.integrate import quad
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
 from mechdesign.errors import InfeasibleError, InputError, UnitError, VerificationError
-from mechdesign.output.canvas import mechanism_words
+from mechdesign.pictures.canvas import mechanism_words
+from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification import verify_table
-from mechdesign.verification.disc_audit import audit_mechanism_discs, disc_words
 from mechdesign.web.page import proof_script
 
 QUADRATURE = 1e-6  # relative: figures of `level` are rounded up to six digits

@@ -19,7 +19,7 @@ from rewritten import rewritten
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.output.summary import summarise, worst_prior
+from mechdesign.output.reports.solve import summarise, worst_prior
 from mechdesign.programs import Minimax
 
 AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to integers

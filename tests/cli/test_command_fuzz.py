@@ -30,7 +30,7 @@ from taken import needs
 
 import mechdesign as md
 
-pytestmark = needs("geo", "maps", "sessions")  # whose files MADE has
+pytestmark = needs("geo", "factored", "devicemap", "sessions")  # whose files MADE has
 
 SECONDS = 20  # of the processor, for a line; the first ones compile, and take what they take
 PATIENCE = 300  # seconds until a line that does not answer is given up

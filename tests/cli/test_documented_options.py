@@ -19,7 +19,7 @@ from taken import needs
 from mechdesign.cli.app import command
 from mechdesign.problem.problem import SETTINGS, shipped_problems
 
-pytestmark = needs("geo", "surveys", "sessions", "maps", "web")  # whose commands pages name
+pytestmark = needs("geo", "surveys", "sessions", "factored", "devicemap", "web")  # whose commands pages name
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:python -m )?mechdesign ((?:session )?[a-z]+)(?![\w./=-])")

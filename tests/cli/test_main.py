@@ -15,10 +15,10 @@ from conftest import ROOT
 from rows import each_row, few
 from taken import needs
 
-from mechdesign.base.opening import visible
+from mechdesign.base.files import visible
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.output import summary
+from mechdesign.output.reports import solve as summary
 from mechdesign.verification import verify as verification
 
 START = "import mechdesign.cli.main as cli, sys, os, signal, threading\nsys.argv = ['mechdesign', 'solve', '--help']\n"

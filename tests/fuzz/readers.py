@@ -28,10 +28,12 @@ from regions import region
 from sessions import ruled
 
 import mechdesign as md
-from mechdesign.base import descriptions, opening
+from mechdesign.base import files as opening
+from mechdesign.base import numbers as descriptions
+from mechdesign.devicemap import files as compact_file
 from mechdesign.errors import MechdesignError
-from mechdesign.maps import compact_file
-from mechdesign.mechanism import dataset, storage, stored
+from mechdesign.mechanism import claim as stored
+from mechdesign.mechanism import dataset, storage
 from mechdesign.sessions import budget as budgets
 from mechdesign.sessions import design_files, ledger, movement, rules
 from mechdesign.verification import verify_table

@@ -19,7 +19,7 @@ from tolerances import REORDERED
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo.design import chosen_for
-from mechdesign.output import summary
+from mechdesign.output.reports import solve as summary
 from mechdesign.solvers import optimal
 
 pyproj = pytest.importorskip("pyproj")
@@ -360,7 +360,7 @@ def test_levels_from_people(run_json, tmp_path):
     mechanism = md.load(file)
     domain = md.geo.read_area(PARK).grid(cell=400.0)
     density = md.geo.read_people(people, domain, margin=2000.0).density
-    level = md.maps.elastic_level(density, people=600, least=300.0, most=2000.0)
+    level = md.geo.elastic_level(density, people=600, least=300.0, most=2000.0)
     assert np.array_equal(points_of(mechanism, "secret"), domain.points)
     assert mechanism["level"].values == pytest.approx(level.at(domain.points), rel=1e-6)
     assert mechanism["prior"].values == pytest.approx(md.priors.from_density(density, domain))

@@ -12,7 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.geo.people import people_of_places
-from mechdesign.verification.disc_audit import audit_discs
+from mechdesign.posteriors.audit import audit_discs
 
 BOX, RADIUS = (12.40, 41.80, 12.4605, 41.825), 1850 * 0.3048  # m
 HOMES = [(8, 0), (8, 2), (8, 4), (6, 0), (6, 2), (6, 4), (4, 0), (4, 2), (4, 4)]

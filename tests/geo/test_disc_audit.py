@@ -16,8 +16,8 @@ import mechdesign as md
 from mechdesign import save
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
-from mechdesign.output.plot import plot_discs
-from mechdesign.verification.disc_audit import DiscAudit, audit_discs, audit_mechanism_discs, disc_words
+from mechdesign.pictures.plot import plot_discs
+from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs, disc_words
 
 PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent
@@ -127,7 +127,7 @@ def test_factors_have_the_discs_of_their_table() -> None:
     (found,) = audit_mechanism_discs(factors, [radius])
     with pytest.raises(InputError, match="has no table"):
         md.probabilities(factors)
-    rows = md.maps.FactoredMechanism(factors).probabilities(np.arange(problem.domain.size))
+    rows = md.factored.FactoredMechanism(factors).probabilities(np.arange(problem.domain.size))
     table = audit_discs(rows, problem.domain, problem.prior_array, radius)
     assert found.as_dict() == pytest.approx(table.as_dict())
 

@@ -9,8 +9,8 @@ import pytest
 from rows import each_row
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, utility
-from mechdesign.closed_forms import privacy_radius
 from mechdesign.errors import InputError
+from mechdesign.evaluation import privacy_radius
 from mechdesign.geo.level import level_document
 from mechdesign.losses import Distance
 

@@ -9,7 +9,7 @@ import pytest
 from compact_maps import with_digest
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.frame import framed, is_frame, unframed
+from mechdesign.mechanism.container import framed, is_frame, unframed
 
 SHAPES = {"u1": (7,), "u2": (3, 5), "u4": (4,), "u8": (2, 3), "i2": (5, 2), "f8": (3, 1, 2)}
 

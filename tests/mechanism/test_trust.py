@@ -30,11 +30,11 @@ import mechdesign as md
 from mechdesign import baselines
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.extend import Edges
-from mechdesign.maps.certificate import Factors
-from mechdesign.maps.integer_metric import IntegerMetric
-from mechdesign.maps.row_sums import _add_losses, split_words
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.integer_metric import IntegerMetric
+from mechdesign.factored.row_sums import _add_losses, split_words
+from mechdesign.mechanism.claim import read
 from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, versions
-from mechdesign.mechanism.stored import read
 from mechdesign.problem.losses import APART
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
@@ -105,7 +105,7 @@ def test_a_product_that_wraps_proves_nothing() -> None:
     with pytest.raises(VerificationError, match="longer than the cap"):
         md.Sampler(mechanism=mechanism)
     with pytest.raises(MechdesignError, match="longer than the cap"):
-        md.maps.FactoredMechanism(dataset=mechanism).sample(0, 1)
+        md.factored.FactoredMechanism(dataset=mechanism).sample(0, 1)
 
 
 @pytest.mark.parametrize("cap", [1, 5_535, 32_767])
@@ -130,7 +130,7 @@ def test_edges_of_many_nats_are_certified(step: float) -> None:
     mechanism = md.solve(md.EikonalWeights(problem=constant(4, step)), method="factored")
     found = md.verify(mechanism)
     assert (found.certified, found.violations) == (True, 0)
-    masses, total = md.maps.FactoredMechanism(dataset=mechanism).integers(1)
+    masses, total = md.factored.FactoredMechanism(dataset=mechanism).integers(1)
     assert (min(masses) >= 1, sum(masses)) == (True, total)
 
 
@@ -204,7 +204,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
     altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
     for given in (altered, rewritten(altered)):
-        rows = md.maps.FactoredMechanism(dataset=given)
+        rows = md.factored.FactoredMechanism(dataset=given)
         with pytest.raises(VerificationError):
             rows.sample(0, 1)
         with pytest.raises(VerificationError, match="sums to something else"):
@@ -214,7 +214,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
 def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
-    rows = md.maps.FactoredMechanism(dataset=given)
+    rows = md.factored.FactoredMechanism(dataset=given)
     drawn = rows.sample(0, 50, rng=1)
     given["weight"].values[:] = 1
     assert np.array_equal(rows.sample(0, 50, rng=1), drawn)

@@ -18,8 +18,8 @@ import mechdesign as md
 from mechdesign import compare, sweep
 from mechdesign.baselines import BASELINES
 from mechdesign.output import compare as of_comparisons
-from mechdesign.output.printing import show
-from mechdesign.output.summary import comparison_words
+from mechdesign.output.reports.solve import comparison_words
+from mechdesign.output.text_tables import show
 from mechdesign.plot import sweep as plot_sweep
 
 EXACT = 1e-9  # relative; tables are rounded to 2^-62 and lengths to 2^-43

@@ -29,8 +29,8 @@ from mechdesign import (
 )
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.extend import FORMATS, Format
+from mechdesign.factored import FactoredMechanism
 from mechdesign.losses import Distance
-from mechdesign.maps import FactoredMechanism
 from mechdesign.utility import bayes_remap
 
 

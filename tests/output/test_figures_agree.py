@@ -20,10 +20,10 @@ from rows import each_row
 from tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
 from mechdesign.output.compare import columns, row_of
-from mechdesign.output.files import write_rows
-from mechdesign.output.summary import summarise
+from mechdesign.output.comparison_files import write_rows
+from mechdesign.output.reports.solve import summarise
 
 NAMES = ("expected_loss", "objective", "lower_bound", "position_loss", "remapped_loss", "ratio", "row_ratio", "gap")
 CASES = {

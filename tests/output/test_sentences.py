@@ -18,11 +18,11 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.base.figures import TIMES, amount, cell, length, number, percent, sentence
+from mechdesign.base.formatting import TIMES, amount, cell, length, number, percent, sentence
 from mechdesign.errors import InputError
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.compare import COLUMNS
-from mechdesign.output.files import write_rows
+from mechdesign.output.comparison_files import write_rows
 from mechdesign.output.sentences import at_most
 
 FIGURES = [  # value, up, down

@@ -16,11 +16,11 @@ import mechdesign as md
 from mechdesign import baselines, verify
 from mechdesign.base import progress as progress_of_base
 from mechdesign.extend import Progress
-from mechdesign.output import printing
+from mechdesign.output import text_tables as printing
 from mechdesign.output.compare import Row, printed, rows
+from mechdesign.output.reports.solve import comparison_words, curve_words, summarise, summary_words
+from mechdesign.output.reports.verdict import verification_words
 from mechdesign.output.sentences import protects
-from mechdesign.output.summary import comparison_words, curve_words, summarise, summary_words
-from mechdesign.output.verdicts import verification_words
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
 HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "effective eps", "asymptotic MSE"]

@@ -23,7 +23,7 @@ from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions import Positions
 from mechdesign.positions.solve import proved_bound
 from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_multipliers
-from mechdesign.solvers.pricing import sum_down
+from mechdesign.solvers.cone.pricing import sum_down
 
 NOISE = 1e-10  # relative: what rounding down may cost a bound of ordinary multipliers
 HALF_OPEN = 1e-7  # relative: nearer than this costs and levels are taken for one

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mechdesign import DesignProblem, Domain, Euclidean, Sampler, baselines, priors, verify
-from mechdesign.closed_forms.loss import position_loss
 from mechdesign.errors import UnsuitableError
+from mechdesign.evaluation.loss import position_loss
 from mechdesign.losses import SquaredDistance
 from mechdesign.positions import spline as spline_laplace
 

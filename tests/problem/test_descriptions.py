@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rows import each_row
 
-from mechdesign.base.descriptions import (
+from mechdesign.base.numbers import (
     LARGEST,
     SMALLEST,
     finite,

@@ -6,7 +6,7 @@ import random
 import pytest
 from rows import each_row
 
-from mechdesign.base.descriptions import LARGEST_WHOLE, real_number, whole_number
+from mechdesign.base.numbers import LARGEST_WHOLE, real_number, whole_number
 
 FOREIGN = [
     "\uff11",

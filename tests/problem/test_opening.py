@@ -17,7 +17,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign import load
-from mechdesign.base.opening import open_regular, read_bytes
+from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.errors import FileFormatError, InputError, SizeError
 from mechdesign.problem.text import number_column, read_frame
 from mechdesign.surveys import read_reports

@@ -21,8 +21,8 @@ from taken import CAPABILITIES, needs
 
 import mechdesign
 import mechdesign as md
-from mechdesign.base.arguments import array_fields
-from mechdesign.base.display import ReprMixin
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import array_fields
 from mechdesign.errors import InputError
 
 CELLS = 9

@@ -10,7 +10,7 @@ from rows import each_row
 
 from mechdesign import Domain, priors
 from mechdesign.losses import LOSSES, Distance, SquaredDistance, ZeroOne
-from mechdesign.problem.true_position import position_cost
+from mechdesign.problem.position_loss import position_cost
 
 MIDPOINT = 1.1 / 60**2  # relative error of the midpoint rule of 60 x 60 positions a cell
 EXACT = 1e-12  # polynomials, in floating point

@@ -1,6 +1,6 @@
 """An independent reader of compact maps: Python's own integers and fractions, and nothing of the package.
 
-Written from the text of maps/compact.py, file.py and draw.py. Slow: a heap, a place at a time.
+Written from the text of devicemap/device_map.py, file.py and draw.py. Slow: a heap, a place at a time.
 """
 
 from __future__ import annotations

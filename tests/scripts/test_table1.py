@@ -14,12 +14,12 @@ from taken import needs
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign.closed_forms.loss import remapped_loss
+from mechdesign.evaluation.loss import remapped_loss
 
 SHOWN = 1e-5  # the table has six digits
 
 
-@needs("maps")
+@needs("factored")
 def test_table_one_on_several_sizes_ends_without_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

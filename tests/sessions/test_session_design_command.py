@@ -9,7 +9,7 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
-from mechdesign.output.printing import show
+from mechdesign.output.text_tables import show
 from mechdesign.sessions import Proposal
 from mechdesign.sessions.propose import TIMES, Point
 from mechdesign.sessions.simulated import Clocked, Risky, split

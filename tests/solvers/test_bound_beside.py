@@ -14,9 +14,10 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
 from mechdesign.output.sentences import QUOTED_GAP, bound_sentence, stopped_sentence
-from mechdesign.solvers import optimal, weights
+from mechdesign.solvers import optimal
+from mechdesign.solvers.eikonal import weights
 
 PROGRAMS = {
     "eikonal": SMALL["eikonal"],

@@ -56,7 +56,7 @@ def test_the_route_of_a_case(tmp_path: Path) -> None:
         assert why
 
 
-@needs("maps")
+@needs("factored")
 def test_beyond_tables_a_pool_is_taken() -> None:
     assert choose(load_problem("philadelphia", cells=71))[0] == "pool"
     assert choose(load_problem("philadelphia", cells=70))[0] == "blocks"
@@ -101,7 +101,7 @@ def test_what_is_explained_is_the_program_and_the_rule() -> None:
     assert "cannot be taken" in explanation(load_problem("philadelphia", cells=30), "highs")
 
 
-@needs("maps")
+@needs("factored")
 def test_a_pool_is_expected_to_end_at_its_own_gap() -> None:
     assert "to a gap of 0.5 %" in explanation(load_problem("philadelphia", cells=30), "pool")
 

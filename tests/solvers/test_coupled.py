@@ -30,11 +30,11 @@ from mechdesign import load_problem
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
-from mechdesign.programs.whole import MOST_ROWS, assemble_whole
 from mechdesign.solvers import coupled as coupled_task
-from mechdesign.solvers import search
-from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.pricing import coupled_bound, project_dual
+from mechdesign.solvers import incumbent as search
+from mechdesign.solvers.cone.pricing import coupled_bound, project_dual
+from mechdesign.solvers.lp.full import MOST_ROWS, assemble_whole
+from mechdesign.solvers.lp.highs import solve_linear_program
 
 
 @ALL
@@ -251,7 +251,7 @@ def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
 
 
 def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.solvers.search.FIRST_MARGIN", -1e-6)
+    monkeypatch.setattr("mechdesign.solvers.incumbent.FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
     seen: list[Any] = []
     design = design_of(program, gap=1e-5, on_progress=seen.append)

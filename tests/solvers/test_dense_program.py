@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from tolerances import SOLVED
 
 from mechdesign.solvers import interior_point
-from mechdesign.solvers.dense_program import weigh
+from mechdesign.solvers.lp.dense_program import weigh
 
 BOX = np.full(12, 2.0), np.full(12, 1e-3)
 Vector = NDArray[np.float64]

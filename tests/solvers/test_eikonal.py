@@ -31,7 +31,7 @@ from mechdesign.extend import Metric
 from mechdesign.losses import SquaredDistance
 from mechdesign.problem.fast_marching import fast_marching, fast_marching_kernel
 from mechdesign.programs.eikonal import diagnose
-from mechdesign.solvers import weights as eikonal
+from mechdesign.solvers.eikonal import weights as eikonal
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 

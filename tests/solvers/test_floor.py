@@ -19,10 +19,11 @@ from mechdesign import priors
 from mechdesign.baselines import BASELINES
 from mechdesign.closed_forms import best
 from mechdesign.errors import SolverError, UnsuitableError
-from mechdesign.maps import factored
-from mechdesign.solvers import blocks, weights
+from mechdesign.factored import design as factored
+from mechdesign.solvers import blocks
+from mechdesign.solvers.cone.pricing import ConePricer, anchor_multipliers, lower_bound
 from mechdesign.solvers.coupled import task_of
-from mechdesign.solvers.pricing import ConePricer, anchor_multipliers, lower_bound
+from mechdesign.solvers.eikonal import weights
 from mechdesign.utility import remapped_loss
 
 NO_TIME = 1e-9  # seconds

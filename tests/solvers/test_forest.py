@@ -13,9 +13,9 @@ from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem
-from mechdesign.solvers import pricing
-from mechdesign.solvers.forest import Forest, proved_bound
-from mechdesign.solvers.tree_simplex import Effort
+from mechdesign.solvers.cone import pricing
+from mechdesign.solvers.cone.tree_simplex import Effort
+from mechdesign.solvers.cone.warm_pricing import Forest, proved_bound
 
 RATIO = 1e-6  # of Dinkelbach's method, which ends at 1e-7 here
 EXACT = Effort(1e-12, 1e-9, 30, False)

@@ -223,7 +223,7 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
         raise SolverError("HiGHS gave no finite point", field="solver", value="", remedy="")
 
     optimum = optimum_of_eight()
-    monkeypatch.setattr("mechdesign.solvers.search.solve_linear_program", fail)
+    monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", fail)
     problem = load_problem("philadelphia", cells=8)
     design = designed(problem, gap=1e-4)
     assert design.stopped == "gap"

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import Edges
-from mechdesign.solvers.pricing import ConePricer, homogeneous_bound, lower_bound
+from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound, lower_bound
 
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
 CONE = 1e-9  # relative: rays are built with lengths shortened by as much, against cycling

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mechdesign as md
-from mechdesign.base.figures import percent
+from mechdesign.base.formatting import percent
 from mechdesign.extend import Progress
 
 NONE_YET = "no lower bound yet"

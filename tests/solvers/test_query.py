@@ -21,12 +21,12 @@ from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal, PrivacyLevel, Raster, priors
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.losses import Query, ZeroOne, query_problem
-from mechdesign.maps.integer_metric import IntegerMetric
 from mechdesign.mechanism.repair import envelope
 from mechdesign.problem.lattice import distances_to_sets
-from mechdesign.programs import query_weights
-from mechdesign.solvers import query as solver
+from mechdesign.programs import queries as query_weights
+from mechdesign.solvers import queries as solver
 
 LABELS = {  # of the places of a case
     "line, zero-one": [5, 5, 5, 5, 2, 2, 2, 2],

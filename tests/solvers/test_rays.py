@@ -14,8 +14,8 @@ import mechdesign as md
 from mechdesign import load_problem
 from mechdesign.errors import SolverError
 from mechdesign.programs.coupled import stack_rows
-from mechdesign.solvers import highs
-from mechdesign.solvers.pricing import ConePricer
+from mechdesign.solvers.cone.pricing import ConePricer
+from mechdesign.solvers.lp import highs
 from mechdesign.solvers.rays import RayGeneration, generate
 
 GAP = 1e-3
@@ -85,7 +85,7 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
         found = solve(*given, **options)
         return replace(found, x=np.zeros_like(found.x))
 
-    monkeypatch.setattr("mechdesign.solvers.search.solve_linear_program", zero)
+    monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", zero)
     found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)

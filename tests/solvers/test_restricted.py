@@ -14,10 +14,10 @@ from tolerances import BLOCKS, SOLVED
 from mechdesign import DesignProblem, load_problem
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
-from mechdesign.programs.restricted import RestrictedProgram, restrict
 from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
-from mechdesign.solvers.highs import solve_linear_program
-from mechdesign.solvers.pricing import ConePricer
+from mechdesign.solvers.cone.pricing import ConePricer
+from mechdesign.solvers.lp.highs import solve_linear_program
+from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
 
 CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms

@@ -30,7 +30,7 @@ from mechdesign import (
 )
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
-from mechdesign.output.printing import Table
+from mechdesign.output.text_tables import Table
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood, plan
 from mechdesign.surveys.export import save_shares

@@ -1,6 +1,7 @@
 """Edited limits on discs before each reader: the stand-alone script, the page in Node, and the client.
 
-Python's reader has the same table in tests/output/test_capped_files.py; the rules are those of programs/posterior.py.
+Python's reader has the same table in tests/posteriors/test_capped_files.py; the rules are those of
+posteriors/limits.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
-from mechdesign.problem.discs import disc_sets
+from mechdesign.posteriors.discs import disc_sets
 from mechdesign.verification import verify_table
 from mechdesign.web.page import proof_script
 

@@ -20,7 +20,7 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.stored import read
+from mechdesign.mechanism.claim import read
 from mechdesign.verification.verify import Verification
 
 FIGURES = ("expected_loss", "ratio", "row_ratio", "effective_epsilon", "claim", "position_claim", "violations")

@@ -30,8 +30,8 @@ from rows import each_row
 
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
-from mechdesign.maps.certificate import Factors
-from mechdesign.mechanism.stored import read
+from mechdesign.factored.certificate import Factors
+from mechdesign.mechanism.claim import read
 from mechdesign.output.sentences import limit_sentences
 
 FEW, MANY = 20, 20_000  # mutants of a kind

@@ -16,7 +16,7 @@ from mechdesign import DesignProblem, Domain, Euclidean, Graph, Optimal, audit, 
 from mechdesign.extend import repair
 from mechdesign.losses import SquaredDistance, TableLoss
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 
 SEEDS = some.integers(0, 2**20)
 FEW = settings(derandomize=True, deadline=None, max_examples=25, database=None)

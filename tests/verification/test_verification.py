@@ -35,7 +35,7 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.extend import METRICS
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.mechanism.dataset import make_mechanism
-from mechdesign.solvers.pricing import ConePricer, lower_bound
+from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 
 GRID = Domain.grid((4, 4), cell=0.5, unit="km")
 LEVEL = PrivacyLevel.from_values(GRID, np.random.default_rng(0).uniform(0.8, 1.6, (4, 4)))

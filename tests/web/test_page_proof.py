@@ -33,8 +33,8 @@ from rows import each_row
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
-from mechdesign.base.figures import number, percent
-from mechdesign.maps import FactoredMechanism
+from mechdesign.base.formatting import number, percent
+from mechdesign.factored import FactoredMechanism
 from mechdesign.positions import Positions
 from mechdesign.verification import verify_table
 from mechdesign.web import contents as carried

@@ -9,8 +9,8 @@ from clients import NODE, run
 from regions import content, flat, region
 
 import mechdesign as md
-from mechdesign.maps import load_compact
-from mechdesign.maps.web import room
+from mechdesign.devicemap import load_compact
+from mechdesign.devicemap.web import room
 from mechdesign.web import client as folders
 from mechdesign.web import write_client
 

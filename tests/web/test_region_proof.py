@@ -18,8 +18,8 @@ from pages import NODE, RUN, Texts, in_node, page_of, proof_script
 from regions import MAPS, bounded, content, drawing, region
 from rows import each_row
 
+from mechdesign.devicemap.device_map import bounds
 from mechdesign.errors import InputError
-from mechdesign.maps.compact import bounds
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """

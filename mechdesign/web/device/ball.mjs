@@ -1,6 +1,6 @@
 // Draw from the compact map of a region: places are settled around a cell, nearest first, until the report is found.
 // Lengths, weights and bounds follow from five bytes a place as they are needed, in integers, so that a million
-// places are ready at once. maps/compact.py and compact_draw.py of the package state them, and what is drawn.
+// places are ready at once. devicemap/device_map.py and compact_draw.py of the package state them, and what is drawn.
 
 import { kernelOf } from "./draw.mjs";
 import { ReportError } from "./frame.mjs";

@@ -1,4 +1,4 @@
-// Read the compact map of a region: five bytes a place; a frame as frame.mjs has it. maps/compact_file.py of the
+// Read the compact map of a region: five bytes a place; a frame as frame.mjs has it. devicemap/files.py of the
 // package says which numbers it holds, compact.py what they mean.
 
 import { ReportError, headerOf, isObject, readFrame } from "./frame.mjs";

@@ -16,7 +16,7 @@ const LIMITS = { "posterior-cap": ["share", "wrong_by"], "posterior-lift": ["fac
 const OTHER_LIMITS = ["report-cap", "required-report", "error-cap"]; // which a page does not state
 
 /** The limits of a page as its file has them: { radius, centres, people, share or factor, wrong_by }. Throws RangeError
- * where one breaks a rule of programs/posterior.py. */
+ * where one breaks a rule of posteriors/limits.py. */
 function capsOf(page) {
   if (attribute(page, "program") !== "constrained") return [];
   const { constraints } = described(page, "parameters");

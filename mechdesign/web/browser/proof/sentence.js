@@ -1,7 +1,7 @@
 // The sentences of a page, put together from its numbers: what is protected, how far off reports are, the lower bound, the
 // claim. Figures are rounded to the safe side: losses and factors up, bounds and radii down.
 
-// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/true_position.py.
+// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/position_loss.py.
 const NODE = [-1, 1].flatMap((half) => device.NODES.flatMap((x) => [(half - x) / 2, (half + x) / 2]));
 const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weight / 2, weight / 2]);
 const KILOMETRES = 10_000; // metres from which a length is told in km
@@ -210,7 +210,7 @@ function placedWords(page) {
 }
 
 /** The mean loss to the true position, uniform in its cell, under the prior: null where the file has none
- * (closed_forms/loss.py says where), undefined where this page does not carry every row. */
+ * (evaluation/loss.py says where), undefined where this page does not carry every row. */
 function positionLoss(page, mass) {
   const domain = described(page, "domain");
   const [loss, { cell }] = [attribute(page, "loss"), domain];

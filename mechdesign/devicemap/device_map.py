@@ -1,0 +1,384 @@
+r"""CompactMap: the numbers of a compact map, checked, and what follows from them, in integers from integers.
+
+Places are the cells of a rectangle of R x C, the last axis fastest: place p = i C + j. The n1 x n2 secrets are those
+cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 + 2 frame. A place has
+
+    l   level, 1 to 65,535, in `level_unit` nats per unit of length
+    s   potential, -32,768 to 32,767, in 2^-15 nats; it approximates ln S(u), up to a constant, and is 0 in the frame
+    b   weight, 0 to 255
+
+**Edges.** Neighbours of (i, j) are (i, j) + k and (i, j) - k that lie in the rectangle, for k = (1, 0), (0, 1), (1, 1),
+(1, -1) and, with 16 neighbours, (2, 1), (2, -1), (1, 2), (1, -2). The length of the edge from o to e = o + k, in
+2^-48 nats, is d = A_k m, with m a sum of 24 levels, those of o and e and of cells between them:
+
+    (1, 0), (0, 1)    12 (l(o) + l(e))
+    (1, b)             8 (l(o) + l(e)) + 4 (l(i + 1, j) + l(i, j + b))
+    (2, b)             5 (l(o) + l(e)) + 6 (l(i + 1, j) + l(i + 1, j + b)) + l(i, j + b) + l(i + 2, j)
+    (1, 2 b)           5 (l(o) + l(e)) + 6 (l(i, j + b) + l(i + 1, j + b)) + l(i + 1, j) + l(i, j + 2 b)
+
+    A_k = floor(2^48 level_unit |k| / 24),  |k|^2 = (k_1 h_1)^2 + (k_2 h_2)^2,  h the sides of a cell,
+
+one A for (1, 0), for (0, 1), for (1, 1) and (1, -1), for (2, 1) and (2, -1), for (1, 2) and (1, -2): `advance`, in this
+order (three of them with 8 neighbours). `level_unit` and h are doubles, taken as the exact numbers that they are.
+Statement. d is never above 2^48 times the line integral of eps along the segment from centre to centre, eps the
+function that is level_unit l at the centres and bilinear between them; it is below by less than m < 2^21.
+Proof. Along (1, 0) eps is linear. Along (1, b) it is (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
+whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
+(i, j), (i + 1, j), (i, j + b), (i + 1, j + b), on which the weights of these four integrate to 5/12, 1/3, 1/12, 1/6;
+the second half is the first turned around; together 5/24 for both ends, 6/24 for (i + 1, j) and (i + 1, j + b), 1/24
+for the other two. And A_k is rounded down.
+
+**The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
+the edges between secrets, with the lengths above. No edge of the claim has a cell of the frame between its ends.
+
+**Units of the kernel.** With `grain`, `step` (both in 2^-48 nats) and `cap` of the header, an edge has the units
+
+    x = max(1, min(cap, floor(c / grain)))
+    c = d                                                        where an end lies in the frame
+    c = max(d - 2^29 - 2^33 |s(o) - s(e)|, floor(3 d / 10))      between secrets
+
+and q(u, p) is the least sum of units over paths from u to p, or cap, whichever is smaller; cap + largest x <= 65,535.
+Weights are W(p) = M[b mod 16] 2^(b div 16), with M[a] = 2^(12 + a / 16) rounded to the nearest (MANTISSAS); so
+2^12 <= W < 2^28. The kernel is E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio) for t < cap, where ratio 2^-shift is
+e^(step 2^-48) rounded down, 2^61 <= ratio < 2^62 (`exp_lower` of mechanism/certificate.py).
+
+**The mechanism** is P(p|u) = E(q(u, p)) W(p) / S(u), S(u) the sum over all places p, frame included. The report of a
+place (i, j) is the secret in row min(max(i - frame, 0), n1 - 1) and column min(max(j - frame, 0), n2 - 1), with number
+row n2 + column. It is private as claimed if S(v) <= R_e S(u) and S(u) <= R_e S(v) for every edge e = (u, v) between
+secrets, with ln R_e <= (d - x step) 2^-48 (factored/certificate.py proves it; R_e is `exp_lower` of that
+difference rounded down to whole 2^-20 nats).
+
+**A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
+RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
+
+    Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
+
+It follows exp(s(u) 2^-15) to within 2^-15. That S(u) <= Sbar(u) <= 4 S(u) for every secret is not a matter of that: it
+is a part of what is certified, secret by secret.
+
+No number is large: d < 2^53 since A_k < 2^32 is required and m <= 24 * 65,535 < 2^20.6; E(q) W < 2^86;
+S(u) < 2^118 for fewer than 2^31 places; Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
+floor(3 d / 10) = 3 (d div 10) + floor(3 (d mod 10) / 10).
+
+A bound above four times the sum is refused, though it breaks no claim: a round of a draw ends with probability
+S / Sbar, and a map of Sbar = 2^31 S never reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.units import METRES
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.dataset import COST, refused
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.plane import Plane
+from mechdesign.problem.vocabulary import CELLS, words_for
+
+MOST_PLACES = 1 << 24
+PROMISE = "One report changes anybody's odds between two cells by a factor of at most e^d, d as claimed."
+_MOST_STEP = 1 << 54
+_MOST_ADVANCE = 1 << 32
+_NATS = 2.0**-48
+MANTISSAS = (4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845)
+RISE = 1_082_163_286  # ceil(2^30 e^(1/128))
+LOOSEST = 4  # times a sum that its bound may be
+POTENTIAL_BITS = 15  # potentials are whole multiples of 2^-15 nats
+LARGEST_LEVEL = 65_535
+STENCILS = {8: 3, 16: 5}  # neighbours, and kinds of steps
+STEPS = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))
+_KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
+_SLACK = np.int64(1 << 29)  # 2^-48 nats that an edge keeps free for the rounding of its certificate
+_POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
+Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
+
+
+def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
+    """Sums m of the module docstring, of the edges along (a, b) from the columns `here`."""
+    rows = max(0, len(level) - a)
+
+    def at(i: int, j: int) -> NDArray[np.int64]:
+        return level[i : i + rows, here.start + j : here.stop + j]
+
+    ends, side = at(0, 0) + at(a, b), 1 if b > 0 else -1
+    if a == 0 or b == 0:
+        return 12 * ends
+    if a == abs(b):
+        return 8 * ends + 4 * (at(1, 0) + at(0, b))
+    if a == 2:
+        return 5 * ends + 6 * (at(1, 0) + at(1, b)) + at(0, b) + at(2, 0)
+    return 5 * ends + 6 * (at(0, side) + at(1, side)) + at(1, 0) + at(0, b)
+
+
+def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
+    """Sbar (n,) of potentials (n,)."""
+    growing = [bound[0]]
+    while len(growing) < 256:
+        growing.append(-(-growing[-1] * RISE >> 30))
+    grown = np.array(growing, np.uint64)
+    shifted = (potential.astype(np.int64) + (1 << 15)).astype(np.uint64)
+    fine = np.uint64(1 << 22) + np.uint64(129) * (shifted & np.uint64(255))
+    return [int(value) << bound[1] for value in (grown[shifted >> np.uint64(8)] * fine).tolist()]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompactMap(ReprMixin):
+    """The numbers of a compact map: five bytes a cell, from which lengths, weights and every row follow.
+
+    Attributes
+    ----------
+    cells : (n1, n2)
+        The secrets along either axis.
+    frame : int
+        Cells around them.
+    cell, origin : tuples of float
+        Sides of a cell and low corner, in `unit`.
+    plane : Plane
+        Where on Earth.
+    stencil : {8, 16}
+        Neighbours.
+    level_unit : float
+        Nats per unit.
+    level, potential, weight : (R, C) int arrays
+        Privacy level, log row sum and weight of every cell.
+    grain, step : int
+        In 2^-48 nats.
+    cap : int
+        Steps beyond which distances are not told apart.
+    bound : (g, k)
+        Of the row sums.
+    mechanism, problem, program : str
+        Checksum of the design it was made from, and its names.
+
+    Raises
+    ------
+    VerificationError
+        For numbers that this module or compact_file.py rules out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> compact.cells
+    (4, 4)
+    """
+
+    cells: tuple[int, ...]
+    frame: int
+    cell: tuple[float, ...]
+    origin: tuple[float, ...]
+    unit: str
+    plane: Plane | None
+    stencil: int
+    level_unit: float
+    level: NDArray[np.uint16]
+    potential: NDArray[np.int16]
+    weight: NDArray[np.uint8]
+    grain: int
+    step: int
+    cap: int
+    bound: tuple[int, ...]
+    mechanism: str
+    problem: str
+    program: str
+
+    def __post_init__(self) -> None:
+        least, doublings = self.bound
+        _within("cells", min(self.cells), 2, MOST_PLACES)
+        _within("frame", self.frame, 0, MOST_PLACES)
+        _within("cells", math.prod(self.shape), 4, MOST_PLACES)
+        _within("grain", self.grain, 1, _MOST_STEP - 1)
+        _within("step", self.step, 1, _MOST_STEP - 1)
+        _within("cap", self.cap, 1, LARGEST - 1)
+        _within("bound", least, 1 << 30, (1 << 31) - 1)
+        _within("bound", doublings, 0, 64)
+        if words_for("grid", self.unit, 2) is not CELLS:
+            raise refused("is not a length, and a compact map is of places", "unit", self.unit, "a length")
+        if self.stencil not in STENCILS:
+            raise refused("must be 8 or 16", "stencil", self.stencil, "8 or 16 neighbours")
+        for name, dtype in (("level", np.uint16), ("potential", np.int16), ("weight", np.uint8)):
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape != self.shape:
+                shown = f"{array.dtype} {array.shape}"
+                raise refused("has another type or shape", name, shown, f"{dtype} {self.shape}")
+        if self.level.min() < 1:
+            raise refused("must be positive", "level", 0, f"levels from 1 to {LARGEST_LEVEL}")
+        if np.any(self.potential[~self.inside]):
+            raise refused("is not 0 in the frame", "potential", "", "potentials of secrets alone")
+        if not (0 < self.level_unit < math.inf and all(0 < side < math.inf for side in self.cell)):
+            raise refused("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
+        for value in self.advance:
+            _within("advance", value, 1, _MOST_ADVANCE - 1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(R, C), the cells with the frame."""
+        return self.cells[0] + 2 * self.frame, self.cells[1] + 2 * self.frame
+
+    @property
+    def secrets(self) -> int:
+        """Number of secrets n."""
+        return math.prod(self.cells)
+
+    @cached_property
+    def inside(self) -> NDArray[np.bool_]:
+        """Whether a cell is a secret (R, C)."""
+        return np.pad(np.ones(self.cells, bool), self.frame)
+
+    @cached_property
+    def inner(self) -> NDArray[np.int64]:
+        """The place of every secret (n,)."""
+        return np.flatnonzero(self.inside)
+
+    @cached_property
+    def advance(self) -> tuple[int, ...]:
+        """A_k of the kinds of steps, exact: three with 8 neighbours, five with 16."""
+        quantum = Fraction(self.level_unit) * (1 << 48) / 24
+        first, second = (Fraction(side) for side in self.cell)
+        squares = (quantum**2 * ((a * first) ** 2 + (b * second) ** 2) for a, b in _KINDS[: STENCILS[self.stencil]])
+        return tuple(math.isqrt(math.floor(square)) for square in squares)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The secrets."""
+        return Domain.grid(self.cells, cell=self.cell, unit=self.unit, origin=self.origin, plane=self.plane)
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        """The number of the secret whose cell is reported for every place (k,)."""
+        return np.pad(np.arange(self.secrets).reshape(self.cells), self.frame, mode="edge").ravel()
+
+    def edges_along(self) -> Iterator[Along]:
+        """For every step of the stencil in turn the edges along it: places o (m,) and e (m,) of their ends, and their
+        lengths d (m,) in 2^-48 nats.
+        """
+        rows, columns = self.shape
+        number = np.arange(rows * columns).reshape(rows, columns)
+        for a, b in STEPS[: self.stencil // 2]:
+            here = slice(max(0, -b), max(0, -b, columns - max(0, b)))
+            total = _weighed(self.level.astype(np.int64), a, b, here)
+            origin = number[: max(0, rows - a), here].ravel()
+            yield origin, origin + (a * columns + b), (self.advance[_KINDS.index((a, abs(b)))] * total).ravel()
+
+    @property
+    def longest(self) -> int:
+        """The largest length."""
+        return max(int(length.max(initial=0)) for _, _, length in self.edges_along())
+
+    def units(self, edges: Along) -> NDArray[np.uint16]:
+        """Units x (m,) of the edges along a step."""
+        (origin, end, length), inside, potential = edges, self.inside.ravel(), self.potential.ravel()
+        apart = np.abs(potential[origin].astype(np.int64) - potential[end])
+        least = 3 * (length // 10) + 3 * (length % 10) // 10
+        between = np.maximum(length - _SLACK - _POTENTIAL * apart, least)
+        nats = np.where(inside[origin] & inside[end], between, length)
+        return np.clip(nats // self.grain, 1, self.cap).astype(np.uint16)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges of the claim, lengths in nats, exact as doubles."""
+        secret = np.full(math.prod(self.shape), -1, np.int64)
+        secret[self.inner] = np.arange(self.secrets)
+        parts = []
+        for origin, end, length in self.edges_along():
+            own = (secret[origin] >= 0) & (secret[end] >= 0)
+            parts.append((secret[origin[own]], secret[end[own]], length[own] * _NATS))
+        tail, head, nats = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Edges(tail=tail, head=head, length=nats)
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The integers of the mechanism. Raises: InputError where one is out of range. Cost: 50 bytes an edge."""
+        parts = [(origin, end, self.units((origin, end, length))) for origin, end, length in self.edges_along()]
+        tail, head, units = (np.concatenate(each) for each in zip(*parts, strict=True))
+        points = np.stack(np.unravel_index(np.arange(math.prod(self.shape)), self.shape), axis=1).astype(float)
+        metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=self.cap)
+        return Factors(metric=metric, step=self.step, weight=WEIGHTS[self.weight.ravel()], inner=self.inner)
+
+    def beyond(self, row_sums: list[int]) -> tuple[int, int]:
+        """Number of secrets u with S(u) > Sbar(u), and with Sbar(u) > 4 S(u); row_sums S(u) of all n secrets."""
+        pairs = list(zip(row_sums, bounds(self.bound, self.potential.ravel()[self.inner]), strict=True))
+        return sum(s > b for s, b in pairs), sum(b > LOOSEST * s for s, b in pairs)
+
+    @cached_property
+    def ledger(self) -> str:
+        """64 hexadecimal digits that name the claim."""
+        claim = {name: getattr(self, name) for name in ("cell", "cells", "level_unit", "origin", "stencil", "unit")}
+        digest = hashlib.sha256(json.dumps({**claim, "plane": self.plane_told()}, sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(self.level.ravel()[self.inner], "<u2").tobytes())
+        return digest.hexdigest()
+
+    def plane_told(self) -> dict[str, Any] | None:
+        """What the header says of the plane, keys sorted: readers hash its text, as `ledger` does."""
+        if self.plane is None:
+            return None
+        decimals = max(0, self.plane.decimals(self.domain.spacing))
+        centre = {"latitude": self.plane.latitude, "longitude": self.plane.longitude}
+        return {"decimals": decimals, **centre, "metres": METRES[self.unit]}
+
+    @cached_property
+    def claim(self) -> str:
+        """The claim in one sentence."""
+        where, level = f"cells of a {self.cells[0]} x {self.cells[1]} grid", self.level[self.inside]
+        if self.plane is not None:
+            where += f" on the {self.plane.words()}, {self.plane.accuracy(self.domain.reach)}"
+        low, high = (int(each) * self.level_unit for each in (level.min(), level.max()))
+        return (
+            f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {self.secrets} secrets "
+            f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as "
+            "long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear "
+            f"between the centres of cells, and there an integer multiple of {self.level_unit!r} nats per {self.unit} "
+            f"({low:.9g} to {high:.9g}); levels {self.ledger[:16]}. k reports cost k times as much."
+        )
+
+    def header(self) -> dict[str, Any]:
+        """Everything that the header of a file says."""
+        ratio, shift = exp_lower(self.step * _NATS)
+        numbers = ("frame", "unit", "stencil", "level_unit", "grain", "step", "cap")
+        header: dict[str, Any] = {
+            **{name: list(getattr(self, name)) for name in ("cells", "cell", "origin", "advance", "bound")},
+            **{name: getattr(self, name) for name in numbers},
+            **{"ratio": str(ratio), "shift": shift, "claim": self.claim, "cost": COST, "ledger": self.ledger},
+            "mechanism": self.mechanism,
+            "about": {"problem": self.problem, "program": self.program, "promise": PROMISE},
+        }
+        return header if self.plane is None else {**header, "plane": self.plane_told()}
+
+    def facts(self) -> Mapping[str, object]:
+        return {"secrets": self.secrets, "frame": self.frame, "claim": self.claim}
+
+
+def _within(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise refused("is out of range", name, value, f"an integer from {least} to {most}")
+
+
+def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:
+    """A `bound` (g, k) with S(u) <= Sbar(u) for potentials (n,) and sums of n secrets, the least to 2^-20 of it.
+
+    Sbar grows with g at least as fast as g itself but for 255 roundings up, together less than 2^-21 of it.
+    """
+    least = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
+    wanted = max(least + (least >> 21) + 2, 1 << 30)
+    shift = (wanted + (wanted >> 30)).bit_length() - 31  # so that rounding up stays below 2^31
+    return -(-wanted >> shift), shift

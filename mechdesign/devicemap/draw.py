@@ -1,0 +1,211 @@
+r"""Reports drawn from a compact map: the same place from the same random bytes, whoever reads the map.
+
+**The order of places.** Seen from a secret u, the places with q(u, p) < cap are put in order of (q(u, p), p): nearer
+ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. Since no edge has
+fewer than 1 unit, the places at distance t are all known once those below t are settled: a search in buckets of one
+unit, each bucket sorted by number, or a heap of (q, p), meets them in this order and can stop after any of them.
+
+**The intervals.** With E, W, S of compact.py, T the sum of W over all places, and floor = E(cap):
+
+    a_i = (E(q(u, p_i)) - floor) W(p_i),       L = a_1 + ... + a_B,        S(u) = L + floor T
+
+The integers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
+on, floor W(p) of them to every place p in the order of its number. So t belongs
+
+    to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
+    else, where t < S(u), to the first p with W(0) + ... + W(p) > (t - L) div floor.
+
+**The draw.** Let n be the number of binary digits of Sbar(u), an integer under 2^121.
+
+    1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
+    2. If t >= Sbar(u), go to 1.
+    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place is left
+       and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
+       now or later, from this map; else go to 1.
+
+The report is the cell of that place (compact.py).
+Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
+uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
+Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
+as above, a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any
+other, since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones: the place,
+given that a round ends, is uniform over the t < S(u).
+
+S(u) itself has to be known only in the last line of 3, and there the whole ball is settled. How many places are settled
+depends on how far the report lies from the secret: what takes so long tells of the distance, so that a device answers
+at a fixed time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.threads import Rng, source
+from mechdesign.base.validation import check_whole
+from mechdesign.devicemap.device_map import LOOSEST, WEIGHTS, CompactMap, bounds
+from mechdesign.errors import InputError, VerificationError
+from mechdesign.factored.integer_metric import Windows
+from mechdesign.mechanism.dataset import COST
+from mechdesign.mechanism.rows import checked_secrets
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.locate import place_at, positions_given
+from mechdesign.solvers.result import Progress
+from mechdesign.verification.verify import certified
+
+ROUND_BYTES = 16
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ball:
+    """What a secret draws from: places (B,) in their order, sums a_1, a_1 + a_2, ..., and S."""
+
+    places: NDArray[np.int64]
+    sums: list[int]
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Drawing:
+    """Draws places of a map. Nothing is proved here. Memory: 22 bytes a place, and 70 for each edge."""
+
+    compact: CompactMap
+
+    @cached_property
+    def _room(self) -> Windows:
+        return self.compact.factors.metric.windows()
+
+    @cached_property
+    def _weights(self) -> NDArray[np.int64]:
+        """W (k,) added up, place by place: under 2^52."""
+        return np.cumsum(WEIGHTS[self.compact.weight.ravel()], dtype=np.int64)
+
+    @cached_property
+    def _kernel(self) -> list[int]:
+        return list(self.compact.factors.kernel.tolist())
+
+    def ball(self, secret: int) -> Ball:
+        """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the integers."""
+        compact = self.compact
+        window = self._room.around(compact.inner[[secret]])
+        near, distance = window.places.astype(np.int64), window.field[:, 0]
+        order = np.lexsort((near, distance))
+        places = near[order]
+        kernel, floor = self._kernel, self._kernel[compact.cap]
+        weights = WEIGHTS[compact.weight.ravel()[places]].tolist()
+        masses = ((kernel[q] - floor) * w for q, w in zip(distance[order].tolist(), weights, strict=True))
+        sums = list(itertools.accumulate(masses))
+        return Ball(places=places, sums=sums, total=sums[-1] + floor * int(self._weights[-1]))
+
+    def places(self, secret: int, size: int, bits: Callable[[int], bytes]) -> list[int]:
+        """`size` places drawn for a secret; bits gives so many random bytes.
+
+        Raises: VerificationError where S(u) exceeds its bound, or is less than a quarter of it.
+        """
+        ball, potential = self.ball(secret), self.compact.potential.ravel()
+        (bound,) = bounds(self.compact.bound, potential[self.compact.inner[[secret]]])
+        if not ball.total <= bound <= LOOSEST * ball.total:
+            message, remedy = "is not from 1 to 4 times the sum of a row", "use a map that `verify` certifies"
+            raise VerificationError(message, field="bound", value=f"{bound / ball.total:.6g}", remedy=remedy)
+        spare = 8 * ROUND_BYTES - bound.bit_length()
+        places: list[int] = []
+        while len(places) < size:
+            drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> spare
+            if drawn < ball.total:
+                places.append(self._place(ball, drawn))
+        return places
+
+    def _place(self, ball: Ball, drawn: int) -> int:
+        """The place that an integer below S belongs to."""
+        if drawn < ball.sums[-1]:
+            return int(ball.places[bisect_right(ball.sums, drawn)])
+        rank = (drawn - ball.sums[-1]) // self._kernel[self.compact.cap]
+        return int(np.searchsorted(self._weights, rank, side="right"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MapSampler(ReprMixin, Drawing):
+    """Draws from one compact map, which is verified once, here.
+
+    Parameters
+    ----------
+    compact : CompactMap
+        The map.
+    on_progress : callable
+        Called with where the verification stands.
+
+    Raises
+    ------
+    VerificationError
+        For a map that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> domain = md.Domain.grid((4, 4), 1.0)
+    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
+    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     compact = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> md.devicemap.MapSampler(compact).sample([0, 15], rng=1).shape
+    (2, 1)
+    """
+
+    compact: CompactMap = field(kw_only=False)
+    on_progress: Callable[[Progress], None] | None = None
+
+    def __post_init__(self) -> None:
+        certified(self.compact, on_progress=self.on_progress)
+
+    def facts(self) -> Mapping[str, object]:
+        return self.compact.facts()
+
+    @property
+    def domain(self) -> Domain:
+        """The secrets, which are the reports too."""
+        return self.compact.domain
+
+    def sample(
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
+    ) -> xr.DataArray:
+        """Reports (secret b, draw size) drawn independently for secrets (b,), or for the cells of positions `at` (b, 2)
+        or (2,) in the unit of the map, each with exactly its probability (devicemap/draw.py).
+
+        Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, mechanism and cost.
+            With `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Which places are looked at
+            depends on the secret.
+        Raises: InputError for secrets that are not there, positions outside, a size that is not whole, or another
+            `rng`.
+        Cost: 10 to 50 ms a secret, 1 microsecond a draw.
+        """
+        check_whole(size, "size")
+        numbers, (bits, name) = self._chosen(secrets, at), source(rng)
+        places = [self.places(secret, size, bits) for secret in numbers.tolist()]
+        drawn = self.compact.target[np.array(places)]
+        coords: dict[str, object] = {"secret": numbers}
+        for axis, values in zip(AXES, self.domain.points.T, strict=False):
+            coords[f"secret_{axis}"] = ("secret", values[numbers], {"units": self.domain.unit})
+            coords[f"report_{axis}"] = (("secret", "draw"), values[drawn], {"units": self.domain.unit})
+        attrs = {"claim": self.compact.claim, "mechanism": self.compact.mechanism, "bits": name, "cost": COST}
+        return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
+
+    def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+        if (secrets is None) == (at is None):
+            raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
+        if at is not None:
+            return np.array([place_at(self.domain, each) for each in positions_given(self.domain, at).tolist()])
+        assert secrets is not None
+        return checked_secrets(secrets, self.compact.secrets)

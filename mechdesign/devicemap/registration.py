@@ -1,0 +1,8 @@
+"""What `devicemap` adds to the core. Needs: factored. With: web."""
+
+TABLES = {
+    "export formats": {".compact": "mechdesign.devicemap.design:FORMAT"},
+    "kinds": {"mechdesign/compact": "mechdesign.devicemap.verify:COMPACT"},
+    "clients": {"CompactMap": "mechdesign.devicemap.web:region_contents"},
+    "pages": {"CompactMap": "mechdesign.devicemap.web:region_page"},
+}

@@ -1,0 +1,520 @@
+/* Draw reports from the compact map of a region, in C99 and integers only. One file, which needs no other.
+ *
+ *   #include "sample_region.c"
+ *
+ *   static unsigned char map[] = ...;                      the bytes of region.map
+ *   size_t room;
+ *   region_room(map, sizeof map, &room);                   bytes of working memory that this map needs
+ *   uint64_t *arena = malloc(room);                        or a static array
+ *   struct region region;
+ *   region_open(&region, map, sizeof map, arena, room);    checks the map, its SHA-256 included
+ *   uint32_t report;
+ *   region_draw(&region, cell, random_bytes, 0, &report);  one report of a cell
+ *
+ * Every function returns REGION_GOOD or one of the codes below, of which region_says tells the remedy. The map has to
+ * stay where it is; an arena serves one draw at a time. random_bytes(context, bytes, count) fills `bytes` from a
+ * cryptographic generator and returns 0.
+ *
+ * The map, numbers little-endian, R = n1 + 2 frame and C = n2 + 2 frame:
+ *
+ *     0  10 bytes "mechdesign", uint16: version 1, uint32: h
+ *    16  h bytes, which begin with {"kind": "device"
+ *  then  uint64: n1, n2, frame, stencil (8 or 16), cap, shift, g, k, grain, ratio, five advances (the last two 0 with
+ *        stencil 8)
+ *  then  level (R C), uint16; potential (R C), int16 as two's complement; weight (R C), uint8; rows one after the other
+ *   end  SHA-256 of all bytes before it, 32 bytes
+ *
+ * Cell c of n1 n2 is place (c div n2 + frame, c mod n2 + frame) of R x C; the report of a place in the frame is the
+ * nearest cell. Neighbours, edge lengths, weights W, kernel E and the bound of S are those of
+ * mechdesign/devicemap/device_map.py, where the claim and its proof stand; the order of places and the numbers
+ * that random bytes become are those of compact_draw.py beside it, so that equal bytes give equal reports here, in JavaScript
+ * and in Python: places are settled in the order of (distance, number) by a heap (Dijkstra 1959), each taking
+ * (E(q) - E(cap)) W of the integers below S, then all places E(cap) W in the order of their numbers.
+ *
+ * A report costs once what the claim says. How long a draw takes tells how far the report lies from the cell: release
+ * the report at a fixed time after the request, one that hardly any draw exceeds. The weights of the map, the cell, and
+ * every intermediate number stay on the device. Memory: the map, and
+ *
+ *     10 R C + 8 (cap + 1) + 8 R bytes, each part rounded up to a multiple of 8.
+ *
+ * A program: cc -std=c99 -O2 -DREGION_MAIN sample_region.c -o sample_region; ./sample_region region.map CELL [COUNT]
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+enum region_code {
+  REGION_GOOD,
+  REGION_SHORT,
+  REGION_OTHER,
+  REGION_PLACES,
+  REGION_LENGTHS,
+  REGION_KERNEL,
+  REGION_BOUND,
+  REGION_LEVEL,
+  REGION_SIZE,
+  REGION_ALTERED,
+  REGION_ARENA,
+  REGION_CELL,
+  REGION_RANDOM,
+  REGION_LOOSE
+};
+
+typedef int (*region_random)(void *context, unsigned char *bytes, size_t count);
+
+struct region {
+  uint32_t rows, columns, cells[2], frame, cap;
+  const unsigned char *numbers, *level, *potential, *weight;
+  struct region_edge {
+    int32_t down, right;
+    uint32_t at[6], times[3];
+    uint64_t advance;
+  } edge[8];
+  uint32_t edges;
+  uint64_t grain, *kernel, *above, bound[256];
+  uint32_t bound_shift, *heap, *slot, waiting, settled;
+  uint16_t *distance;
+};
+
+const char *region_says(int code) {
+  static const char *const words[] = {
+      "good",
+      "map: ends before its numbers; give all bytes of region.map, and how many they are",
+      "map: no region.map of version 1; write it again: `mechdesign export FILE -o FOLDER`",
+      "map: n1 and n2 are from 2 on, and at most 2^24 places with the frame; use an unaltered file",
+      "map: stencil, grain or advances are out of range; use an unaltered file",
+      "map: cap, shift or ratio are out of range; use an unaltered file",
+      "map: g or k are out of range; use an unaltered file",
+      "map: a place has the level 0; use an unaltered file",
+      "map: of another size than its head says; give all bytes of region.map",
+      "map: its SHA-256 is another; use an unaltered file",
+      "arena: too small, or not aligned to 8 bytes; give as many bytes as region_room says",
+      "cell: there is no such cell in the map; give an integer below n1 n2",
+      "random_bytes: it failed; nothing was drawn, report nothing",
+      "map: it bounds a row by more than 4 times its sum; use one that `mechdesign verify` certifies"};
+  return code >= 0 && code <= REGION_LOOSE ? words[code] : "code: none of this file; give what a function of it returned";
+}
+
+/* Integers below 2^128. */
+struct region_wide {
+  uint64_t high, low;
+};
+
+static struct region_wide region_product(uint64_t a, uint64_t b) {
+  const uint64_t half = 0xffffffffu;
+  uint64_t low = (a & half) * (b & half), middle = (a >> 32) * (b & half) + (low >> 32);
+  uint64_t other = (a & half) * (b >> 32) + (middle & half);
+  struct region_wide product;
+  product.high = (a >> 32) * (b >> 32) + (middle >> 32) + (other >> 32);
+  product.low = (other << 32) | (low & half);
+  return product;
+}
+
+static int region_below(struct region_wide a, struct region_wide b) {
+  return a.high < b.high || (a.high == b.high && a.low < b.low);
+}
+
+static struct region_wide region_less(struct region_wide a, struct region_wide b) {
+  struct region_wide rest;
+  rest.high = a.high - b.high - (a.low < b.low);
+  rest.low = a.low - b.low;
+  return rest;
+}
+
+static struct region_wide region_more(struct region_wide a, struct region_wide b) {
+  struct region_wide sum;
+  sum.low = a.low + b.low;
+  sum.high = a.high + b.high + (sum.low < a.low);
+  return sum;
+}
+
+static struct region_wide region_left(uint64_t a, uint32_t by) {
+  struct region_wide moved;
+  moved.high = by == 0 ? 0 : by < 64 ? a >> (64 - by) : a;
+  moved.low = by < 64 ? a << by : 0;
+  return moved;
+}
+
+static uint64_t region_number(const unsigned char *bytes, int count) {
+  uint64_t number = 0;
+  while (count-- > 0) number = number << 8 | bytes[count];
+  return number;
+}
+
+/* SHA-256, FIPS 180-4. */
+static void region_block(uint32_t *hash, const unsigned char *bytes) {
+  static const uint32_t constant[64] = {
+      0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+      0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+      0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+      0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+      0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+      0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+      0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+      0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+  uint32_t word[64], v[8];
+  int t;
+  for (t = 0; t < 16; t++) {
+    word[t] = (uint32_t)bytes[4 * t] << 24 | (uint32_t)bytes[4 * t + 1] << 16;
+    word[t] |= (uint32_t)bytes[4 * t + 2] << 8 | bytes[4 * t + 3];
+  }
+#define REGION_TURN(x, n) ((x) >> (n) | (x) << (32 - (n)))
+  for (; t < 64; t++) {
+    uint32_t a = word[t - 15], b = word[t - 2];
+    word[t] = word[t - 16] + word[t - 7] + (REGION_TURN(a, 7) ^ REGION_TURN(a, 18) ^ a >> 3);
+    word[t] += REGION_TURN(b, 17) ^ REGION_TURN(b, 19) ^ b >> 10;
+  }
+  for (t = 0; t < 8; t++) v[t] = hash[t];
+  for (t = 0; t < 64; t++) {
+    uint32_t e = v[4], a = v[0], one, two;
+    one = v[7] + (REGION_TURN(e, 6) ^ REGION_TURN(e, 11) ^ REGION_TURN(e, 25)) + ((e & v[5]) ^ (~e & v[6]));
+    one += constant[t] + word[t];
+    two = (REGION_TURN(a, 2) ^ REGION_TURN(a, 13) ^ REGION_TURN(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+    v[7] = v[6], v[6] = v[5], v[5] = v[4], v[4] = v[3] + one;
+    v[3] = v[2], v[2] = v[1], v[1] = v[0], v[0] = one + two;
+  }
+#undef REGION_TURN
+  for (t = 0; t < 8; t++) hash[t] += v[t];
+}
+
+static void region_sha256(const unsigned char *bytes, size_t count, unsigned char *digest) {
+  uint32_t hash[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  unsigned char tail[128] = {0};
+  size_t whole = count / 64 * 64, at, last = count - whole < 56 ? 64 : 128;
+  for (at = 0; at < whole; at += 64) region_block(hash, bytes + at);
+  for (at = whole; at < count; at++) tail[at - whole] = bytes[at];
+  tail[count - whole] = 0x80;
+  for (at = 0; at < 8; at++) tail[last - 1 - at] = (unsigned char)((uint64_t)count * 8 >> 8 * at);
+  for (at = 0; at < last; at += 64) region_block(hash, tail + at);
+  for (at = 0; at < 32; at++) digest[at] = (unsigned char)(hash[at / 4] >> (24 - 8 * (at % 4)));
+}
+
+enum { REGION_BEFORE = 16, REGION_NUMBERS = 120, REGION_SEAL = 32, REGION_MOST_PLACES = 1 << 24 };
+
+static uint64_t region_eights(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+
+/* The numbers of a map, checked, and its size; nothing is read beyond them. */
+static int region_head(struct region *region, const unsigned char *map, size_t size) {
+  static const char magic[] = "mechdesign\1", kind[] = "{\"kind\": \"device\"";
+  uint64_t rows, columns, number[15];
+  size_t room, i;
+  if (size < REGION_BEFORE + sizeof kind + REGION_SEAL) return REGION_SHORT;
+  for (i = 0; i < sizeof magic; i++)
+    if (map[i] != (unsigned char)magic[i]) return REGION_OTHER;
+  for (i = 0; i + 1 < sizeof kind; i++)
+    if (map[REGION_BEFORE + i] != (unsigned char)kind[i]) return REGION_OTHER;
+  room = (size_t)region_number(map + 12, 4);
+  if (room > size || size - room < REGION_BEFORE + REGION_NUMBERS + REGION_SEAL) return REGION_SHORT;
+  region->numbers = map + REGION_BEFORE + room;
+  for (i = 0; i < 15; i++) number[i] = region_number(region->numbers + 8 * i, 8);
+  if (number[0] < 2 || number[0] > REGION_MOST_PLACES || number[1] < 2 || number[1] > REGION_MOST_PLACES)
+    return REGION_PLACES;
+  if (number[2] > REGION_MOST_PLACES) return REGION_PLACES;
+  rows = number[0] + 2 * number[2], columns = number[1] + 2 * number[2];
+  if (rows > REGION_MOST_PLACES || columns > REGION_MOST_PLACES || rows * columns > REGION_MOST_PLACES)
+    return REGION_PLACES;
+  if (number[4] < 1 || number[4] > 65534 || number[5] > 61 || number[9] >> 61 != 1) return REGION_KERNEL;
+  if (number[6] >> 30 != 1 || number[7] > 64) return REGION_BOUND;
+  if ((number[3] != 8 && number[3] != 16) || number[8] < 1 || number[8] >> 54 != 0) return REGION_LENGTHS;
+  for (i = 0; i < 5; i++) {
+    uint64_t advance = number[10 + i];
+    if (i < (number[3] == 8 ? 3u : 5u) ? advance < 1 || advance >> 32 != 0 : advance != 0) return REGION_LENGTHS;
+  }
+  region->cells[0] = (uint32_t)number[0], region->cells[1] = (uint32_t)number[1];
+  region->frame = (uint32_t)number[2];
+  region->edges = (uint32_t)number[3] / 2;
+  region->cap = (uint32_t)number[4];
+  region->bound[0] = number[6];
+  region->bound_shift = (uint32_t)number[7];
+  region->grain = number[8];
+  region->rows = (uint32_t)rows, region->columns = (uint32_t)columns;
+  return size - room == REGION_BEFORE + REGION_NUMBERS + 5 * rows * columns + REGION_SEAL ? REGION_GOOD : REGION_SIZE;
+}
+
+/* Bytes of working memory that a map needs. */
+int region_room(const void *map, size_t size, size_t *room) {
+  struct region region;
+  int code = region_head(&region, (const unsigned char *)map, size);
+  uint64_t places;
+  if (code != REGION_GOOD) return code;
+  places = (uint64_t)region.rows * region.columns;
+  *room = (size_t)(8 * (region.cap + 1u) + 8 * (uint64_t)region.rows + 2 * region_eights(4 * places));
+  *room += (size_t)region_eights(2 * places);
+  return REGION_GOOD;
+}
+
+static uint64_t region_weight(const struct region *region, uint32_t place) {
+  static const uint16_t mantissa[16] = {4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547,
+                                        5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845};
+  unsigned char b = region->weight[place];
+  return (uint64_t)mantissa[b % 16] << b / 16;
+}
+
+/* The edges of a place towards (down, right): the other cells whose levels count, and how often. */
+static void region_edges(struct region *region, const unsigned char *advances) {
+  static const int32_t steps[8][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}, {2, 1}, {2, -1}, {1, 2}, {1, -2}};
+  static const uint32_t advance[8] = {0, 1, 2, 2, 3, 3, 4, 4};
+  uint32_t k, c = region->columns;
+  for (k = 0; k < region->edges; k++) {
+    struct region_edge *edge = &region->edge[k];
+    int32_t down = steps[k][0], right = steps[k][1], side = right < 0 ? -1 : 1;
+    uint32_t s = (uint32_t)side; /* offsets to the left are added modulo 2^32 */
+    int knight = k >= 4, axis = k < 2;
+    edge->down = down, edge->right = right;
+    edge->at[0] = 0, edge->at[1] = (uint32_t)down * c + (uint32_t)right;
+    edge->times[0] = axis ? 12 : knight ? 5 : 8, edge->times[1] = axis ? 0 : knight ? 6 : 4, edge->times[2] = knight;
+    edge->at[2] = axis ? 0 : down == 2 || !knight ? c : s;
+    edge->at[3] = axis ? 0 : knight ? c + s : s;
+    edge->at[4] = !knight ? 0 : down == 2 ? s : c;
+    edge->at[5] = !knight ? 0 : down == 2 ? 2 * c : 2 * s;
+    edge->advance = region_number(advances + 8 * advance[k], 8);
+  }
+}
+
+/* A region from the bytes of its map, checked, with an arena aligned to 8 bytes. Cost: 0.1 s at a million places. */
+int region_open(struct region *region, const void *map, size_t size, void *arena, size_t room) {
+  const unsigned char *bytes = (const unsigned char *)map;
+  unsigned char digest[32], differs = 0, *free = (unsigned char *)arena;
+  size_t needed = 0, places, i;
+  uint64_t total = 0, ratio;
+  uint32_t t, j, shift;
+  int code = region_head(region, bytes, size);
+  if (code == REGION_GOOD) code = region_room(map, size, &needed);
+  if (code != REGION_GOOD) return code;
+  region_sha256(bytes, size - REGION_SEAL, digest);
+  for (i = 0; i < REGION_SEAL; i++) differs |= digest[i] ^ bytes[size - REGION_SEAL + i];
+  if (differs) return REGION_ALTERED;
+  if (arena == NULL || room < needed || (uintptr_t)arena % 8 != 0) return REGION_ARENA;
+  places = (size_t)region->rows * region->columns;
+  region->level = region->numbers + REGION_NUMBERS;
+  region->potential = region->level + 2 * places;
+  region->weight = region->potential + 2 * places;
+  region->kernel = (uint64_t *)arena;
+  region->above = region->kernel + region->cap + 1;
+  free = (unsigned char *)(region->above + region->rows);
+  region->heap = (uint32_t *)(void *)free;
+  region->slot = (uint32_t *)(void *)(free + region_eights(4 * places));
+  region->distance = (uint16_t *)(void *)(free + 2 * region_eights(4 * places));
+  region->waiting = region->settled = 0;
+  for (i = 0; i < places; i++) {
+    if (region_number(region->level + 2 * i, 2) == 0) return REGION_LEVEL;
+    region->distance[i] = 0xffff;
+  }
+  for (i = 0; i < region->rows; i++) {
+    for (j = 0; j < region->columns; j++) total += region_weight(region, (uint32_t)(i * region->columns + j));
+    region->above[i] = total;
+  }
+  shift = (uint32_t)region_number(region->numbers + 40, 8);
+  ratio = region_number(region->numbers + 72, 8);
+  region->kernel[0] = (uint64_t)1 << 58;
+  for (t = 0; t < region->cap; t++) {
+    uint64_t rest = region->kernel[t], quotient = 0;
+    for (j = 0; j < shift; j++) {
+      uint64_t less = rest * 2 >= ratio;
+      rest = rest * 2 - (less ? ratio : 0);
+      quotient = quotient * 2 + less;
+    }
+    region->kernel[t + 1] = quotient + (rest > 0);
+  }
+  for (t = 0; t < 255; t++) region->bound[t + 1] = (region->bound[t] * 1082163286u + (1u << 30) - 1) >> 30;
+  region_edges(region, region->numbers + 80);
+  return REGION_GOOD;
+}
+
+static int region_framed(const struct region *region, uint32_t row, uint32_t column) {
+  return row - region->frame >= region->cells[0] || column - region->frame >= region->cells[1];
+}
+
+/* Units of the edge from place o, the upper one, along edge k. */
+static uint64_t region_units(const struct region *region, uint32_t o, const struct region_edge *edge, int framed) {
+  uint32_t levels = 0, i;
+  uint64_t d, c, least, apart;
+  for (i = 0; i < 6; i++) {
+    size_t at = (uint32_t)(o + edge->at[i]);
+    if (edge->times[i / 2]) levels += edge->times[i / 2] * (uint32_t)region_number(region->level + 2 * at, 2);
+  }
+  c = d = edge->advance * levels;
+  if (!framed) {
+    uint32_t one = (uint32_t)region_number(region->potential + 2 * (size_t)o, 2) ^ 0x8000u;
+    size_t end = (uint32_t)(o + edge->at[1]);
+    uint32_t two = (uint32_t)region_number(region->potential + 2 * end, 2) ^ 0x8000u;
+    apart = ((uint64_t)1 << 29) + ((uint64_t)(one < two ? two - one : one - two) << 33);
+    least = d / 10 * 3 + d % 10 * 3 / 10;
+    c = d > apart && d - apart > least ? d - apart : least;
+  }
+  c /= region->grain;
+  return c < 1 ? 1 : c < region->cap ? c : region->cap;
+}
+
+static int region_nearer(const struct region *region, uint32_t a, uint32_t b) {
+  uint16_t first = region->distance[a], second = region->distance[b];
+  return first < second || (first == second && a < b);
+}
+
+/* Puts a place where it belongs in the heap, from an empty slot upwards. */
+static void region_rise(struct region *region, uint32_t slot, uint32_t place) {
+  while (slot > 0 && region_nearer(region, place, region->heap[(slot - 1) / 2])) {
+    region->heap[slot] = region->heap[(slot - 1) / 2];
+    region->slot[region->heap[slot]] = slot;
+    slot = (slot - 1) / 2;
+  }
+  region->heap[slot] = place;
+  region->slot[place] = slot;
+}
+
+static void region_reach(struct region *region, uint32_t place, uint64_t distance) {
+  if (distance >= region->cap || distance >= region->distance[place]) return;
+  if (region->distance[place] == 0xffff) region->slot[place] = region->waiting++;
+  region->distance[place] = (uint16_t)distance;
+  region_rise(region, region->slot[place], place);
+}
+
+/* Takes the first place out of the heap; those that were taken stand at the end of its array. */
+static uint32_t region_next(struct region *region) {
+  uint32_t first = region->heap[0], last = region->heap[--region->waiting], slot = 0, child;
+  while ((child = 2 * slot + 1) < region->waiting) {
+    if (child + 1 < region->waiting && region_nearer(region, region->heap[child + 1], region->heap[child])) child++;
+    if (!region_nearer(region, region->heap[child], last)) break;
+    region->heap[slot] = region->heap[child];
+    region->slot[region->heap[slot]] = slot;
+    slot = child;
+  }
+  if (region->waiting > 0) region->heap[slot] = last, region->slot[last] = slot;
+  region->heap[region->rows * region->columns - ++region->settled] = first;
+  return first;
+}
+
+static void region_forget(struct region *region) {
+  uint32_t places = region->rows * region->columns, i;
+  for (i = 0; i < region->waiting; i++) region->distance[region->heap[i]] = 0xffff;
+  for (i = places - region->settled; i < places; i++) region->distance[region->heap[i]] = 0xffff;
+  region->waiting = region->settled = 0;
+}
+
+static void region_spread(struct region *region, uint32_t place) {
+  uint32_t k, row = place / region->columns, column = place % region->columns;
+  int framed = region_framed(region, row, column);
+  for (k = 0; k < region->edges; k++) {
+    const struct region_edge *edge = &region->edge[k];
+    int side;
+    for (side = 0; side < 2; side++) {
+      uint32_t i = row + (uint32_t)(side ? -edge->down : edge->down);
+      uint32_t j = column + (uint32_t)(side ? -edge->right : edge->right);
+      uint32_t other;
+      uint64_t units;
+      if (i >= region->rows || j >= region->columns) continue;
+      other = i * region->columns + j;
+      if (region->distance[other] <= region->distance[place]) continue;
+      units = region_units(region, side ? other : place, edge, framed || region_framed(region, i, j));
+      region_reach(region, other, region->distance[place] + units);
+    }
+  }
+}
+
+/* The place of a number below S, or the number of places where it is not below S: then sum is S. */
+static uint32_t region_place(struct region *region, uint32_t source, struct region_wide t, struct region_wide *sum) {
+  uint64_t floor = region->kernel[region->cap], before = 0;
+  uint32_t row = 0, place, places = region->rows * region->columns;
+  *sum = region_product(floor, region->above[region->rows - 1]);
+  region_reach(region, source, 0);
+  while (region->waiting > 0) {
+    struct region_wide mass;
+    place = region_next(region);
+    mass = region_product(region->kernel[region->distance[place]] - floor, region_weight(region, place));
+    if (region_below(t, mass)) return place;
+    t = region_less(t, mass);
+    *sum = region_more(*sum, mass);
+    region_spread(region, place);
+  }
+  for (; row < region->rows && !region_below(t, region_product(floor, region->above[row])); row++) {
+    before = region->above[row];
+  }
+  for (place = row * region->columns; place < places; place++) {
+    before += region_weight(region, place);
+    if (region_below(t, region_product(floor, before))) break;
+  }
+  return place;
+}
+
+/* One report of a cell. Cost: microseconds to milliseconds, which depend on the report. */
+int region_draw(struct region *region, uint32_t cell, region_random random_bytes, void *context, uint32_t *report) {
+  uint32_t places = region->rows * region->columns, place = places, source, digits, i, j;
+  struct region_wide bound, t, sum;
+  uint64_t level, rest;
+  if (cell >= region->cells[0] * region->cells[1]) return REGION_CELL;
+  source = (cell / region->cells[1] + region->frame) * region->columns + cell % region->cells[1] + region->frame;
+  level = region_number(region->potential + 2 * (size_t)source, 2) ^ 0x8000u;
+  bound = region_left(region->bound[level / 256] * (((uint64_t)1 << 22) + 129 * (level % 256)), region->bound_shift);
+  for (rest = bound.high > 0 ? bound.high : bound.low, digits = bound.high > 0 ? 64 : 0; rest > 0; rest >>= 1) digits++;
+  while (place == places) {
+    unsigned char bytes[16];
+    uint32_t off = 128 - digits;
+    if (random_bytes(context, bytes, sizeof bytes) != 0) return REGION_RANDOM;
+    t.low = region_number(bytes, 8), t.high = region_number(bytes + 8, 8);
+    if (off >= 64) t.low = t.high >> (off - 64), t.high = 0;
+    else t.low = t.low >> off | t.high << (64 - off), t.high >>= off;
+    if (!region_below(t, bound)) continue;
+    place = region_place(region, source, t, &sum);
+    region_forget(region);
+    sum = region_more(sum, sum);
+    if (place == places && region_below(region_more(sum, sum), bound)) return REGION_LOOSE;
+  }
+  i = place / region->columns, j = place % region->columns;
+  i = i < region->frame ? 0 : i - region->frame < region->cells[0] ? i - region->frame : region->cells[0] - 1;
+  j = j < region->frame ? 0 : j - region->frame < region->cells[1] ? j - region->frame : region->cells[1] - 1;
+  *report = i * region->cells[1] + j;
+  return REGION_GOOD;
+}
+
+#ifdef REGION_MAIN
+#include <stdio.h>
+#include <stdlib.h>
+
+static int region_from_file(void *context, unsigned char *bytes, size_t count) {
+  return fread(bytes, 1, count, (FILE *)context) == count ? 0 : 1;
+}
+
+static unsigned char *region_read(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  size_t room = 1 << 16, got;
+  unsigned char *bytes = file == NULL ? NULL : (unsigned char *)malloc(room);
+  *size = 0;
+  while (bytes != NULL && (got = fread(bytes + *size, 1, room - *size, file)) > 0) {
+    unsigned char *wider = bytes;
+    *size += got;
+    if (*size == room && (wider = (unsigned char *)realloc(bytes, room *= 2)) == NULL) free(bytes);
+    bytes = wider;
+  }
+  if (file != NULL) fclose(file);
+  return bytes;
+}
+
+/* Prints reports of a cell, one a line. */
+int main(int words, char **word) {
+  struct region region;
+  size_t size = 0, room = 0;
+  unsigned char *map = words < 3 ? NULL : region_read(word[1], &size);
+  FILE *random = fopen("/dev/urandom", "rb");
+  uint64_t *arena = NULL;
+  uint32_t report;
+  char *end = NULL;
+  unsigned long cell = words < 3 ? 0 : strtoul(word[2], &end, 10);
+  long times = words > 3 ? strtol(word[3], NULL, 10) : 1;
+  int code;
+  if (map == NULL || random == NULL || *end != 0 || cell > 0xffffffffu) {
+    fprintf(stderr, "usage: sample_region region.map CELL [COUNT]\n");
+    return 2;
+  }
+  code = region_room(map, size, &room);
+  if (code == REGION_GOOD) arena = (uint64_t *)malloc(room);
+  if (code == REGION_GOOD) code = region_open(&region, map, size, arena, room);
+  for (; code == REGION_GOOD && times > 0; times--) {
+    code = region_draw(&region, (uint32_t)cell, region_from_file, random, &report);
+    if (code == REGION_GOOD) printf("%lu\n", (unsigned long)report);
+  }
+  if (code != REGION_GOOD) fprintf(stderr, "%s\n", region_says(code));
+  free(arena);
+  free(map);
+  fclose(random);
+  return code == REGION_GOOD ? 0 : 1;
+}
+#endif

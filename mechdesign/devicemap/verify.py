@@ -1,0 +1,71 @@
+"""Verify a compact map: lengths, kernel and every row sum follow from its bytes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mechdesign.base.units import lengths
+from mechdesign.devicemap.device_map import CompactMap
+from mechdesign.devicemap.draw import MapSampler
+from mechdesign.devicemap.files import KIND, load_compact
+from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, subject_of
+from mechdesign.factored.dataset import largest_ratio
+from mechdesign.factored.design import row_sums
+from mechdesign.factored.row_sums import join_words
+from mechdesign.factored.verify import worst_edge
+from mechdesign.mechanism.container import is_frame
+from mechdesign.solvers.result import Progress, counter, reporter
+from mechdesign.verification.verify import OF_A_MAP, Kind
+
+
+def check_compact(
+    compact: CompactMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
+) -> dict[str, Any]:
+    """The fields of a `Verification`; on_progress is called with how many row sums were added up; a map has no bound.
+
+    The lengths of the claim and of the kernel, weights and kernel follow from the bytes by compact.py; every S(u) is
+    added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
+    Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
+    """
+    factors, edges = compact.factors, compact.edges
+    words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", compact.secrets))
+    sums = join_words(words)
+    bad, (over, under) = factors.breaches(edges, sums), compact.beyond(sums)
+    reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)
+    reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
+    slow = "rows sum to less than a quarter of their bound, so that draws do not end"
+    reasons += [f"bound: {under} {slow}"] * bool(under)
+    ratio = largest_ratio(factors, edges, words)
+    return {
+        "violations": bad,
+        "claim": compact.claim,
+        "rebuilt": OF_A_MAP,
+        "ratio": ratio,
+        "worst": worst_edge(factors, edges, words, np.arange(factors.size)),
+        "expected_loss": None,
+        "lower_bound_checked": None,
+        "reasons": reasons,
+    }
+
+
+def protection_of_map(compact: CompactMap) -> Protection:
+    """What a compact map protects: its cells, by the claimed distance of those that touch."""
+    domain = compact.domain
+    steps, _ = near_steps(domain, Fraction(0), Fraction(1))
+    factor, subject = factor_of(along_steps(compact.edges, domain, steps)), subject_of(domain)
+    return Protection(kind="cells", subject=subject, unit=lengths(domain.unit), within=0.0, factor=factor, exact=False)
+
+
+COMPACT = Kind(
+    check=check_compact,
+    protection=protection_of_map,
+    source_type=CompactMap,
+    holds=partial(is_frame, kind=KIND),
+    load=load_compact,
+    sampler=MapSampler,
+)

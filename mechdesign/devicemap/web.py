@@ -1,0 +1,145 @@
+"""What the web gets of a compact map: a page, and a folder for devices.
+
+The page carries the file, byte by byte, and what is said of it. Names of the object beside those of web/contents.py:
+`first`, the cell whose surroundings are proved at once, of the highest level, of several the one nearest to the middle;
+`levels_per`, of the unit, the length that levels are said per.
+
+The folder holds region.map: the map for a device without zlib and JSON. `devicemap/sample_region.c` draws from it in
+place. It is a plain frame (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, frame,
+stencil, cap,
+shift, g, k, grain, ratio, five advances, of which the last two are 0 with 8 neighbours; then level (u2), potential (i2)
+and weight (u1) of R x C places. devicemap/device_map.py says what they mean.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.base.files import visible
+from mechdesign.base.formatting import TIMES, number
+from mechdesign.base.units import lengths
+from mechdesign.devicemap.device_map import CompactMap
+from mechdesign.devicemap.files import packed
+from mechdesign.devicemap.verify import protection_of_map
+from mechdesign.mechanism.container import framed
+from mechdesign.mechanism.dataset import versions
+from mechdesign.output.export import handed_over
+from mechdesign.output.sentences import joined, protects
+from mechdesign.solvers.result import Progress
+from mechdesign.verification.verify import Verification, certified
+from mechdesign.web.client import folder_contents
+from mechdesign.web.contents import Arrays, exact, identity_of, protection_contents
+from mechdesign.web.packed import size_words
+from mechdesign.web.page import Page
+
+_SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the cells, in the table for readers without scripts
+_NUMBERS = 15  # with the advances that 8 neighbours lack as 0
+
+
+def region_page(compact: CompactMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
+    """The page of a compact map, which is verified first."""
+    checked, content, arrays = certified(compact, on_progress=on_progress), packed(compact), Arrays()
+    place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(compact, checked, content)
+    contents = {
+        "kind": "region",
+        "attrs": {},
+        "arrays": {"compact": place},
+        "beside": {},
+        "first": _first(compact),
+        "levels_per": _per(compact.unit)[0],
+        "protection": protection_contents(checked),
+        "verification": checked.as_dict(),
+        "facts": facts,
+    }
+    return Page(kind="region", facts=facts, packed=arrays.packed(contents))
+
+
+def _per(unit: str) -> tuple[float, str]:
+    """The length in the unit that levels are said per, and its name."""
+    return (1000.0, "km") if unit == "m" else (1.0, lengths(unit, 1))
+
+
+def _levels(compact: CompactMap) -> Any:
+    """Levels (n1, n2) of the secrets, per length of `_per`."""
+    return compact.level[compact.inside].reshape(compact.cells) * compact.level_unit * _per(compact.unit)[0]
+
+
+def _first(compact: CompactMap) -> int:
+    level = compact.level[compact.inside].reshape(compact.cells)
+    i, j = np.nonzero(level == level.max())
+    away = (i - compact.cells[0] / 2) ** 2 + (j - compact.cells[1] / 2) ** 2
+    at = int(np.argmin(away))
+    return int(i[at]) * compact.cells[1] + int(j[at])
+
+
+def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[str, Any]:
+    """Texts of the page; every one is one line that shows what it is."""
+    assert checked.protection is not None
+    unit, levels, (_, per) = lengths(compact.unit), _levels(compact), _per(compact.unit)
+    most, least = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
+    attrs = xr.Dataset(attrs={"problem": compact.problem, "versions": versions()})
+    checksum = hashlib.sha256(content).hexdigest()
+    said = identity_of(attrs, "map", checksum=checksum, program=visible(compact.program))
+    provenance = {name: text for name, text in said["provenance"].items() if name != "made with"}
+    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in compact.cell))
+    figures = {
+        "ratio": (checked.ratio, "of the claim"),
+        "violations": (checked.violations, ""),
+        "rebuilt": (checked.rebuilt, ""),
+        "worst": (checked.worst, ""),
+    }
+    return said | {
+        "claim": visible(checked.claim or ""),
+        "provenance": provenance | {"made from": compact.mechanism},
+        "sentence": joined([protects(checked.protection), f"Levels fall from {most} to {least} nats per {per}."]),
+        "subtitle": f"{compact.cells[0]:,} {TIMES} {compact.cells[1]:,} cells of {side} {unit} · map",
+        "unit": unit,
+        "per": per,
+        "figures": [
+            {"key": key, "name": key.replace("_", " "), "text": exact(value), "unit": words}
+            for key, (value, words) in figures.items()
+            if value is not None
+        ],
+        "listed": {
+            "head": ["share of the cells", f"level at most, nats per {per}"],
+            "rows": [[f"{100 * share:g} %", f"{np.quantile(levels, share):.3g}"] for share in _SHARES],
+            "rest": 0,
+        },
+    }
+
+
+def region_map(compact: CompactMap) -> bytes:
+    """The file. Size: 5 bytes a place and some 330."""
+    header = compact.header()
+    numbers = [*header["cells"], *(header[name] for name in ("frame", "stencil", "cap", "shift"))]
+    numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["advance"]]
+    numbers += [0] * (_NUMBERS - len(numbers))
+    arrays = {name: getattr(compact, name) for name in ("level", "potential", "weight")}
+    return framed("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
+
+
+def room(compact: CompactMap) -> int:
+    """Bytes of working memory that draws of sample_region.c need."""
+    rows, columns = compact.shape
+    return 8 * (compact.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
+
+
+def region_contents(compact: CompactMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
+    """Every file of the folder of a compact map, by name, which is verified first."""
+    certified(compact, on_progress=on_progress)
+    table, flat = packed(compact), region_map(compact)
+    frame = compact.shape[0] * compact.shape[1] - compact.secrets
+    words = {
+        "claim": compact.claim,
+        "promise": protects(protection_of_map(compact)),
+        "flat": size_words(len(flat)),
+        "frame": str(frame),
+        "room": size_words(room(compact)),
+    }
+    contents = folder_contents("web/device/REGION.md", words, table, compact.header()["about"], compact.secrets)
+    return contents | {"region.map": flat, "sample_region.c": handed_over("devicemap/sample_region.c")}

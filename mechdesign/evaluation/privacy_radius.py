@@ -1,0 +1,126 @@
+"""The privacy level in words that people use: within r, no two places change an attacker's odds by more than e^l.
+
+A mechanism private for eps |x - x'| has l = eps r: any two places at most r apart lead to reports whose probabilities
+differ by a factor of e^l at most. For an attacker with any prior, the odds between two such places change by that
+factor at most, whatever is reported. Two places that are both within r of a person may be 2 r apart, with l = 2 eps r.
+k independent reports: e^{k l}; with e^l in all, each has eps / k.
+
+Discs. Where people live evenly on the whole plane, one report leaves at most 1 - (1 + x) e^{-x} of the probability in
+one disc of radius R, x = eps R, and planar Laplace noise leaves that much about the report. Averaging a report's column
+over turns about the disc's centre keeps the metric and the masses inside and outside; the mean is at most g(R) e^{eps
+(R - r)} inside and at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. Near coasts and in towns it
+is more: no guarantee on a map.
+Source: Andrés et al. 2013, section 3 (l-privacy within r).
+"""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.base.validation import check_epsilon, positive, validated
+from mechdesign.errors import InputError
+
+
+@validated
+def epsilon_within(radius: float, nats: float) -> float:
+    """The level eps = nats / radius, in nats per unit, at which odds within a radius change by at most e^nats.
+
+    Parameters
+    ----------
+    radius : float
+        In units.
+    nats : float
+        Within the radius.
+
+    Returns
+    -------
+    float
+        Nats per unit.
+
+    Raises
+    ------
+    InputError
+        For numbers that are not positive and finite, and where their quotient is not.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3.
+
+    Examples
+    --------
+    >>> md.utility.epsilon_within(200.0, 0.5)
+    0.0025
+    """
+    return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
+
+
+@validated
+def nats_within(radius: float, epsilon: float) -> float:
+    """The nats eps * radius by which odds within a radius change at most.
+
+    Parameters
+    ----------
+    radius : float
+        In units.
+    epsilon : float
+        Nats per unit.
+
+    Returns
+    -------
+    float
+        Nats.
+
+    Raises
+    ------
+    InputError
+        As `epsilon_within`.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3.
+
+    Examples
+    --------
+    >>> md.utility.nats_within(200.0, 0.0025)
+    0.5
+    """
+    return check_epsilon(epsilon) * positive(radius, "radius")
+
+
+def odds_factor(nats: float) -> float:
+    """e^l, the largest factor by which a report changes odds; inf beyond l = 709. Raises: InputError unless l > 0."""
+    return math.exp(level) if (level := positive(nats, "nats")) < 709 else math.inf
+
+
+def nats_of_factor(factor: float) -> float:
+    """The l = ln(factor) in nats. Raises: InputError unless 1 < factor < inf."""
+    if not 1 < float(factor) < math.inf:
+        raise InputError("must be above 1 and finite: 1 admits constant reports only", field="factor", value=factor)
+    return math.log(factor)
+
+
+def disc_share(nats: float) -> float:
+    """1 - (1 + x) e^-x for x = `nats` over the radius: the most of an even plane's probability in one disc.
+
+    Raises: InputError unless x > 0.
+
+    Examples
+    --------
+        >>> round(disc_share(nats_of_disc_share(0.2)), 12)
+        0.2
+
+    """
+    x = positive(nats, "nats", infinite=True)
+    return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)
+
+
+def nats_of_disc_share(share: float) -> float:
+    """The x at which `disc_share` is `share`. Raises: InputError unless 0 < share < 1."""
+    from scipy.optimize import brentq
+
+    if not 0 < share < 1:
+        raise InputError("must lie in (0, 1)", field="share", value=share)
+    high = 2.0
+    while disc_share(high) < share:
+        high *= 2
+    return float(brentq(lambda x: disc_share(x) - share, 1e-12, high, xtol=1e-15, rtol=1e-14))

@@ -1,0 +1,305 @@
+r"""Protection: what a mechanism protects, and by how much one report changes the odds between two people at most.
+
+Odds between two people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
+rounded up, over all x, x' at most `within` apart, in a straight line on the ground. On a plane that lengthens it by up
+to 1 + excess such positions lie at most within (1 + excess) apart on the plane.
+
+Cells. A position becomes its cell, and cells are half-open: the border belongs to the higher one. Cells u, v at a
+displacement of k > 0 cells along the axes hold positions at every distance above their gap, the length of
+(|k| - 1)+ h, and at none below or at it. So the factor is the largest over all pairs of cells with gap < within
+(1 + excess); without a plane it is attained. Gaps are compared in fractions. At within = 0, for two people however
+close, they are the cells that touch. The factor of two cells is that of their rows, max over y of
+mass[u, y] / mass[v, y], in doubles and 4 units in the last place at most from the exact fraction, which 2^-50 exceeds.
+Where that is too much work, and for factors, it is e^d for the largest claimed distance d of such cells.
+Positions: positions/protection.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+
+from mechdesign.base.registry import provider
+from mechdesign.base.units import lengths
+from mechdesign.base.validation import read_only
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.claim import Stored
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
+from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign.problem.vocabulary import CELLS, INTERVALS, words_of
+
+USUAL = 2.0  # the factor whose radius is stated by default
+MOST_WORK = 4_000_000_000  # pairs of rows times reports that are compared: some ten seconds
+MOST_CELLS = 20_000  # of a masked map, between whose cells the shortest ways are searched
+_UP = 1 + 2.0**-50
+_SEARCHED = 256  # cells that are searched from at a time
+_PAIRS = 50_000_000  # of cells that are taken one by one; beyond, all pairs of the map are
+
+Kind = Literal["positions", "cells", "places"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """What is protected.
+
+    kind: any two "positions"; "cells" of a grid; "places": points, nodes, values. subject: the same in words. unit: of
+    within, as printed. within: the radius, a straight line on the ground, that was asked for; else for positions that
+    of a factor of 2, and for cells 0, for two people however close; None where there is no length. factor: the largest
+    factor by which one report changes the odds between two real positions, or places, at most `within` apart, rounded
+    up; inf where there is no bound, None where nothing was found in reasonable work. exact: whether two of them attain
+    it; else it is an upper bound. between: of places, which pairs, where `within` does not say it. along: what
+    `within` is measured along, where that is no straight line. path: on masked areas whose claim is along paths inside,
+    the factor of positions that are `within` apart along such a path. epsilon: the claimed level of positions in nats
+    per unit on the ground, the largest where it varies.
+    """
+
+    kind: Kind
+    subject: str
+    unit: str
+    within: float | None
+    factor: float | None
+    exact: bool
+    between: str | None = None
+    along: str | None = None
+    path: float | None = None
+    epsilon: float | None = None
+
+
+def protection(stored: Stored, within: float | None = None) -> Protection:
+    """What a mechanism protects, by its integers where they are few enough, else by its claim; within, a radius in the
+    unit of its domain, else as `Protection` says it. The mechanism is taken to be certified.
+
+    Cost: O(p m) for the p pairs of rows within the radius, at most `MOST_WORK`, else that of the claimed distances.
+    """
+    radius = _designed_radius(stored) if within is None else within
+    if stored.positions is not None:
+        protected: Protection = provider("positions").protection(stored, stored.positions, radius)
+        return protected
+    domain = stored.domain
+    if words_of(domain) is CELLS:
+        return _of_cells(stored, radius)
+    return _of_places(stored, radius)
+
+
+def _designed_radius(stored: Stored) -> float | None:
+    """`within` of the parameters of a mechanism, a radius in the unit of its domain; None where there is none."""
+    radius = stored.parameters["knobs"].get("within")
+    known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
+    return float(radius) if known else None
+
+
+def factor_of(nats: Fraction | float) -> float:
+    """e^nats, rounded up; inf beyond 709 nats, where doubles end."""
+    raised = rounded_up(Fraction(nats))
+    if raised > 80:  # where `exp_lower` ends: the library's is right to some units in the last place
+        return math.exp(raised) * (1 + 2.0**-40) if raised < 709 else math.inf
+    digits, shift = exp_lower(raised)
+    return 1.0 if raised == 0 else rounded_up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The least double that is not below a fraction, or the next."""
+    near = float(exact)
+    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
+
+
+def stretch(domain: Domain) -> Fraction:
+    """By how much a length on the plane of a domain exceeds that on the ground at most, as a factor."""
+    if domain.plane is None:
+        return Fraction(1)
+    return 1 + Fraction(domain.plane.any_excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
+
+
+def subject_of(domain: Domain) -> str:
+    """The cells of a grid in words."""
+    assert domain.cell is not None
+    if domain.unit == "cell":
+        return "cells, not positions"
+    sides = list(dict.fromkeys(f"{side:,.6g}" for side in domain.cell))
+    return f"cells of {' x '.join(sides)} {lengths(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def _of_cells(stored: Stored, within: float | None) -> Protection:
+    domain, radius = stored.domain, 0.0 if within is None else within
+    steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
+    factor = None if stored.factored else _of_rows(stored, steps)
+    exact = factor is not None
+    if factor is None:
+        nats = _farthest(stored, steps)
+        factor = None if nats is None else factor_of(nats)
+    return Protection(
+        kind="cells",
+        subject=subject_of(domain),
+        unit=lengths(domain.unit),
+        within=radius,
+        factor=factor,
+        exact=exact and inner,
+    )
+
+
+def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDArray[np.int64], bool]:
+    """Displacements (k, axes) between cells, of each opposite pair one, that hold positions at most `radius` apart on
+    the ground, nearest first; and whether all of them do for certain, whatever the plane does: whether no gap lies
+    between the radius and `stretch` times it, but where that is the length of a plane's straight row of cells.
+    """
+    assert domain.cell is not None and domain.shape is not None
+    sides = [Fraction(side) for side in domain.cell]
+    across = sum((count * side for count, side in zip(domain.shape, sides, strict=True)), Fraction(0))
+    radius = min(radius, across)  # every gap is shorter
+    most = radius * stretch
+    reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
+    ranges = [np.arange(-k if axis else 0, k + 1) for axis, k in enumerate(reach)]
+    steps = np.stack([axis.ravel() for axis in np.meshgrid(*ranges, indexing="ij")], axis=1)
+    steps = steps[math.prod(2 * k + 1 for k in reach[1:]) // 2 + 1 :]  # later than the origin
+    gap = np.maximum(np.abs(steps) - 1, 0)
+    square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
+    limit = float(most) ** 2
+    near = square <= limit * (1 + 1e-9)
+    steps, gap, square = steps[near], gap[near], square[near]
+    near, sure = np.ones(len(steps), bool), True
+    for k in np.flatnonzero(square > float(radius) ** 2 * (1 - 1e-9)):
+        exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
+        near[k] = exact < most**2 if radius > 0 else exact == 0
+        along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1
+        sure &= not near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
+    order = np.argsort(square[near], kind="stable")
+    return steps[near][order], sure
+
+
+def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
+    """The largest factor between rows of a table at these displacements; None where that is too much work."""
+    mass = stored.mechanism["mass"].values
+    if len(steps) * mass.size > MOST_WORK:
+        return None
+    return _largest(mass, (displaced_pairs(stored.domain, tuple(step)) for step in steps.tolist()))
+
+
+def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
+    table = np.ascontiguousarray(mass)
+    ratios = (float(_steepest(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
+    largest = max(ratios, default=1.0)
+    return 1.0 if largest == 1 else largest * _UP
+
+
+@numba.njit(cache=True, nogil=True)
+def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
+    """The largest ratio of two masses of a report, either way, in the rows of pairs."""
+    high, low = 1.0, 1.0
+    for e in range(tail.size):
+        u, v = tail[e], head[e]
+        for y in range(mass.shape[1]):
+            ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
+            high = max(high, ratio)
+            low = min(low, ratio)
+    return max(high, 1 / low)
+
+
+def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
+    """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
+    metric, domain = stored.metric, stored.domain
+    assert domain.cell is not None and domain.shape is not None
+    if len(steps) == 0 or not stored.edges.length.any():
+        return Fraction(0)
+    if isinstance(metric, Discrete):
+        return Fraction(metric.epsilon) * Fraction(metric.scale)
+    if isinstance(metric, Euclidean):
+        away = float(np.sqrt(((steps * np.asarray(domain.cell)) ** 2).sum(axis=1)).max())
+        return Fraction(metric.epsilon) * Fraction(metric.scale) * Fraction(away * (1 + 2.0**-40))
+    if isinstance(metric, Eikonal) and domain.size == math.prod(domain.shape):
+        return along_steps(stored.edges, domain, steps)
+    if domain.size > MOST_CELLS:
+        return None
+    graph, farthest = stored.edges.matrix(domain.size), 0.0
+    pairs = []
+    if len(steps) * domain.size <= _PAIRS:
+        pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
+    for start in range(0, domain.size, _SEARCHED):
+        sources = np.arange(start, min(start + _SEARCHED, domain.size))
+        ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
+        if not pairs:
+            farthest = max(farthest, float(ways.max()))
+        for tail, head in pairs:
+            here = (tail >= start) & (tail < start + _SEARCHED)
+            farthest = max(farthest, float(ways[tail[here] - start, head[here]].max(initial=0.0)))
+    return Fraction(farthest * (1 + 2.0**-40))
+
+
+def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
+    """The length of the way from a cell to another at any of these displacements, at most, on a whole lattice: along
+    its axes and, on two where diagonals are edges, along these first; every step as long as the longest of its kind.
+    """
+    assert domain.index is not None
+    step = np.abs(domain.index[edges.tail] - domain.index[edges.head])
+    axes = [np.all(step == unit, axis=1) for unit in np.eye(domain.dimension, dtype=np.int64)]
+    straight = np.array([edges.length[along].max(initial=0.0) for along in axes])
+    away = np.abs(steps)
+    across = np.zeros(len(steps), np.int64)
+    diagonal = 0.0
+    both = np.all(step == 1, axis=1) if domain.dimension == 2 else np.zeros(len(step), bool)
+    if both.any():
+        across, diagonal = away.min(axis=1), float(edges.length[both].max())
+    return Fraction(float(((away - across[:, None]) @ straight + across * diagonal).max()) * (1 + 2.0**-40))
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+def _of_places(stored: Stored, within: float | None) -> Protection:
+    domain, metric = stored.domain, stored.metric
+    what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
+    subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
+    of_places = partial(Protection, kind="places", subject=subject, unit=unit)
+    streets: Any = metric
+    if metric.rebuilt == "streets":
+        level = Fraction(streets.epsilon) * Fraction(streets.scale)
+        shortest = float(np.min(np.asarray(streets.length, float)))
+        radius = _radius(within, level, shortest)
+        return of_places(within=radius, factor=factor_of(level * Fraction(radius)), exact=False, along="the streets")
+    if isinstance(metric, Euclidean):
+        level = Fraction(metric.epsilon) * Fraction(metric.scale)
+        radius = _radius(within, level, domain.spacing)
+        factor = _near_places(stored, radius)
+        if factor is not None:
+            return of_places(within=radius, factor=factor, exact=True)
+        return of_places(within=radius, factor=factor_of(level * Fraction(radius) * stretch(domain)), exact=False)
+    edges = stored.edges
+    between = "any two of them" if isinstance(metric, Discrete) else "two of them that an edge joins"
+    if isinstance(metric, Eikonal):
+        between = "two of them side by side"
+    exact = not stored.factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
+    factor = factor_of(float(edges.length.max()))
+    if exact:
+        factor = _largest(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
+    return of_places(within=None, factor=factor, exact=exact, between=between)
+
+
+def _radius(within: float | None, level: Fraction, least: float) -> float:
+    """The radius that was asked for, else that of the factor `USUAL`; not below the least distance of two places."""
+    if within is not None and within >= least:
+        return within
+    usual = math.log(USUAL) / float(level) if within is None and level > 0 else 0.0
+    return usual if least <= usual < math.inf else least
+
+
+def _near_places(stored: Stored, radius: float) -> float | None:
+    """The factor of places at most `radius` apart; None where that is too much work."""
+    domain = stored.domain
+    if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
+        return None
+    tail, head = all_pairs(domain)
+    apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
+    near = apart <= radius * float(stretch(domain)) * (1 + 2.0**-40)
+    return _largest(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))

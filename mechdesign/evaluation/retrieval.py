@@ -1,0 +1,133 @@
+r"""How large a disc around the report must be retrieved: from the planar Laplace law, or from a table.
+
+A disc of radius r around the report y contains the area of interest, the disc of radius r_I around the location u,
+exactly where |y - u| + r_I <= r. With probability c that needs r = r_I + (the c-quantile of |y - u|): to be taken
+whatever the report is, because a radius chosen from u and y would reveal more than the report.
+
+`table_retrieval_radius` takes the table of any mechanism over places, secret by secret. There u is a place: on a grid
+the centre of a cell, up to h / sqrt 2 from whoever is in it, to be added to r_I for an area around the person.
+Source: Andrés et al. 2013, section 5 (areas of interest and of retrieval, accuracy as a function of both).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import validated
+from mechdesign.errors import UnsuitableError
+from mechdesign.evaluation.loss import report_distances
+from mechdesign.evaluation.radial_laplace import check_radius, check_shares, radius_ppf
+from mechdesign.mechanism.certificate import ROW_BITS
+
+Array = NDArray[np.float64]
+
+
+@validated
+def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
+    """The radius around a report that contains the area of interest with a confidence, for planar Laplace noise.
+
+    It is the radius of interest plus the quantile of the Laplace radius.
+
+    Parameters
+    ----------
+    interest_radius : float
+        In units.
+    confidence : float or array
+        In [0, 1].
+    epsilon : float
+        Nats per unit.
+    dimension : int
+        Axes.
+
+    Returns
+    -------
+    array
+        In units, shape of confidence; inf at confidence 1.
+
+    Raises
+    ------
+    InputError
+        For a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
+
+    References
+    ----------
+    Andrés et al. 2013, section 5.
+
+    Examples
+    --------
+    >>> round(float(md.utility.retrieval_radius(300.0, 0.95, 0.01)), 1)
+    774.4
+    """
+    near, share = check_radius(interest_radius, "interest_radius"), check_shares(confidence, "confidence")
+    return near + radius_ppf(share, epsilon, dimension)
+
+
+@validated
+def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
+    """For every secret the least radius around the report that contains its area of interest with a confidence.
+
+    The largest entry holds for all secrets: using that radius reveals nothing more.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table whose reports are places.
+    interest_radius : float
+        In units.
+    confidence : float
+        In [0, 1].
+
+    Returns
+    -------
+    (n,) array
+        In units.
+
+    Raises
+    ------
+    InputError
+        For a radius that is negative or infinite, or a confidence outside [0, 1].
+    UnsuitableError
+        For mechanisms whose reports are no places.
+
+    Notes
+    -----
+    Cost: O(n m log m), in memory O(n m).
+
+    References
+    ----------
+    Andrés et al. 2013, section 5.
+
+    Examples
+    --------
+    >>> mechanism = md.baselines.constant(md.load_problem("line", cells=4))
+    >>> md.utility.table_retrieval_radius(mechanism, 0.5, 0.9).round(3)
+    array([0.5, 1.5, 2.5, 3.5])
+    """
+    near = check_radius(interest_radius, "interest_radius")
+    return near + _quantiles(mechanism, Fraction(float(check_shares(confidence, "confidence"))))
+
+
+def _quantiles(mechanism: xr.Dataset, share: Fraction) -> Array:
+    """The least distance within which the integers of each row hold at least `share` of 2^62, (n,)."""
+    distance, needed = _distances(mechanism), np.uint64(math.ceil(share * 2**ROW_BITS))
+    order = np.argsort(distance, axis=1, kind="stable")
+    mass = np.cumsum(np.take_along_axis(mechanism["mass"].values, order, axis=1), axis=1, dtype=np.uint64)
+    first = (mass >= max(needed, np.uint64(1))).argmax(axis=1)
+    return np.take_along_axis(distance, np.take_along_axis(order, first[:, None], axis=1), axis=1)[:, 0]
+
+
+def _distances(mechanism: xr.Dataset) -> Array:
+    if "around_row" in mechanism:
+        message = "its positions draw from the rows of several cells: take a mechanism that is private between cells"
+        raise UnsuitableError(message, field="mechanism")
+    distance = report_distances(mechanism)
+    if distance is None:
+        raise UnsuitableError(
+            "its reports are no places beside its secrets", field="mechanism", value=mechanism.attrs.get("problem")
+        )
+    return distance

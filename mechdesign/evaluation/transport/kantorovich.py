@@ -1,0 +1,143 @@
+r"""The Kantorovich (earth mover's) distance between distributions over places, with a certificate on both sides.
+
+    K(p, q) = min over plans of sum plan(x, y) d(x, y) = max over 1-Lipschitz f of sum f(x) (p(x) - q(x))
+
+Source: Alvim et al. 2018, section II, equations (1) and (3), and section V, which judges estimates by it. The programs
+stand in `evaluation/transport/program.py`, the bounds and their rounding in `evaluation/transport/certificate.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import as_numbers, refuse_entries, validated
+from mechdesign.errors import InputError
+from mechdesign.evaluation.transport.ground import Ground
+from mechdesign.evaluation.transport.program import excess
+from mechdesign.evaluation.transport.solve import transport
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import SUM_TOLERANCE
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kantorovich(ReprMixin):
+    """A certified Kantorovich distance; all lengths in `unit`.
+
+    Attributes
+    ----------
+    value : float
+        What the plan costs, within [lower, upper].
+    lower, upper : float
+        lower <= K(p, q) <= upper, rounding included.
+    gap : float
+        (upper - lower) / upper. Distances under about 2^-49 of the largest ground distance are not resolved: their
+        gap is 1.
+    potentials : (n,) array
+        A 1-Lipschitz function f, to rounding, with sum f (p - q) = lower up to the rounding that `lower` counts: the
+        1-Lipschitz statistic that p and q disagree on most.
+    source, target : (e,) int arrays
+        Place numbers of the plan.
+    mass : (e,) array
+        The plan moves p to q by sum mass d(source, target); what p and q share stays.
+    unit, method : str
+        Unit of length; "line" or "network".
+
+    Examples
+    --------
+    >>> md.utility.kantorovich([1.0, 0.0], [0.0, 1.0], md.Domain.points_at([0.0, 2.0], unit="m")).method
+    'line'
+    """
+
+    value: float
+    lower: float
+    upper: float
+    gap: float
+    potentials: NDArray[np.float64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    mass: NDArray[np.float64]
+    unit: str
+    method: str
+
+
+@validated
+def kantorovich(
+    p: ArrayLike,
+    q: ArrayLike,
+    domain: Domain | ArrayLike,
+    *,
+    tolerance: float = 1e-9,
+) -> Kantorovich:
+    """The Kantorovich (earth mover's) distance K(p, q) of two distributions over places, certified.
+
+    The method is "line" (closed form) on a line and "network" (network simplex with column generation) elsewhere.
+
+    Parameters
+    ----------
+    p, q : (n,) arrays
+        Distributions; divided by their sums.
+    domain : Domain or (n, n) array
+        Places, with the Euclidean distance in their unit (of graph nodes: between their coordinates), or a table of
+        ground distances, which is checked to be a metric.
+    tolerance : float
+        Relative gap to reach; where the method stalls, the gap it has is returned.
+
+    Returns
+    -------
+    Kantorovich
+        Value, bounds, plan and potentials.
+
+    Raises
+    ------
+    InputError
+        For masses that are negative, not finite, of another length or do not sum to 1 within 1e-9, or a table that is
+        no metric.
+
+    Notes
+    -----
+    Cost: 30 x 30 cells take about 12 ms, 100 x 100 four seconds and 0.6 GB; a table takes O(n^3) to check.
+
+    References
+    ----------
+    Alvim et al. 2018, equations (1) and (3).
+
+    Examples
+    --------
+    >>> md.utility.kantorovich([1.0, 0.0], [0.5, 0.5], md.Domain.points_at([0.0, 2.0], unit="m")).value
+    1.0
+    """
+    ground = Ground.of(domain)
+    first, second = _masses(p, "p", ground), _masses(q, "q", ground)
+    if not 0 < tolerance < 1:
+        raise InputError("must lie between 0 and 1", field="tolerance", value=tolerance)
+    solution, method = transport(ground, excess(first - second), tolerance=tolerance)
+    return Kantorovich(
+        value=solution.cost,
+        lower=solution.lower,
+        upper=solution.upper,
+        gap=solution.gap,
+        potentials=solution.potentials,
+        source=solution.plan.source,
+        target=solution.plan.target,
+        mass=solution.plan.mass,
+        unit=ground.unit,
+        method=method,
+    )
+
+
+def _masses(values: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
+    """The distribution (n,), divided by its correctly rounded sum."""
+    masses = as_numbers(values, field, ground.points)
+    if masses.shape != (ground.size,):
+        raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
+    refuse_entries(~np.isfinite(masses), masses, "must be finite", field=field)
+    refuse_entries(masses < 0, masses, "must not be negative", field=field)
+    total = math.fsum(masses)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError("must sum to 1", field=field, value=f"sum {total:.12g}")
+    return masses / total

@@ -1,0 +1,189 @@
+"""Solve transport programs between places: column generation from coarse to fine, and certify what comes out.
+
+Over a domain the places are grouped (cells in twos per axis), the coarse program is solved in the same way, and its
+potentials, extended to the fine places, say which columns are worth starting with: the `_NEAREST` of least reduced cost
+of every source and target. Columns are added until pricing all of them closes the gap. A table of distances starts from
+its nearest columns. On a line the distribution functions give plan and potentials in closed form.
+Memory: the costs (r, c) of what moves, 200 MB where 10,000 places have an excess; no other table of that size.
+
+All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from mechdesign.evaluation.transport.certificate import Certified, Plan, certify, in_order, nothing_to_move
+from mechdesign.evaluation.transport.ground import Ground, extension
+from mechdesign.evaluation.transport.network_simplex import TransportTree
+from mechdesign.evaluation.transport.program import Excess, excess
+
+_NEAREST = 12  # columns of least reduced cost per source and target to start with
+_MORE = 3  # columns of least reduced cost per source and target that a round adds
+_ROUNDS = 200
+_PRICED = 1e-12  # a reduced cost below minus this, against the largest cost, counts
+_COARSE_GAP = 1e-3  # to which coarse programs are solved
+_SMALL = 2500  # entries of the plan under which nothing is grouped
+
+
+def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tuple[Certified, str]:
+    """The certified least cost of moving an excess over the ground distance, and the method: "line" or "network".
+
+    Stops at a relative gap of `tolerance`, or with the gap it has when no column is left that would narrow it.
+    """
+    method = "line" if ground.line else "network"
+    if not moved.difference.any():
+        return nothing_to_move(ground.size), method
+    if not (len(moved.sources) and len(moved.targets)):
+        return certify(ground, moved, np.empty(0), nothing_to_move(ground.size).plan), method
+    return (_on_a_line(ground, moved) if ground.line else _in_a_network(ground, moved, tolerance)), method
+
+
+def _in_a_network(ground: Ground, moved: Excess, tolerance: float) -> Certified:
+    """Column generation with costs divided by the largest."""
+    cost = ground.between(moved.sources, moved.targets)
+    scale = float(cost.max())
+    values = np.zeros(len(moved.targets))
+    if ground.points is not None and ground.index is not None:
+        values = _prolonged(ground.points, ground.index, moved) / scale
+    cost /= scale
+    values, plan = _generate(moved, cost, values, tolerance)
+    return certify(ground, moved, values * scale, plan)
+
+
+def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Excess) -> NDArray[np.float64]:
+    """Potentials at the targets of `moved` (c,) from the program over groups of places; zeros where it is small."""
+    support = np.concatenate([moved.sources, moved.targets])
+    place = index[support]
+    place = place - place.min(axis=0)
+    if len(moved.sources) * len(moved.targets) <= _SMALL:
+        return np.zeros(len(moved.targets))
+    half = place >> 1
+    _, first, group = np.unique(half @ _strides(half), return_index=True, return_inverse=True)
+    count = np.bincount(group)
+    centres = np.column_stack([np.bincount(group, axis) / count for axis in points[support].T])
+    coarse = excess(np.asarray(np.bincount(group, moved.difference[support]), float))
+    if not (len(coarse.sources) and len(coarse.targets)):
+        return np.zeros(len(moved.targets))
+    guess = _prolonged(centres, half[first], coarse)
+    cost = cdist(centres[coarse.sources], centres[coarse.targets])
+    scale = float(cost.max())
+    values, _ = _generate(coarse, cost / scale, guess / scale, _COARSE_GAP)
+    return extension(points[moved.targets], centres[coarse.targets], values * scale)
+
+
+def _strides(index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Factors (k,) that make one number of each row of integers (n, k) >= 0."""
+    return np.concatenate([[1], np.cumprod(index.max(axis=0)[:-1] + 1)])
+
+
+def _generate(
+    moved: Excess, cost: NDArray[np.float64], guess: NDArray[np.float64], tolerance: float
+) -> tuple[NDArray[np.float64], Plan]:
+    """Values (c,) at the targets and a plan, from values `guess` (c,), for cost (r, c) at most 1."""
+    total = float(moved.supply.sum())
+    supply, demand = moved.supply / total, moved.demand / float(moved.demand.sum())
+    columns = cost.shape[1]
+    u, v = tightened(cost, guess)
+    known, _ = cheapest(cost, u, v, _NEAREST)
+    rows, targets = np.divmod(known, columns)
+    price = cost[rows, targets]
+    tree = TransportTree(supply, demand)
+    tree.add(rows, targets, price)
+    tree.start(np.argsort(price - u[rows] + v[targets], kind="stable"))
+    best, values = -np.inf, v
+    for _ in range(_ROUNDS):
+        u, v, upper = tree.solve()
+        feasible, tight = tightened(cost, v)
+        lower = float(supply @ feasible - demand @ tight)
+        if lower > best:
+            best, values = lower, tight
+        if upper - best <= tolerance / 2 * upper:
+            break
+        keys, _ = cheapest(cost, u, v, _MORE, -_PRICED)
+        keys = np.setdiff1d(keys, known, assume_unique=True)
+        if len(keys) == 0:
+            break
+        known = np.concatenate([known, keys])
+        rows, targets = np.divmod(keys, columns)
+        tree.add(rows, targets, cost[rows, targets])
+    rows, targets, mass = tree.plan()
+    return values, Plan(source=moved.sources[rows], target=moved.targets[targets], mass=mass * total)
+
+
+def _on_a_line(ground: Ground, moved: Excess) -> Certified:
+    """In order along the line; the potential falls where mass passes to the right. The distance is int |F_p - F_q|."""
+    assert ground.points is not None
+    order = np.argsort(ground.points[:, 0])
+    line, difference = ground.points[order, 0], moved.difference[order]
+    passing = np.cumsum(difference)[:-1]
+    potential = np.empty(ground.size)
+    potential[order] = np.concatenate([[0.0], np.cumsum(-np.sign(passing) * np.diff(line))])
+    rows, columns, mass = in_order(np.maximum(difference, 0.0), np.maximum(-difference, 0.0))
+    plan = Plan(source=order[rows], target=order[columns], mass=mass)
+    return certify(ground, moved, potential[moved.targets], plan)
+
+
+def cheapest(
+    cost: NDArray[np.float64], u: NDArray[np.float64], v: NDArray[np.float64], most: int, below: float = np.inf
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Keys i c + j, sorted, of the `most` least reduced costs under `below` of every row and column; the least by row.
+
+    Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c). Cost: O(r c).
+    """
+    keys, least = _cheapest(cost, u, v, min(most, *cost.shape), below)
+    return np.unique(keys[keys >= 0]), least
+
+
+@numba.njit(cache=True, nogil=True)
+def _insert(value, key, values, keys):  # type: ignore[no-untyped-def]
+    """Put (value, key) into the ascending `values` (k,), which lose their last."""
+    place = values.size - 1
+    while place > 0 and values[place - 1] > value:
+        values[place], keys[place] = values[place - 1], keys[place - 1]
+        place -= 1
+    values[place], keys[place] = value, key
+
+
+@numba.njit(cache=True, nogil=True)
+def _cheapest(cost, u, v, most, below):  # type: ignore[no-untyped-def]
+    rows, columns = cost.shape
+    keys = np.full((rows + columns, most), -1, np.int64)
+    values = np.full((rows + columns, most), below)
+    bar = np.full(columns, below)
+    least = np.empty(rows)
+    for i in range(rows):
+        own, lowest = below, np.inf
+        for j in range(columns):
+            reduced = cost[i, j] - u[i] + v[j]
+            lowest = min(lowest, reduced)
+            if reduced < own:
+                _insert(reduced, i * columns + j, values[i], keys[i])
+                own = values[i, most - 1]
+            if reduced < bar[j]:
+                _insert(reduced, i * columns + j, values[rows + j], keys[rows + j])
+                bar[j] = values[rows + j, most - 1]
+        least[i] = lowest
+    return keys, least
+
+
+@numba.njit(cache=True, nogil=True)
+def tightened(cost, v):  # type: ignore[no-untyped-def]
+    """Feasible potentials: u(i) = min_j cost(i, j) + v(j), then the least v (c,) with u(i) - v(j) <= cost(i, j)."""
+    rows, columns = cost.shape
+    u, least = np.empty(rows), np.full(columns, -np.inf)
+    for i in range(rows):
+        lowest = np.inf
+        for j in range(columns):
+            value = cost[i, j] + v[j]
+            if value < lowest:
+                lowest = value
+        u[i] = lowest
+        for j in range(columns):
+            value = lowest - cost[i, j]
+            if value > least[j]:
+                least[j] = value
+    return u, least

@@ -1,0 +1,1 @@
+from .dataset import FactoredMechanism as FactoredMechanism

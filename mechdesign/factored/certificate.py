@@ -1,0 +1,269 @@
+"""Factors: a mechanism kept as integer distances and weights instead of a table, and its exact certificate.
+
+Statement. q is the shortest-path distance of whole edge lengths between places, capped at F (integer_metric.py).
+Columns k carry integer weights W(k) >= 1 and generators, a few places v with whole offsets f_v >= 0:
+
+    q_k(u) = min(F, min over the generators v of k of f_v + q(v, u));
+
+with one generator of offset 0 that is the distance from a place. Let step = m 2^-48 nats, and E(0) = 2^58,
+E(t + 1) = ceil(E(t) / r) with a rational r <= e^step. The mechanism is the family of exact fractions
+
+    P(k|u) = E(q_k(u)) W(k) / S(u),      S(u) = sum over k of E(q_k(u)) W(k)
+
+Certificate. Let e = (u, v) be an edge of the claim, d_e nats long, that has j_e units in the integer metric, and let
+ln R_e be at most d_e - j_e step. If S(v) <= R_e S(u) and S(u) <= R_e S(v) for every e, then P is private for the
+shortest-path distance of the d_e, for all columns k and after any post-processing of k.
+Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap keep it. E does not
+increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) / P(k|v) <=
+e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
+
+Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down
+(mechanism/certificate.py). Nothing about the distances themselves has to be stored: they are the fixed point of the
+edges, found again in integers, and nothing about places and offsets has to be right. The bound is attained: at a
+column with one place v and offset 0 when e is a shortest path of the integer metric.
+
+Nothing wraps and no compiled loop leaves its arrays, whoever wrote the numbers: the schema of a file has every type,
+shape and place number checked (mechanism/dataset.py), `first` rises from 0 and stays below the number of generators,
+and f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.factored.integer_metric import Distances, IntegerMetric, Window, Windows, tiled
+from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.problem.lattice import Edges
+
+STEP_BITS = 48  # a step is an integer number of 2^-48 nats
+KERNEL_BITS = 58  # E(0) = 2^58
+WEIGHT_BITS = 28  # weights lie in [1, 2^28]
+_HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
+_SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
+_AT_ONCE = 1 << 16  # edges whose numbers are Python's at a time
+_LONGEST = 1 << 13  # nats: longer edges are vacuous
+_REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
+GENERATORS = {"place": "generator_place", "offset": "generator_offset", "first": "first_generator"}  # in files
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns:
+    """place (g,) and offset (g,), the generators of all columns, those of a column side by side; first (c,), the number
+    of the first generator of every column, which ends where the next one begins.
+    """
+
+    place: NDArray[np.int64]
+    offset: NDArray[np.uint16]
+    first: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        rises = (self.first[1:] > self.first[:-1]).all()  # compared: differences of hostile numbers wrap
+        if self.first[0] != 0 or not rises or self.first[-1] >= len(self.place):
+            shown = f"{self.first[0]} to {self.first[-1]}, {len(self.place)} generators"
+            message = "must rise from 0 and leave every column a generator"
+            raise InputError(message, field=GENERATORS["first"], value=shown)
+
+    @property
+    def size(self) -> int:
+        """Number of columns c."""
+        return len(self.first)
+
+    def gather(self, distances: Distances, cap: int) -> Distances:
+        """q_k(u) (c, b) from the distances (k, b) of all places from b sources, for offsets up to the cap.
+
+        Cost: 15 ns for every 128 sources of a generator.
+        """
+        gathered = np.empty((self.size, distances.shape[1]), np.uint16)
+        _gather(distances, self.place, self.offset, self.first, np.uint16(cap), gathered)
+        return gathered
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather(distances, place, offset, first, cap, gathered):  # type: ignore[no-untyped-def]
+    """Write the least offset + distance over the generators of every column to `gathered`, at most the cap."""
+    for k in range(first.size):
+        row = gathered[k]
+        row[:] = cap
+        stop = first[k + 1] if k + 1 < first.size else place.size
+        for g in range(first[k], stop):
+            other, more = distances[place[g]], offset[g]
+            room = np.uint16(cap - more)
+            for b in range(row.size):
+                row[b] = min(row[b], np.uint16(min(other[b], room) + more))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Factors:
+    """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (c,) in [1, 2^28],
+    inner (n,), the places that are the secrets; columns, c of them, None for the distance from every place in turn.
+
+    No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
+    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48. E(q_k(u)) W(k) is under 2^87
+    and there are fewer than 2^31 columns, so that S(u) is under 2^118; its sums are added in parts (`_row_sums`).
+    """
+
+    metric: IntegerMetric
+    step: int
+    weight: NDArray[np.uint32]
+    inner: NDArray[np.int64]
+    columns: Columns | None = None
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and self.columns.offset.max() > self.metric.cap:
+            shown = f"{self.columns.offset.max()}, cap {self.metric.cap}"
+            raise InputError("an offset is above the cap", field=GENERATORS["offset"], value=shown)
+        if self.weight.shape != (self.size,):
+            shown = f"{self.weight.dtype} {self.weight.shape}"
+            raise InputError(f"must be uint32 ({self.size},), one for every column", field="weight", value=shown)
+        if self.weight.min() < 1 or self.weight.max() > 1 << WEIGHT_BITS:
+            shown = f"{self.weight.min()} to {self.weight.max()}"
+            raise InputError("must lie in [1, 2^28]", field="weight", value=shown)
+        longest = int(self.metric.units.max(initial=0))
+        if longest > self.metric.cap:
+            shown = f"{longest}, cap {self.metric.cap}"
+            raise InputError("an edge is longer than the cap: cut it there", field="edge_units", value=shown)
+        if not 0 < int(self.step) * int(self.metric.cap) < _REACH:
+            shown = f"{self.nats_per_unit:.3g} nats, cap {self.metric.cap}"
+            raise InputError("leaves no integer for places at the cap: lower it", field="step", value=shown)
+
+    @property
+    def size(self) -> int:
+        """Number of columns c."""
+        return self.metric.size if self.columns is None else self.columns.size
+
+    @property
+    def nats_per_unit(self) -> float:
+        """The step in nats, exact as a double."""
+        return self.step * 2.0**-STEP_BITS
+
+    @cached_property
+    def kernel(self) -> NDArray[np.uint64]:
+        """E (cap + 1,), positive integers that do not increase, E(t) <= e^step E(t + 1). Cost: 1 microsecond each."""
+        ratio, shift = exp_lower(self.nats_per_unit)
+        values = [1 << KERNEL_BITS]
+        for _ in range(self.metric.cap):
+            values.append(-((-values[-1] << shift) // ratio))
+        return np.array(values, np.uint64)
+
+    @cached_property
+    def halves(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """High and low 29 bits of `kernel`."""
+        return _halves(self.kernel)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The secrets (n,) in the order of passes over all of them: 128 in a row are neighbours."""
+        return tiled(self.metric.points[self.inner])
+
+    def distances(self, secrets: NDArray[np.int64]) -> Distances:
+        """q_k(u) (c, b) in units, for b secrets. Cost: a window around them, and a look at every generator."""
+        return self.around(secrets, self.metric.windows()).whole(self.size, self.metric.cap)
+
+    def around(self, secrets: NDArray[np.int64], room: Windows) -> Window:
+        """Columns, all that are nearer than the cap to one of b secrets, and q_k(u) of them, in the room of
+        `metric.windows()`.
+        """
+        window = room.around(self.inner[secrets])
+        if self.columns is None:
+            return window
+        cap = self.metric.cap
+        gathered = self.columns.gather(window.whole(self.metric.size, cap), cap)
+        return Window(places=np.arange(self.size, dtype=np.int32), field=gathered)
+
+    def row_sums(self, window: Window) -> list[int]:
+        """S(u), exact, for the secrets of a window of columns (`around`): sum of (E(q) - E(F)) W inside, and E(F) times
+        the sum of all W. Cost: 1 ns for every column and secret of the window.
+        """
+        high, low = self._above
+        parts = _row_sums(window.field, high, low, self.weight, window.places).tolist()
+        return [((a << 32) + b << _HALF) + (c << 32) + d + self._floor for a, b, c, d in zip(*parts, strict=True)]
+
+    @cached_property
+    def _above(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """High and low 29 bits of E(t) - E(F)."""
+        return _halves(self.kernel - self.kernel[-1])
+
+    @cached_property
+    def _floor(self) -> int:
+        """E(F) times the sum of all weights."""
+        return int(self.kernel[-1]) * int(self.weight.sum(dtype=np.uint64))
+
+    def breaches(self, edges: Edges, row_sums: list[int]) -> int:
+        """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim.
+
+        edges over the n secrets, row_sums of all of them. An edge that the integer metric lacks counts twice.
+        Cost: O(e), 3 microseconds an edge.
+        """
+        spare = self.spare(edges)
+        distinct, place = np.unique(np.maximum(spare >> _SPARE_BITS, 0), return_inverse=True)
+        factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
+        bad = 2 * int((spare < 0).sum())
+        for first in range(0, len(spare), _AT_ONCE):
+            part = np.flatnonzero(spare[first : first + _AT_ONCE] >= 0) + first
+            for u, v, e in zip(*(a[part].tolist() for a in (edges.tail, edges.head, place)), strict=True):
+                (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
+                left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
+                bad += (a << left > right * b) + (b << left > right * a)
+        return bad
+
+    def spare(self, edges: Edges) -> NDArray[np.int64]:
+        """d_e - j_e step in 2^-48 nats, rounded down, for edges (e,) over the secrets; -1 where the integer metric has
+        no such edge. Both terms are under 2^61, as the class says.
+        """
+        length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
+        units = self.units_of(edges)
+        return np.where(units < 0, np.int64(-1), length - self.step * units)
+
+    def strain(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
+        """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor. No ratio over length
+        exceeds the largest; where it is at most 1 with the slack of rounds.py the integers will certify.
+        """
+        logarithm = np.log(row_sum)
+        spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
+        return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)
+
+    def units_of(self, edges: Edges) -> NDArray[np.int64]:
+        """j_e (e,), the units that the integer metric gives to edges over the secrets; -1 where it has no such edge."""
+        own = _keys(self.metric.tail, self.metric.head, self.metric.size)
+        wanted = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
+        order = np.argsort(own)
+        edge = order[np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)]
+        return np.where(own[edge] == wanted, self.metric.units[edge].astype(np.int64), np.int64(-1))
+
+
+def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    mask = np.uint64((1 << _HALF) - 1)
+    return (numbers >> np.uint64(_HALF)).astype(np.uint32), (numbers & mask).astype(np.uint32)
+
+
+def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    return np.minimum(tail, head) * size + np.maximum(tail, head)
+
+
+@numba.njit(cache=True, nogil=True)
+def _row_sums(distances, kernel_high, kernel_low, weight, columns):  # type: ignore[no-untyped-def]
+    """Per source the sums of high and low products, each as high and low 32 bits (the low one may carry further)."""
+    size, sources = distances.shape
+    total = np.zeros((4, sources), np.uint64)
+    high, low = np.empty(sources, np.uint64), np.empty(sources, np.uint64)
+    mask = np.uint64(0xFFFFFFFF)
+    for first in range(0, size, 64):  # 64 products under 2^57 fit 64 bits
+        high[:], low[:] = 0, 0
+        for p in range(first, min(size, first + 64)):
+            w = np.uint64(weight[columns[p]])
+            for b in range(sources):
+                q = distances[p, b]
+                high[b] += np.uint64(kernel_high[q]) * w
+                low[b] += np.uint64(kernel_low[q]) * w
+        for b in range(sources):
+            total[0, b] += high[b] >> np.uint64(32)
+            total[1, b] += high[b] & mask
+            total[2, b] += low[b] >> np.uint64(32)
+            total[3, b] += low[b] & mask
+    return total

@@ -1,0 +1,222 @@
+"""Columns of a pool: from priced rays to generators, and from generators to fields over the places.
+
+A ray g of the cone that falls along the edges is known by its generators: the places v that no neighbour explains, with
+offsets f_v = ln max g - ln g(v). Its smallest extension is exp(-min over v of (f_v + D(v, u))), which is the ray itself
+where the generators are all there, and private whatever they are (factored/certificate.py). Here offsets and
+lengths are whole steps, and fields are found by Dijkstra's method from all generators at once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.factored.local_pricing import Places, loss_between
+from mechdesign.factored.work_folder import Arrays
+
+_EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in single precision
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Generators:
+    """Columns as in `certificate.Columns`, with the end: place and offset (g,), first (c + 1,); report
+    (c,), the places that they report.
+    """
+
+    place: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    first: NDArray[np.int64]
+    report: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """Number of columns c."""
+        return len(self.report)
+
+    @classmethod
+    def none(cls) -> Generators:
+        """No columns."""
+        empty = np.zeros(0, np.int64)
+        return cls(place=empty, offset=empty, first=np.zeros(1, np.int64), report=empty)
+
+    def of(self, numbers: NDArray[Any]) -> Generators:
+        """Some of the columns, in the order of these numbers (k,)."""
+        width = np.diff(self.first)[numbers]
+        first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
+        own = np.repeat(self.first[:-1][numbers] - first[:-1], width) + np.arange(first[-1])
+        return Generators(place=self.place[own], offset=self.offset[own], first=first, report=self.report[numbers])
+
+    def with_more(self, more: Generators) -> Generators:
+        """These columns, then others."""
+        return Generators(
+            place=np.concatenate([self.place, more.place]),
+            offset=np.concatenate([self.offset, more.offset]),
+            first=np.concatenate([self.first, more.first[1:] + self.first[-1]]),
+            report=np.concatenate([self.report, more.report]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spread:
+    """What fields are made of: places; units, the lengths of their directed edges, as the graph has them, in steps;
+    step, in nats; the columns; the nats to which fields are kept, and to which their losses are summed.
+    """
+
+    places: Places
+    units: NDArray[np.int64]
+    step: float
+    columns: Generators
+    keep: float
+    reach: float
+
+
+class Heap(NamedTuple):
+    """Room for a search: the heap, keys and places; by place (n,) the distance in steps, and the places touched."""
+
+    key: NDArray[np.int64]
+    held: NDArray[np.int32]
+    distance: NDArray[np.int64]
+    touched: NDArray[np.int32]
+
+
+def generators_of(
+    places: Places, rays: Arrays, reports: NDArray[np.int64], *, step: float, deepest: float
+) -> Generators:
+    """The generators of rays as `ratio_block` returns them, at most `deepest` nats below the top of the ray, with
+    offsets in steps of `step` nats.
+    """
+    count, place, ray = rays["count"], rays["place"], rays["ray"]
+    at_place, offset = np.empty(len(place), np.int64), np.empty(len(place))
+    first = np.zeros(len(count) + 1, np.int64)
+    depth = np.full(places.size, np.inf)
+    _generators(count, place, ray, places.graph, deepest, depth, at_place, offset, first)
+    total = first[-1]
+    whole = np.rint(offset[:total] / step).astype(np.int64)
+    return Generators(place=at_place[:total].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
+
+
+def field_block(spread: Spread, start: int, stop: int) -> Arrays:
+    """Fields g of the columns start..stop: count (b,), place and value (sum count,), single precision, where they are
+    above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
+    """
+    places, columns = spread.places, spread.columns
+    n, costs = places.size, places.costs.read_only()
+    first = columns.first[start : stop + 1]
+    room = len(places.graph.near) + int(np.diff(first).max()) + 1
+    heap = Heap(
+        key=np.empty(room, np.int64),
+        held=np.empty(room, np.int32),
+        distance=np.full(n, np.iinfo(np.int64).max),
+        touched=np.empty(n, np.int32),
+    )
+    nodes = np.empty(n, np.int32)
+    reach, keep = int(spread.reach / spread.step), int(spread.keep / spread.step)
+    kernel = np.exp(-spread.step * np.arange(reach + 1))
+    count, cost = np.zeros(stop - start, np.int64), np.zeros(stop - start)
+    at_place, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    own = np.empty(n, np.float32)
+    for j in range(stop - start):
+        k, cost[j] = _spread(
+            columns.place[first[j] : first[j + 1]], columns.offset[first[j] : first[j + 1]], columns.report[start + j],
+            reach, keep, kernel, places.graph, spread.units, costs, heap, nodes, own,
+        )  # fmt: skip
+        count[j] = k
+        at_place.append(nodes[:k].copy())
+        values.append(own[:k].copy())
+    return {"count": count, "cost": cost, "place": np.concatenate(at_place), "value": np.concatenate(values)}
+
+
+@numba.njit(cache=True, nogil=True)
+def _generators(count, place, ray, graph, deepest, depth, at_place, offset, first):  # type: ignore[no-untyped-def]
+    """Write the generators of every ray to at_place and offset, in nats; first (b + 1,) counts them; depth is inf."""
+    at, filled = 0, 0
+    for j in range(count.size):
+        top = np.inf
+        for i in range(at, at + count[j]):
+            if ray[i] > 0:
+                depth[place[i]] = -math.log(ray[i])
+                top = min(top, depth[place[i]])
+        for i in range(at, at + count[j]):
+            v = place[i]
+            if depth[v] - top > deepest:
+                continue
+            explained = np.inf
+            for e in range(graph.first[v], graph.first[v + 1]):
+                explained = min(explained, depth[graph.near[e]] + graph.length[e])
+            if depth[v] < explained - _EXPLAINED:
+                at_place[filled], offset[filled] = v, depth[v] - top
+                filled += 1
+        for i in range(at, at + count[j]):
+            depth[place[i]] = np.inf
+        at += count[j]
+        first[j + 1] = filled
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, heap, nodes, values):  # type: ignore[no-untyped-def]
+    """The field of one column: nodes[:k] and values[:k] within `keep` steps, k, and its cost within `reach` steps.
+
+    The distances of the heap are the largest integer on entry and exit.
+    """
+    key, held, distance = heap.key, heap.held, heap.distance
+    far = distance[0]
+    top, seen, filled, total = 0, 0, 0, 0.0
+    for i in range(place.size):
+        seen, top = _offer(heap, top, offset[i], place[i], far, seen)
+    while top > 0:
+        d, v = key[0], held[0]
+        top -= 1
+        last, moved, at = key[top], held[top], 0
+        while True:  # the last entry sinks from the root to its place
+            c = 2 * at + 1
+            if c >= top:
+                break
+            if c + 1 < top and key[c + 1] < key[c]:
+                c += 1
+            if key[c] >= last:
+                break
+            key[at], held[at] = key[c], held[c]
+            at = c
+        key[at], held[at] = last, moved
+        if d > distance[v]:
+            continue
+        if d > reach:
+            break
+        distance[v] = d - 1  # later copies of it in the heap are passed over
+        if d <= keep:
+            nodes[filled], values[filled] = v, kernel[d]
+            filled += 1
+        total += costs.prior[v] * loss_between(v, report, costs) * kernel[d]
+        for e in range(graph.first[v], graph.first[v + 1]):
+            seen, top = _offer(heap, top, d + units[e], graph.near[e], far, seen)
+    for i in range(seen):
+        distance[heap.touched[i]] = far
+    return filled, total
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _offer(heap, top, d, v, far, seen):  # type: ignore[no-untyped-def]
+    """Put v into the heap of `top` entries where d is nearer than before, noting what is touched first; the new
+    (seen, top).
+    """
+    key, held, distance = heap.key, heap.held, heap.distance
+    if d >= distance[v]:
+        return seen, top
+    if distance[v] == far:
+        heap.touched[seen] = v
+        seen += 1
+    distance[v] = d
+    at = top
+    while at > 0:
+        p = (at - 1) >> 1
+        if key[p] <= d:
+            break
+        key[at], held[at] = key[p], held[p]
+        at = p
+    key[at], held[at] = d, v
+    return seen, top + 1

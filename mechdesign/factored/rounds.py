@@ -1,0 +1,179 @@
+"""One round of the factored eikonal design: a pass over all rows, then the update of weights and edge lengths.
+
+Every edge of the claim has a length x_e <= d_e (solvers/eikonal/row_sum_budget.py) in the kernel K(u, y) = e^{-D(u,
+y)}, and the rows are divided by their sums s = K w. A row needs the distances from its own secret only, because D is
+symmetric, so a pass
+gives at once
+
+    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
+
+and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed, with ln s for the next potential: every
+round moves weights and lengths together. The last rounds leave the weights alone and move the potential by part of the
+way, which settles it.
+
+Rounds tell apart fewer nats than the certificate, at the same step. Those that settle stop at 20: beyond 16 lies up to
+1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep outwards once, so that a
+few sums are off by 1e-4 or so (integer_metric.py), and stop at 10 nats, 5e-4 of a sum: both less than they move. Where
+the shortest edge is below 0.15 nats these are half a percent of it, and weights drift instead of settling (kappa of 300
+x 300 cells of Philadelphia: 1.0085 after 24 rounds, 1.04 after 96): all rounds are like the last ones there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.factored.certificate import STEP_BITS, WEIGHT_BITS
+from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric
+from mechdesign.factored.work_folder import Arrays
+from mechdesign.problem.lattice import Edges
+from mechdesign.solvers.eikonal.row_sum_budget import moved
+from mechdesign.solvers.eikonal.weights import Framed
+
+RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
+FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
+MOVING, SETTLED = 10.0, 20.0  # the same in rounds that move weights, and in those that settle the potential
+SHORT = 0.15  # nats of the shortest edge, below which all rounds are as exact as those that settle
+SETTLING = 4  # last rounds, with fixed weights
+SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
+_RELAXED = 1.5  # power of the update of the weights
+_CHUNK = 64  # places whose masses are summed in single precision
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """weight (k,) > 0 of the places and potential (n,) of the secrets, in nats, before round `number`."""
+
+    number: int
+    weight: NDArray[np.float64]
+    potential: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Units:
+    """How nats become whole units: step in 2^-48 nats, cap in units, reach, the nats that the cap stands for."""
+
+    step: int
+    cap: int
+    reach: float
+
+    @classmethod
+    def for_lengths(cls, length: NDArray[np.float64], reach: float = RANGE) -> Units:
+        """The smallest step with which the reach and the longest edge (itself cut at the reach) fit 16 bits."""
+        longest = min(reach, float(length.max()))
+        step = int(np.ceil(np.ldexp(reach + longest, STEP_BITS) / (LARGEST - 1)))
+        return cls(step=step, cap=int(np.ldexp(reach, STEP_BITS)) // step, reach=reach)
+
+    def within(self, reach: float) -> Units:
+        """The same units, with a cap of fewer nats."""
+        return Units(step=self.step, cap=int(np.ldexp(reach, STEP_BITS)) // self.step, reach=reach)
+
+    @property
+    def nats(self) -> float:
+        """The step in nats."""
+        return float(np.ldexp(self.step, -STEP_BITS))
+
+    def whole(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Lengths (e,) in nats as whole units, rounded down, cut at the cap."""
+        units = np.floor(np.ldexp(np.minimum(length, self.reach), STEP_BITS)).astype(np.int64) // self.step
+        return np.minimum(units, self.cap)
+
+    def metric(self, points: NDArray[np.float64], edges: Edges, units: NDArray[np.int64]) -> IntegerMetric:
+        """The integer metric of edges with these whole lengths (e,)."""
+        whole = units.astype(np.uint16)
+        return IntegerMetric(points=points, tail=edges.tail, head=edges.head, units=whole, cap=self.cap)
+
+
+def whole_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Weights (c,) > 0 as integers of which the largest is 2^28, and the least 1."""
+    return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
+
+
+def claim_of(frame: Framed) -> tuple[Edges, NDArray[np.int64]]:
+    """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order; they are the
+    edges of the problem.
+    """
+    secret = np.full(frame.size, -1, np.int64)
+    secret[frame.inner] = np.arange(len(frame.inner))
+    tail, head = secret[frame.edges.tail], secret[frame.edges.head]
+    own = np.flatnonzero((tail >= 0) & (head >= 0))
+    return Edges(tail=tail[own], head=head[own], length=frame.edges.length[own]), own
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shared:
+    """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
+    0 at the cap, and weight (k,) in single precision; exact, as `Windows.around` has it.
+    """
+
+    metric: IntegerMetric
+    inner: NDArray[np.int64]
+    order: NDArray[np.int64]
+    kernel: NDArray[np.float32]
+    weight: NDArray[np.float32]
+    exact: bool
+
+
+def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
+    """The rows start..stop in the order of tiles, for weights scaled to maximum 1: secret (b,) with its row_sum (b,);
+    column (w,), with their share of rise and column sum (w,), of `size` places.
+    """
+    secrets, room = shared.order[start:stop], shared.metric.windows()
+    total = np.zeros(len(secrets))
+    rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
+    for first in range(0, len(secrets), BLOCK):
+        own = slice(first, min(first + BLOCK, len(secrets)))
+        window = room.around(shared.inner[secrets[own]], exact=shared.exact)
+        _add_rows(window.field, window.places, shared.kernel, shared.weight, total[own])
+        inverse = (1 / total[own]).astype(np.float32)
+        _add_columns(window.field, window.places, shared.kernel, inverse, rise, mass)
+    column = np.flatnonzero(mass)
+    size = np.array([shared.metric.size])
+    return {
+        "secret": secrets, "row_sum": total, "column": column, "rise": rise[column], "mass": mass[column], "size": size
+    }  # fmt: skip
+
+
+def settles(state: State, rounds: int) -> bool:
+    """Whether a round leaves the weights alone."""
+    return state.number >= rounds - SETTLING
+
+
+def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
+    """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
+    if settles(state, rounds):
+        weight, potential = state.weight, moved(state.potential, logarithm)
+    else:
+        weight, potential = state.weight * update**_RELAXED, logarithm
+    return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-untyped-def]
+    """Add the sum over places of weight * kernel to `total`, per source."""
+    size, sources = distances.shape
+    part = np.empty(sources, np.float32)
+    for first in range(0, size, _CHUNK):
+        part[:] = 0
+        for p in range(first, min(size, first + _CHUNK)):
+            w = weight[places[p]]
+            for b in range(sources):
+                part[b] += w * kernel[distances[p, b]]
+        for b in range(sources):
+            total[b] += part[b]
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _add_columns(distances, places, kernel, inverse, rise, mass):  # type: ignore[no-untyped-def]
+    """Add the sums over sources of kernel / row sum and of kernel, per place."""
+    for p in range(places.size):
+        scaled, plain = np.float32(0), np.float32(0)
+        for b in range(inverse.size):
+            own = kernel[distances[p, b]]
+            scaled += own * inverse[b]
+            plain += own
+        rise[places[p]] += scaled
+        mass[places[p]] += plain

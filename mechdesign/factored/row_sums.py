@@ -1,0 +1,287 @@
+"""What a block of rows of a factored mechanism contributes: exact row sums, expected losses, posterior moments.
+
+Rows are taken in the order of tiles (`Factors.order`), and a block names the secrets that its rows are. All sums run
+over windows: with F the cap, E(q_k(u)) = (E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same
+for all columns and added for all rows at once, exactly in row sums (certificate.py), else in `far` and `judgement`.
+Row sums are integers and enter the certificate; losses and moments are floating point and enter figures only.
+
+What columns at the cap add to losses is T(u) = sum over columns of W l(u, report), for all secrets at once: squared
+distances by three sums, distances apart by a sum less the weight that stays, and lengths by a convolution on a
+lattice: exact but for rounding where the coordinates are evenly spaced or the pairs few, elsewhere between nodes, right
+to some 1e-5 of T. Every column is at the cap with a share of e^-28 or so: no figure needs more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from mechdesign.base.validation import read_only
+from mechdesign.errors import UnsuitableError
+from mechdesign.factored.certificate import KERNEL_BITS, Factors
+from mechdesign.factored.integer_metric import BLOCK, Distances, Window
+from mechdesign.problem.domain import CLOSE
+from mechdesign.problem.losses import APART, LENGTH, LOSSES, SQUARE, Loss
+
+_LOW = (1 << 64) - 1
+_NODES = {1: 4096, 2: 1024, 3: 96}  # of an axis whose coordinates are not evenly spaced, by the number of axes
+_MOST = 1 << 22  # nodes in all
+_EVEN = 1e-6  # of a step
+Vector = NDArray[np.float64]
+
+
+def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], code: int) -> Vector:
+    """T (n,) of the module docstring, for secrets (n, a), reports (c, a) and weight (c,); code of the loss.
+
+    Cost: O(n + c), for lengths and losses of being apart times a logarithm.
+    """
+    centre = secrets.mean(axis=0)
+    u, y, w = secrets - centre, reports - centre, weight.astype(float)
+    if code == SQUARE:
+        return np.asarray((u**2).sum(axis=1) * w.sum() - 2 * u @ (w @ y) + w @ (y**2).sum(axis=1))
+    if code == LENGTH:
+        return _lengths(u, y, w)
+    _, place = np.unique(np.concatenate([secrets, reports]), axis=0, return_inverse=True)
+    place = place.ravel()
+    return np.asarray(w.sum() - np.bincount(place[len(u) :], w, len(place))[place[: len(u)]])
+
+
+def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
+    """Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
+    and what the nodes add up is read between them.
+    """
+    axes = u.shape[1]
+    sides = [_side(np.concatenate([u[:, a], y[:, a]]), axes) for a in range(axes)]
+    if np.prod([float(count) for _, _, count in sides]) > _MOST:
+        sides = [(low, step * (count - 1) / (_NODES[axes] - 1), _NODES[axes]) for low, step, count in sides]
+    shape = tuple(count for _, _, count in sides)
+    if len(u) * len(y) <= math.prod(shape):
+        return np.asarray(cdist(u, y) @ weight)
+
+    from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
+
+    spread = np.zeros(math.prod(shape))
+    for node, share in _corners(y, sides):
+        spread += np.bincount(np.ravel_multi_index(node, shape), weight * share, len(spread))
+    offsets = [step * np.arange(1 - count, count) for _, step, count in sides]
+    apart = np.sqrt(np.sum(np.square(np.meshgrid(*offsets, indexing="ij")), axis=0))
+    convolved = fftconvolve(apart, spread.reshape(shape), mode="valid")
+    total = np.zeros(len(u))
+    for node, share in _corners(u, sides):
+        total += share * convolved[node]
+    return total
+
+
+def _side(values: Vector, axes: int) -> tuple[float, float, int]:
+    """The low end, the step and the number of nodes of an axis."""
+    nodes = np.unique(values)
+    low, span = float(nodes[0]), float(nodes[-1] - nodes[0])
+    step = span / max(len(nodes) - 1, 1)
+    if step == 0:
+        return low, 1.0, 1
+    even = np.abs(nodes - low - step * np.arange(len(nodes))).max() <= _EVEN * step
+    count = len(nodes) if even else _NODES[axes]
+    return low, span / (count - 1), count
+
+
+def _corners(
+    points: Vector, sides: list[tuple[float, float, int]]
+) -> list[tuple[tuple[NDArray[np.int64], ...], Vector]]:
+    """The nodes around each point, and its shares of them."""
+    at = []
+    for values, (low, step, count) in zip(points.T, sides, strict=True):
+        position = np.clip((values - low) / step, 0.0, count - 1)
+        node = np.minimum(position.astype(np.int64), max(count - 2, 0))
+        at.append([(node, 1 - position + node), (np.minimum(node + 1, count - 1), position - node)])
+    return [
+        (tuple(node for node, _ in chosen), np.prod([share for _, share in chosen], axis=0))
+        for chosen in itertools.product(*at)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LossData:
+    """Factors with what their losses are computed of.
+
+    secrets (n, a) and reports (c, a), coordinates of the secrets and of the cell that each column reports, in units of
+    length; prior (n,); loss, one with a code.
+    """
+
+    factors: Factors
+    secrets: NDArray[np.float64]
+    reports: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        if self.loss.code is None:
+            known = ", ".join(name for name, loss in LOSSES.items() if loss.code is not None)
+            remedy = f"use {known}, or a grid small enough for a table"
+            message = "a factored mechanism computes its loss from coordinates"
+            raise UnsuitableError(message, field="loss", value=self.loss.name, remedy=remedy)
+        largest = np.abs(self.secrets).max()
+        if not largest >= CLOSE:
+            message = "squares of coordinates lose their digits below 2^-400: use a smaller unit"
+            raise UnsuitableError(message, field="points", value=largest)
+
+    @property
+    def floor(self) -> float:
+        """E(F) of the cap F, times 2^-58."""
+        return float(self.factors.kernel[-1]) * 2.0**-KERNEL_BITS
+
+    @cached_property
+    def far(self) -> NDArray[np.float64]:
+        """Sum over columns of W l(u, report), for every secret (n,)."""
+        assert self.loss.code is not None
+        return far_losses(self.secrets, self.reports, self.factors.weight, self.loss.code)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowBlock:
+    """All n rows: row_sum (n, 2), high and low 64 bits of S(u); loss (n,), expected loss from each secret; moments
+    (c, 1 + a), sums over u of prior(u) (E(q_k(u)) - E(F)) W(k) / S(u) times 1 and the coordinates, from the mean of the
+    secrets, where the loss is the squared distance, else None.
+    """
+
+    row_sum: NDArray[np.uint64]
+    loss: NDArray[np.float64]
+    moments: NDArray[np.float64] | None = None
+
+
+def row_block(data: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
+    (w,), with their share of its moments (w, 1 + a), of `size` columns.
+
+    Cost: the windows around the secrets, and 4 ns for each of their columns.
+    """
+    factors = data.factors
+    centre = data.secrets.mean(axis=0)
+    above = factors.kernel * 2.0**-KERNEL_BITS - data.floor
+    weight = factors.weight.astype(float)
+    secrets = factors.order[start:stop]
+    sums: list[int] = []
+    losses = np.empty(len(secrets))
+    moments = np.zeros((factors.size, 1 + data.secrets.shape[1]) if data.loss.code == SQUARE else (0, 0))
+    for own, window in tiles_of(factors, secrets):
+        chosen = secrets[own]
+        exact = factors.row_sums(window)
+        total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
+        near = np.zeros(len(chosen))
+        places = np.ascontiguousarray(data.secrets[chosen].T)
+        _add_losses(window.field, window.places, above, weight, read_only(data.reports), places, data.loss.code, near)
+        losses[own] = (near + data.floor * data.far[chosen]) / total
+        if moments.size:
+            share = data.prior[chosen] / total
+            _add_moments(window.field, window.places, above, share, data.secrets[chosen] - centre, moments)
+        sums += exact
+    block = {"secret": secrets, "row_sum": split_words(sums), "loss": losses}
+    if moments.size:
+        column = np.flatnonzero(moments[:, 0])
+        summed = moments[column] * weight[column, None]
+        block |= {"column": column, "moments": summed, "size": np.array([factors.size])}
+    return block
+
+
+def sum_block(factors: Factors, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """S(u) alone of the rows start..stop in the order of tiles: secret (b,) and row_sum (b, 2)."""
+    secrets = factors.order[start:stop]
+    return {"secret": secrets, "row_sum": sum_rows(factors, secrets)}
+
+
+def sum_rows(factors: Factors, secrets: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """High and low 64 bits of S(u) (b, 2) of b secrets. Cost: the windows around 128 of them at a time, and 1 ns for
+    each of their columns; less where they are in the order of tiles.
+    """
+    return split_words([s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)])
+
+
+def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Window]]:
+    """The windows around `BLOCK` secrets at a time, each to be used before the next is asked for."""
+    room = factors.metric.windows()
+    for first in range(0, len(secrets), BLOCK):
+        own = slice(first, min(first + BLOCK, len(secrets)))
+        yield own, factors.around(secrets[own], room)
+
+
+def whole_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
+    """q_k(u) (c, b) of all columns, for `BLOCK` of the secrets (m,) at a time."""
+    for own, window in tiles_of(factors, secrets):
+        yield own, window.whole(factors.size, factors.metric.cap)
+
+
+def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
+    """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in floating point; target (c,), what columns report.
+
+    Cost: the distances from each secret.
+    """
+    kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
+    rows = np.zeros((len(secrets), len(factors.inner)))
+    for own, distances in whole_rows(factors, secrets):
+        np.add.at(rows[own].T, target, kernel[distances] * weight[:, None] / total[own])
+    return rows
+
+
+def split_words(numbers: list[int]) -> NDArray[np.uint64]:
+    """Integers under 2^128 as high and low words (n, 2)."""
+    return np.array([[s >> 64, s & _LOW] for s in numbers], np.uint64).reshape(-1, 2)
+
+
+def join_words(words: NDArray[np.uint64]) -> list[int]:
+    """The integers of `split_words`."""
+    return [(high << 64) + low for high, low in words.tolist()]
+
+
+def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The integers of `split_words` as doubles (n,)."""
+    return np.asarray(words[:, 0] * 2.0**64 + words[:, 1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_losses(distances, columns, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
+    """Add the sum over columns of weight * kernel * loss to `total`, per source; secrets (a, b)."""
+    sources = distances.shape[1]
+    square, mass = np.empty(sources), np.empty(sources)
+    for p in range(columns.size):
+        k, row = columns[p], distances[p]
+        for b in range(sources):
+            mass[b] = weight[k] * kernel[row[b]]
+        if code == APART:  # the loss is decided once a column, not once an entry: the loops below have no branch
+            for b in range(sources):
+                apart = False
+                for axis in range(secrets.shape[0]):
+                    apart |= secrets[axis, b] != reports[k, axis]
+                total[b] += mass[b] if apart else 0.0
+            continue
+        for b in range(sources):
+            square[b] = 0.0
+        for axis in range(secrets.shape[0]):
+            at, own = reports[k, axis], secrets[axis]
+            for b in range(sources):
+                square[b] += (own[b] - at) ** 2
+        if code == LENGTH:
+            for b in range(sources):
+                total[b] += mass[b] * np.sqrt(square[b])
+        else:
+            for b in range(sources):
+                total[b] += mass[b] * square[b]
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_moments(distances, columns, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
+    """Add share * kernel times (1, coordinates), summed over sources, to `moments` per column."""
+    for p in range(columns.size):
+        k = columns[p]
+        for b in range(distances.shape[1]):
+            mass = share[b] * kernel[distances[p, b]]
+            moments[k, 0] += mass
+            for axis in range(secrets.shape[1]):
+                moments[k, 1 + axis] += mass * secrets[b, axis]

@@ -1,0 +1,124 @@
+"""Verify a factored mechanism: the certificate is derived again from its integers, row sums included.
+
+The stored row sums prove the claim (mechanism/claim.py), if they are right: the distances of every secret are
+relaxed again in integers, the row sums added again exactly, and compared with the stored ones. A lower bound is
+recomputed from its multipliers, report by report in the balls of the stored radii.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.evaluation.protection import protection
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.dataset import Judgement, ProvedBound, judgement, largest_ratio, loss_data
+from mechdesign.factored.design import all_rows
+from mechdesign.factored.local_bound import WIDEST, proved
+from mechdesign.factored.local_pricing import Places
+from mechdesign.factored.row_sums import RowBlock, rounded_words
+from mechdesign.factored.work_folder import threads
+from mechdesign.mechanism.claim import Stored, examined
+from mechdesign.problem.lattice import Edges
+from mechdesign.programs.curvature import curvature_excess, ruled
+from mechdesign.programs.eikonal import rings
+from mechdesign.solvers.result import Progress, counter, reporter
+from mechdesign.verification.verify import AGREE, Kind, bound_reasons, figure_differences, unchecked_bound
+
+
+def check_factored(
+    stored: Stored, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
+) -> dict[str, Any]:
+    """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again;
+    on_progress, called with where the sums of rows and that stand.
+
+    Raises: MechdesignError where the Dataset contradicts itself.
+    """
+    mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, examined(stored)
+    reasons = proof.reasons
+    data = loss_data(stored.problem, factors, mechanism["target"].values)
+    rows = all_rows(data, on_done=counter(reporter(on_progress), "rows", len(data.prior)))
+    reasons += _row_differences(stored, rows)
+    value = largest_ratio(factors, edges, rows.row_sum)
+    figures = judgement(data, rows, stored.domain)
+    derived = {"expected_loss": figures.loss, "ratio": value, "remapped_loss": figures.remapped_loss}
+    reasons += figure_differences(mechanism, derived)
+    reasons += _place_differences(stored, figures)
+    follows = _check_bound(stored, on_progress) if bound else None
+    least = figures.loss if figures.remapped_loss is None else min(figures.loss, figures.remapped_loss)
+    reasons += bound_reasons(mechanism, follows, least)
+    return {
+        "violations": proof.violations,
+        "claim": stored.claim,
+        "rebuilt": stored.rebuilt,
+        "ratio": value,
+        "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
+        "expected_loss": figures.loss,
+        "lower_bound_checked": follows,
+        "lower_bound_reason": unchecked_bound(mechanism, follows, priced=bound),
+        "reasons": reasons,
+    }
+
+
+def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None) -> bool | None:
+    """Whether the stored bound follows from the stored multipliers in balls of the stored radii; None for no bound."""
+    mechanism = stored.mechanism
+    stated = [name in mechanism.attrs for name in ("lower_bound", "bound_reach", "bound_core")] + ["dual" in mechanism]
+    if not all(stated):
+        return False if any(stated) else None
+    dual, reach, core = mechanism["dual"].values, *(float(mechanism.attrs[f"bound_{of}"]) for of in ("reach", "core"))
+    if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
+        return False
+    proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
+    on_done = counter(reporter(on_progress), "lower bound", len(dual))
+    with threads() as executor:
+        return proof.value <= proved(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
+
+
+def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
+    """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
+    mechanism, reasons = stored.mechanism, []
+    if float(mechanism.attrs["scale"]) != 1:
+        reasons.append("scale: a factored mechanism is made at its claim")
+    if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
+        reasons.append("remapped_loss: is for the squared distance")
+    wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
+    if ruled(stored.metric, stored.domain):
+        wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
+    for name, values in wanted.items():
+        stated = mechanism.get(name)
+        if stated is not None and (values is None or not np.allclose(stated.values, values, rtol=AGREE, atol=0.0)):
+            reasons.append(f"{name}: differs from what the file gives")
+    return reasons
+
+
+def _row_differences(stored: Stored, rows: RowBlock) -> list[str]:
+    mechanism, reasons = stored.mechanism, []
+    different = np.flatnonzero((mechanism["row_sum"].values != rows.row_sum).any(axis=1))
+    if len(different):
+        reasons.append(f"row_sum: {len(different)} rows sum to something else, first secret {int(different[0])}")
+    if not np.allclose(mechanism["row_loss"].values, rows.loss, rtol=AGREE, atol=0.0):
+        reasons.append("row_loss: differs from the losses recomputed")
+    return reasons
+
+
+def worst_edge(
+    factors: Factors, edges: Edges, row_sum: NDArray[np.uint64], target: NDArray[np.int64]
+) -> dict[str, int]:
+    """The edge with the largest bound of log-ratios over its length, and a report: the end of the edge where every
+    place is a column, else the report of the column whose ratio between the ends is the largest.
+    """
+    total = rounded_words(row_sum)
+    e = int(np.argmax(factors.strain(edges, total)))
+    tail, head = int(edges.tail[e]), int(edges.head[e])
+    secret, other = (head, tail) if total[tail] > total[head] else (tail, head)
+    if factors.columns is None:
+        return {"secret": secret, "other": other, "report": secret}
+    near, far = factors.distances(np.array([secret, other])).T.astype(np.int64)
+    return {"secret": secret, "other": other, "report": int(target[np.argmax(far - near)])}
+
+
+FACTORED = Kind(check=check_factored, protection=protection)

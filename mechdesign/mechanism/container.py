@@ -1,0 +1,128 @@
+"""Frames: files that are not NetCDF, of compact maps, clients, session bundles and devices.
+
+    10 bytes "mechdesign" | version 1, uint16 | bytes of the header, uint32 | header, JSON | body | SHA-256 of all
+
+Numbers are little-endian; the SHA-256 is that of every byte before it. The header is an object: kind first; arrays,
+[name, type, shape, differences] of each array of the body in turn; then what the kind says. The body is the arrays one
+after the other, without anything between, compressed by zlib. Each array is there as planes: the lowest byte of every
+number, then the next, and so on. Where differences is 1, it holds the differences along every axis, modulo the width of
+the numbers, the number before the first being 0: sums along every axis, modulo that width, give the array back. Types
+are u1, u2, u4, u8, i2 and f8.
+
+In a plain frame, for readers without zlib and JSON, the body is not compressed, and numbers stand as they are.
+
+A frame is data from anybody. `unframed` takes its arrays for what the kind's own header says, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.files import open_regular
+from mechdesign.base.numbers import read_json
+from mechdesign.errors import MechdesignError
+from mechdesign.mechanism.dataset import refused
+
+Layout = list[list[Any]]  # [name, type, shape, differences] of every array
+
+MOST_HEADER = 1 << 20
+_MAGIC, _VERSION = b"mechdesign", 1
+_BEFORE = len(_MAGIC) + 6  # bytes before the header
+_DIGEST = 32
+_KIND = re.compile(_MAGIC + rb'\x01\0.{4}\{"kind": "([a-z]+)"', re.DOTALL)
+
+
+def framed(
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    differences: Collection[str] = (),
+    plain: bool = False,
+) -> bytes:
+    """The bytes of a frame; differences, the names of arrays of integers that are small but for slow changes."""
+    layout: Layout = [
+        [name, f"{a.dtype.kind}{a.itemsize}", [*a.shape], int(name in differences)] for name, a in arrays.items()
+    ]
+    text = json.dumps({"kind": kind, "arrays": layout, **header}, allow_nan=False).encode()
+    parts = [values.astype(values.dtype.newbyteorder("<")) for values in arrays.values()]
+    if plain:
+        body = b"".join(values.tobytes() for values in parts)
+    else:
+        body = zlib.compress(b"".join(_planes(a, entry[3]) for a, entry in zip(parts, layout, strict=True)), 9)
+    content = _MAGIC + _VERSION.to_bytes(2, "little") + len(text).to_bytes(4, "little") + text + body
+    return content + hashlib.sha256(content).digest()
+
+
+def unframed(
+    content: bytes, kind: str, layout_of: Callable[[dict[str, Any]], Layout]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of a frame of this kind; layout_of(header) checks what the header says, and returns the arrays
+    that follow from it: no others are read.
+
+    Raises: VerificationError for bytes that are damaged, cut short, or of another kind or layout.
+    """
+    if not content.startswith(_MAGIC) or len(content) < _BEFORE + _DIGEST:
+        raise refused(f"is no file of the kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
+    if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+        raise refused("the checksum does not match the content", "sha256", None, "the bytes that were written")
+    version, size = int.from_bytes(content[10:12], "little"), int.from_bytes(content[12:16], "little")
+    if version != _VERSION or size > min(MOST_HEADER, len(content) - _BEFORE - _DIGEST):
+        raise refused("is of another version, or cut short", "version", version, f"version {_VERSION}")
+    try:
+        header = read_json(content[_BEFORE : _BEFORE + size])
+        if not isinstance(header, dict) or header.pop("kind", None) != kind:
+            raise refused("is of another kind", "kind", None, kind)
+        listed, layout = header.pop("arrays", None), layout_of(header)
+        if listed != layout:
+            raise refused("are others than the header says", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
+        return header, _arrays(content[_BEFORE + size : -_DIGEST], layout)
+    except MechdesignError as error:
+        raise refused(error.message, error.field or "file", error.value, "the numbers that were written") from error
+    except (ValueError, OverflowError, RecursionError, zlib.error) as error:
+        raise refused(f"is damaged ({error})", "file", None, "the bytes that were written") from error
+
+
+def is_frame(path: str | Path, kind: str) -> bool:
+    """Whether there is a file that begins as a frame of this kind does."""
+    try:
+        with open_regular(path, field="file", remedy="give the path of a file") as stream:
+            begins = _KIND.match(stream.read(_BEFORE + len(kind) + 12))
+    except (MechdesignError, OSError):
+        return False
+    return begins is not None and begins[1] == kind.encode()
+
+
+def _arrays(body: bytes, layout: Layout) -> dict[str, NDArray[Any]]:
+    sizes = [math.prod(shape) * int(kind[1]) for _, kind, shape, _ in layout]
+    reader = zlib.decompressobj()
+    content = reader.decompress(body, sum(sizes) + 1)
+    if len(content) != sum(sizes) or not reader.eof or reader.unused_data:
+        raise refused("has another size", "body", len(content), f"{sum(sizes)} bytes")
+    arrays, start = {}, 0
+    for (name, kind, shape, differences), size in zip(layout, sizes, strict=True):
+        planes = np.frombuffer(content, np.uint8, size, start).reshape(int(kind[1]), -1)
+        values = np.ascontiguousarray(planes.T).view(f"<u{kind[1]}").reshape(shape)
+        values = values.astype(values.dtype.newbyteorder("="))
+        for axis in range(len(shape) * differences):
+            values = np.cumsum(values, axis=axis, dtype=values.dtype)
+        arrays[name] = values.view(kind)
+        start += size
+    return arrays
+
+
+def _planes(values: NDArray[Any], differences: int) -> bytes:
+    steps = values.view(f"<u{values.itemsize}")
+    for axis in range(values.ndim * differences):
+        steps = np.diff(steps, axis=axis, prepend=steps.dtype.type(0))
+    return np.ascontiguousarray(steps).reshape(-1).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()

@@ -1,0 +1,64 @@
+"""Comparisons and sweeps as files: CSV, JSON, LaTeX, and the NetCDF of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+from mechdesign.base.formatting import latex_powers
+from mechdesign.base.spreadsheets import csv_of
+from mechdesign.errors import InputError
+from mechdesign.mechanism.storage import check_target, save, write_atomically
+from mechdesign.output import compare, sweep
+from mechdesign.output.text_tables import json_text, plain
+
+TABLES = (".csv", ".json", ".tex")
+CURVES = (".nc", ".csv", ".tex")
+
+
+def check_table_target(path: str | Path, kinds: Sequence[str] = TABLES, *, overwrite: bool = False) -> Path:
+    """The path, if a table can be written there, of one of the kinds."""
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in kinds:
+        raise InputError(f"must end in one of {', '.join(kinds)}", field="output", value=target.name)
+    return target
+
+
+def write_rows(table: Sequence[compare.Row], path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the rows of a comparison, atomically: .csv or .json with figures in all their digits, .tex as people read
+    them.
+    """
+    target = check_table_target(path, overwrite=overwrite)
+    shown = compare.columns(table)
+    head = ["mechanism", *(heading for heading, _, _ in shown)]
+    lines = [[row["mechanism"], *compare.printed(row, shown)] for row in table]
+    return _write(target, table, head, lines)
+
+
+def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a sweep, atomically: .nc whole, .csv with figures in all their digits, .tex with the losses that people
+    read, a star where a baseline breaks its claim.
+    """
+    target = check_table_target(path, CURVES, overwrite=overwrite)
+    if target.suffix.lower() == ".nc":
+        return save(curve, target, overwrite=overwrite)
+    rows = sweep.sweep_rows(curve)
+    return _write(target, rows, sweep.headings(rows[0]), [sweep.printed_losses(row) for row in rows])
+
+
+def _write(target: Path, rows: Sequence[compare.Row], head: list[str], lines: list[list[str]]) -> Path:
+    """Rows with all their digits, or in LaTeX, by the package booktabs, the lines that people read."""
+    suffix = target.suffix.lower()
+    if suffix == ".json":
+        text = json_text(rows)
+    elif suffix == ".csv":
+        text = csv_of([plain(row) for row in rows])
+    else:
+        form = "l" + "r" * (len(head) - 1)
+        text = pd.DataFrame(lines, columns=head).to_latex(index=False, escape=True, column_format=form)
+        text = latex_powers(text).replace("<", "$<$")  # which the default encoding of text sets as another sign
+    write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
+    return target

@@ -1,0 +1,128 @@
+"""Mechanisms of the user's own beside ours: checked, and judged by our integers at the smallest scale that holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import as_numbers
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
+from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.storage import load
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.tables import read_table
+from mechdesign.problem.text import Columns
+from mechdesign.verification.audit import audit
+
+InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
+
+
+def read_mechanisms(
+    paths: Iterable[Path], *, columns: Columns = None, on_note: Callable[[str], None] | None = None
+) -> dict[str, ArrayLike | xr.Dataset]:
+    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
+    mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
+    for path in paths:
+        if path.stem in mechanisms:
+            raise InputError("two have this name", field="with", value=path)
+        if path.suffix.lower() == ".nc":
+            mechanisms[path.stem] = load(path)
+        else:
+            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note)
+    return mechanisms
+
+
+def input_mechanisms(
+    problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
+) -> dict[str, xr.Dataset]:
+    """Mechanisms over the secrets of `problem`, judged by its prior and loss, at the smallest scale of its metric.
+
+    mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
+    are taken, and how positions draw rows. Nothing is repaired; entries of a table below 2^-62 are rounded up to that,
+    but where a zero meets a positive probability: then the ratio is infinite. known: names taken.
+    Raises: InputError for a name that is taken or cannot be one, an invalid table, and a Dataset over other
+    secrets, kept as factors, or that protects positions under another metric; what `read` raises.
+    Cost: O(e m) for each.
+    """
+    datasets = {}
+    for name, value in (mechanisms or {}).items():
+        named = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
+        if not named or name in known:
+            raise _refused("is the name of a mechanism of ours" if named else "is no name for a row", name)
+        datasets[name] = (
+            _of_dataset(problem, name, value) if isinstance(value, xr.Dataset) else _of_table(problem, name, value)
+        )
+    return datasets
+
+
+def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
+    table = as_numbers(value, "table", problem.domain.points, problem.reports.points)
+    audited = audit(table, problem)
+    if table.shape[1] != problem.reports.size:
+        raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
+    rows = table / table.sum(axis=1, keepdims=True)
+    mechanism = closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
+    return _not_private(mechanism, rows, problem) if audited.infinite else mechanism
+
+
+def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: DesignProblem) -> xr.Dataset:
+    """The same of a table in which a zero meets a positive probability: its own zeros, and an infinite ratio.
+
+    It is a row of a comparison, and not a mechanism: no scale of the metric holds, and `verify` refuses its zeros.
+    """
+    mass = np.where(rows == 0, 0, mechanism["mass"].values).astype(np.uint64)
+    missing = ROW_SUM - mass.astype(object).sum(axis=1)
+    mass[np.arange(len(mass)), mass.argmax(axis=1)] += missing.astype(np.uint64)
+    loss = float((problem.prior_array[:, None] * rows * problem.loss_matrix).sum())
+    figures = {"ratio": math.inf, "expected_loss": loss}
+    return mechanism.assign(mass=(mechanism["mass"].dims, mass, mechanism["mass"].attrs)).assign_attrs(figures)
+
+
+def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
+    stored = read(mechanism)
+    if stored.factored:
+        raise _refused("is kept as factors: solve it with method='table'", name)
+    if not _same(stored.domain, problem.domain):
+        raise _refused(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)
+    mass, reports = np.ascontiguousarray(mechanism["mass"].values), stored.problem.reports
+    if not row_sums_exact(mass):
+        raise _refused("has a row that does not sum to 2^62", name)
+    own = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
+    if own and (problem.loss.name == "table" or problem.query is not None):
+        raise _refused("has other reports than the problem, whose loss is of its reports alone", name)
+    positions = stored.positions
+    same_metric = stored.problem_metric.describe() == problem.metric.describe()
+    if positions is not None and not (same_metric and positions.breaches(mass) == 0):
+        raise _refused("protects positions under another metric than that of the problem", name)
+    claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
+    return make_mechanism(
+        problem,
+        mass,
+        program=name,
+        scale=certified_scale(problem, mass),
+        claimed_epsilon=claimed,
+        reports=reports if own else None,
+        positions=positions,
+    )
+
+
+def _same(one: Domain, other: Domain) -> bool:
+    """Whether two domains have the same places in the same order."""
+    return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
+        np.array_equal(one.points, other.points)
+    )
+
+
+def _refused(message: str, name: object) -> InputError:
+    return InputError(message, field="mechanisms", value=name)

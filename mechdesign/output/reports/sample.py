@@ -1,0 +1,107 @@
+"""What `mechdesign sample` says: reports as cells, with no more digits than a cell has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import InputError, SizeError
+from mechdesign.mechanism.accuracy import rounded_up
+from mechdesign.mechanism.sampler import Sampler
+from mechdesign.output.text_tables import Block, Note, Table
+from mechdesign.problem.domain import AXES
+from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, rounded
+from mechdesign.solvers.result import Progress
+from mechdesign.verification.verify import kind_of
+
+MOST = 1_000_000  # reports of one document: half a gigabyte
+
+
+def sample_document(
+    mechanism: Any,
+    *,
+    at: Sequence[float] | None = None,
+    degrees: tuple[float | None, float | None] = (None, None),
+    secret: int | None = None,
+    count: int = 1,
+    seed: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> dict[str, Any]:
+    """`count` reports for the place `at` (in the unit of the domain), for degrees (east, north) where the domain has a
+    plane, or for the number `secret`: one of the three. A mechanism with a claim about positions draws for that very
+    place, for a secret at its centre; another one, and a compact map, for its cell. on_progress, called with where the
+    verification of a compact map stands.
+
+    One report without a seed is drawn by the guarded scan (`Sampler.report`), others by search.
+    Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude where
+        degrees were given, accuracy, for each the radius in `unit` about it that holds the true position with 95 %
+        under the prior (None for factored mechanisms), unit, bits, claim, cost. Coordinates are those of the cells, to
+        a tenth of a cell: further digits would only look precise. The secret is not there: a document that names it
+        protects nothing.
+    Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
+        SizeError for more than a million reports.
+    """
+    if count > MOST:
+        raise SizeError(f"at most {MOST:,} reports are written at a time", field="n", value=count)
+    longitude, latitude = degrees
+    places = sum(place is not None for place in (at, secret, longitude))
+    if (longitude is None) != (latitude is None) or places != 1:
+        raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
+    kind = kind_of(mechanism)
+    sampler: Any
+    if kind is not None and kind.sampler is not None:
+        sampler = kind.sampler(mechanism, on_progress=on_progress)
+        domain, placed = mechanism.domain, mechanism.domain.points
+    else:
+        sampler = Sampler(mechanism=mechanism)
+        domain, placed = sampler.admission.domain, sampler.rows.report_points
+    if at is not None and len(at) == domain.dimension:
+        refuse_degrees(domain, np.array([at]), surely=False)
+    if longitude is not None and latitude is not None:
+        at = place_on_earth(domain, longitude, latitude)
+    if isinstance(sampler, Sampler) and count == 1 and seed is None:
+        drawn = sampler.report(secret, at=at)
+    else:
+        drawn = sampler.sample(secret, count, at=at, rng=seed)
+    axes = [a for a in AXES if f"report_{a}" in drawn.coords]
+    coordinates = {
+        f"report_{axis}": [rounded(x, places) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
+        for axis, places in zip(axes, identifying_digits(placed), strict=True)
+    }
+    if longitude is not None:
+        assert domain.plane is not None
+        east_north = np.column_stack(domain.plane.backward(placed[np.ravel(drawn.values)]))
+        to_a_tenth = domain.plane.decimals(domain.spacing)  # of a cell, or of the least distance of two places
+        for name, values in zip(("report_longitude", "report_latitude"), east_north.T.tolist(), strict=True):
+            coordinates[name] = [rounded(x, to_a_tenth) for x in values]
+    return {
+        "reports": np.ravel(drawn.values).tolist(),
+        **coordinates,
+        "accuracy": _radii(drawn),
+        "unit": drawn[f"report_{axes[0]}"].attrs["units"],
+        **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
+    }
+
+
+def _radii(drawn: Any) -> list[float] | None:
+    """The radii of reports, rounded up to three digits; None where there are none."""
+    if "accuracy" not in drawn.coords:
+        return None
+    return rounded_up(np.ravel(drawn["accuracy"].values))
+
+
+def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """Reports, a line each; bits and cost as notes."""
+    columns = [name for name in document if name.startswith("report_")]
+    if document["accuracy"] is not None:
+        columns.append("accuracy")
+    unit = "" if document["unit"] == "1" else f" [{document['unit']}]"
+    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
+    lines = zip(document["reports"], *(document[name] for name in columns), strict=True)
+    yield Table(
+        ["report", *(name + units.get(name, unit) for name in columns)],
+        [[f"{value:.15g}" if isinstance(value, float) else str(value) for value in line] for line in lines],
+    )
+    yield from (Note(f"{name}: {document[name]}") for name in ("bits", "cost"))

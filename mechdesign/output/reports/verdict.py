@@ -1,0 +1,104 @@
+"""What `mechdesign verify` and `mechdesign audit` say: the verdict, its figures, the claim where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from mechdesign.base.formatting import number
+from mechdesign.evaluation.loss import position_loss
+from mechdesign.mechanism.claim import Stored
+from mechdesign.output.sentences import bound_sentence, error_sentence, joined, limit_sentences, protects
+from mechdesign.output.text_tables import Block
+from mechdesign.verification.audit import Audit
+from mechdesign.verification.verify import OF_A_MAP, Verification
+
+_WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
+
+
+def verification_words(result: Verification, stored: Stored | None = None, *, verbose: bool = False) -> Iterator[Block]:
+    """The outcome of a verification, reasons included; the claim and the rows of the table if `verbose`; stored, the
+    mechanism where it is one and certified, for what it protects and costs.
+    """
+    if result.certified and result.windows is not None:
+        yield "Certified: every table is private as claimed, and no transcript costs more than a window is said to."
+    elif result.certified:
+        parts = [] if result.protection is None else [protects(result.protection)]
+        if stored is not None:
+            at_position = position_loss(stored.mechanism)
+            parts += [limit_sentences(stored) or ""]
+            parts.append(error_sentence(stored, at_position=at_position))
+            if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
+                parts.append(best)
+        sums = (
+            "no row sums to more than its bound" if result.rebuilt == OF_A_MAP else "every row sums to what it should"
+        )
+        yield f"Certified. {joined(parts)} Proved in integers: no inequality is broken, and {sums}."
+    else:
+        yield f"Not certified: {result.reasons[0]}."
+    worst = result.worst
+    bound = {None: "not checked", True: "follows from its multipliers", False: "refused"}[result.lower_bound_checked]
+    why, rows = result.lower_bound_reason, result.row_ratio is not None
+    yield {
+        "violations": result.violations,
+        "rebuilt from": result.rebuilt,
+        "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
+        "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
+        "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
+        "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
+        if worst is not None and (verbose or not rows)
+        else None,
+        "expected loss": number(result.expected_loss, up=True, digits=9) if result.expected_loss is not None else None,
+        "lower bound": f"{bound}: {why}" if why else bound if result.lower_bound_checked else None,
+        **{_WINDOWS.get(words, words): _window(cost) for words, cost in (result.windows or {}).items()},
+        "sha256sum": result.sha256,
+        "seal of contents": stored.mechanism.attrs["sha256"] if verbose and stored is not None else None,
+        "claim": result.claim if verbose else None,
+        "claim of positions": result.position_claim if verbose else None,
+    }
+    yield from ({"also": reason} for reason in result.reasons[1:])
+
+
+def _window(cost: Mapping[str, Any]) -> str:
+    """What a window costs at most, and how that is known."""
+    walked = cost["transcripts"]
+    by = "by its rule" if walked is None else f"by its rule, and on all {walked} transcripts of two windows"
+    return f"{float(Fraction(cost['worst'])):.12g} times the metric at most, {by}"
+
+
+def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: bool = False) -> Iterator[Block]:
+    """The verdict of an audit, its findings a line each, then what the repair costs; the metric if `verbose`."""
+    at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
+    if infinite:
+        why = "a report is possible from one secret and impossible from another"
+        yield f"The table is not private at any scale of the metric: {why}."
+    elif result.verdict == "broken":
+        yield f"The table breaks the claim: it is private at {result.ratio:.4g} times the metric."
+    else:
+        yield f"The table is private as claimed, at {result.ratio:.4g} times the metric."
+    by = f"{sums['smallest']:.9g} to {sums['largest']:.9g}"
+    divided = f"; every row was divided by its sum, {by}" if result.divided else ""
+    yield {
+        "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
+        "claimed eps": _level(result, result.claimed_epsilon),
+        "effective eps": _level(result, result.effective_epsilon),
+        "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",
+        "without zeros": f"{result.finite_epsilon:.6g}",
+        "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
+        f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
+        "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
+        f"{zeros['empty_columns']} columns of zeros",
+        "row sums": f"counts, divided by their sums, {by}"
+        if result.divided == "counts"
+        else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}{divided}",
+        "loss": None if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",
+        "repaired loss": None if repaired is None else f"{repaired['loss']:.9g} {result.loss_unit}",
+        "file": None if repaired is None else repaired["file"],
+        "metric": result.metric if verbose else None,
+    }
+    yield from ({"note": text} for text in result.notes)
+
+
+def _level(result: Audit, epsilon: float | None) -> str | None:
+    return None if epsilon is None else f"{epsilon:.9g} {result.epsilon_unit}"

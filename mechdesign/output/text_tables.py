@@ -1,0 +1,189 @@
+"""The one renderer of commands: a document as JSON, or the same in blocks of text. JSON and blocks on stdout, notes and
+progress on stderr. Names, paths and texts of files are shown as they are: no markup, no control characters.
+
+Nothing is cut, and no word or figure is broken: text goes on in the next line, and a table that is too wide goes on
+below itself, its first column again. The width is that of the terminal, or COLUMNS; without either it is not limited.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mechdesign.base.files import visible
+from mechdesign.base.progress import clear
+from mechdesign.base.progress import note_compiling as note_compiling
+from mechdesign.base.progress import progress as progress
+from mechdesign.base.threads import OutOfTime
+from mechdesign.errors import SizeError, SolverError, UnsuitableError
+
+_LARGEST_EXACT = 1 << 53
+_UNLIMITED = 1 << 20  # columns
+_BEYOND_REACH = (SizeError, SolverError, UnsuitableError, OutOfTime, MemoryError, ArithmeticError)
+_PROSE = 120  # columns of a text at most: longer lines are hard to read
+
+
+Figure = TypeVar("Figure")
+
+
+class Note(str):
+    """A line for stderr."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first column is text, the others are figures, on the right; columns of one of the `groups`, each a list of
+    column numbers, stay together where a wide table goes on below itself.
+    """
+
+    head: Sequence[str]
+    rows: Iterable[Sequence[str]]
+    groups: Sequence[Sequence[int]] | None = None
+
+
+Block = str | Mapping[str, object] | Table
+
+
+def show(document: Any, blocks: Iterable[Block], *, as_json: bool) -> None:
+    """The document as JSON, or its blocks: sentences, listings of names and values, tables and notes."""
+    if as_json:
+        print_json(document)
+        return
+    before: Block | None = None
+    for block in blocks:
+        if isinstance(block, Note):
+            note(block)
+        elif isinstance(block, str):
+            say(block)
+        elif isinstance(block, Mapping):
+            listing(block)
+        else:
+            if isinstance(before, (str, Mapping)):
+                print()
+            print_table(block.head, block.rows, groups=block.groups)
+        before = block
+
+
+def show_file(written: Path, *, as_json: bool) -> None:
+    """The document of a command that wrote a file and has nothing else to say."""
+    show({"file": str(written)}, [Note(f"wrote {written}")], as_json=as_json)
+
+
+def width() -> int:
+    """The columns there are for standard output."""
+    if not (os.environ.get("COLUMNS") or (sys.stdout is not None and sys.stdout.isatty())):
+        return _UNLIMITED
+    return shutil.get_terminal_size().columns
+
+
+def say(text: str) -> None:
+    """A sentence or several on stdout."""
+    clear()
+    for line in _wrapped(text, _room()):
+        print(line)
+
+
+def listing(lines: Mapping[str, object]) -> None:
+    """Names and values on stdout, a line each; empty ones are left out."""
+    clear()
+    shown = {visible(name): visible(value) for name, value in lines.items() if value not in (None, "", [])}
+    indent = max(map(len, shown), default=0) + 2
+    for name, value in shown.items():
+        for k, line in enumerate(_wrapped(value, _room(indent))):
+            print((name if k == 0 else "").ljust(indent) + line)
+
+
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
+) -> None:
+    """A `Table` on stdout. In a wide table heads are broken at spaces to the width of their figures."""
+    clear()
+    columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
+    heads = [[visible(name)] for name in head]
+    if sum(max(map(len, [*top, *cells])) + 2 for top, cells in zip(heads, columns, strict=True)) > min(width(), _PROSE):
+        heads = [
+            _wrapped(name, max(map(len, [*visible(name).split(), *cells])))
+            for name, cells in zip(head, columns, strict=True)
+        ]
+    widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
+    blocks = [[0]]
+    for group in groups or [[k] for k in range(1, len(columns))]:
+        if len(blocks[-1]) > 1 and sum(widths[k] + 2 for k in [*blocks[-1], *group]) - 2 > width():
+            blocks.append([0])
+        blocks[-1].extend(group)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    rule = "─" if encoding.lower().startswith("utf") else "-"
+    for block in blocks:
+        deepest = max(len(heads[k]) for k in block)
+        above = zip(*([""] * (deepest - len(heads[k])) + heads[k] for k in block), strict=True)
+        for cells in above:
+            print(_aligned(cells, [widths[k] for k in block]))
+        print(rule * (sum(widths[k] + 2 for k in block) - 2))
+        for cells in zip(*(columns[k] for k in block), strict=True):
+            print(_aligned(cells, [widths[k] for k in block]))
+        print()
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    others = (cell.rjust(wide) for cell, wide in zip(cells[1:], widths[1:], strict=True))
+    return "  ".join([cells[0].ljust(widths[0]), *others]).rstrip()
+
+
+def _room(indent: int = 0) -> int:
+    return max(min(width(), _PROSE) - indent, 20)
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    return textwrap.wrap(visible(text), max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def note(text: str) -> None:
+    """A line on stderr."""
+    clear()
+    if sys.stderr is not None:
+        print(visible(text), file=sys.stderr)
+
+
+def where_possible(what: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:
+    """Return compute(), or `otherwise` with a note where memory, time or the range of doubles does not suffice.
+
+    For figures beside a mechanism, which must not cost the mechanism.
+    """
+    try:
+        return compute()
+    except _BEYOND_REACH as error:
+        note(f"{what} is left out: {getattr(error, 'message', error)}")
+        return otherwise
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    clear()
+    print(json_text(document))
+
+
+def json_text(document: Any) -> str:
+    """A document as JSON: NaN and infinities are null, integers beyond 2^53 are strings."""
+    return json.dumps(plain(document), allow_nan=False, indent=2)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_EXACT:
+        return str(value)
+    return value

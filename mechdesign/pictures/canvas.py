@@ -1,0 +1,322 @@
+"""Canvas: what every picture is made with, its colours, its words and the ground that values are drawn on.
+
+Colours: those of Okabe and Ito, which readers with any colour vision can distinguish, and one colour and one marker for
+every mechanism. Mechanisms that are not named here take a grey and a marker by their name.
+
+Words: which problem, which metric, which loss, which unit.
+
+Grounds: the cells of a grid or the nodes of a network of streets, with lines of a GeoJSON file, coasts or streets,
+where the domain stands on Earth.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.files import visible
+from mechdesign.base.formatting import number
+from mechdesign.base.optional import import_optional
+from mechdesign.base.registry import provider
+from mechdesign.base.units import METRES
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.claim import read
+from mechdesign.output.sentences import error_sentence, protects
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.losses import LOSSES
+from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.vocabulary import words_for
+from mechdesign.verification.verify import Verification
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+OKABE_ITO = BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, BLACK = (
+    *("#0072B2", "#E69F00", "#009E73", "#CC79A7"),
+    *("#56B4E9", "#D55E00", "#F0E442", "#000000"),
+)
+_NOTEBOOK = 100  # pixels an inch
+LINES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (PINK, ":"))
+LEVELS, ROWS, EXCESS = "cividis", "magma_r", "YlOrBr"  # brightness is monotone: for any colour vision, and in grey
+STYLES = {
+    "optimal": (BLACK, "o"),
+    "eikonal": (VERMILION, "s"),
+    "exponential": (GREEN, "^"),
+    "geometric_clamped": (BLUE, "D"),
+    "geometric_normalised": (PINK, "v"),
+    "planar_laplace": (SKY, "P"),
+    "laplacian_clamped": (SKY, "P"),
+    "laplacian_normalised": (GREEN, "^"),
+    "randomized_response": (ORANGE, "X"),
+}
+_GREYS = ("0.25", "0.45", "0.65")
+_OTHERS = ("*", "h", "d", "p", "<", ">")
+_BLANK = "0.8"  # grey, of cells without a secret and of streets
+_FORMULA = "$\\mathdefault"  # how Matplotlib writes powers of ten
+_MARGIN = 0.05  # of a network, on each side
+
+
+def new_figure(**settings: Any) -> Figure:
+    """A matplotlib figure of no window, which notebooks show as it stands. Raises: InputError without matplotlib."""
+    figure: Figure = import_optional("matplotlib.figure", "plot").Figure(**settings)
+
+    def png() -> bytes:
+        written = io.BytesIO()
+        figure.savefig(written, format="png", dpi=_NOTEBOOK)
+        return written.getvalue()
+
+    drawn = figure.draw
+
+    def draw(renderer: Any) -> None:
+        """Draw dollar signs of names and units as they are: only the numbers of a logarithmic axis are formulas."""
+        for text in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
+            text.set_parse_math(text.get_text().startswith(_FORMULA))  # type: ignore[attr-defined]
+        drawn(renderer)
+
+    figure.draw = draw  # type: ignore[method-assign]
+    figure._repr_png_ = png  # type: ignore[attr-defined]
+    return figure
+
+
+def mechanism_style(name: str) -> dict[str, str]:
+    """The colour and marker of a mechanism, as matplotlib takes them."""
+    number = crc32(name.encode())
+    other = _GREYS[number % len(_GREYS)], _OTHERS[number % len(_OTHERS)]
+    return dict(zip(("color", "marker"), STYLES.get(name, other), strict=True))
+
+
+def mechanism_words(name: str, result: xr.Dataset) -> str:
+    """The name of a row as a picture prints it, of a Dataset with the attribute domain: on one axis of values Laplace
+    noise does not lie on a plane.
+    """
+    domain = json.loads(result.attrs["domain"])
+    axes = len(domain.get("shape", "12"))
+    if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
+        name = name.removeprefix("planar_")
+    return name.replace("_", " ").replace("laplac", "Laplac")
+
+
+def plain(text: object) -> str:
+    """A text of a file as a picture shows it: without control characters."""
+    return visible(text)
+
+
+def problem_sentence(result: xr.Dataset, secrets: int) -> str:
+    """Name of the problem and how many cells or places, of a Dataset with the attributes problem and domain."""
+    domain = json.loads(result.attrs["domain"])
+    shape = domain.get("shape")
+    words = words_for(domain["kind"], domain["unit"], len(shape or "12"))
+    where = f"{secrets if shape is None else ' x '.join(map(str, shape))} {words.many}"
+    masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
+    return f"{plain(result.attrs['problem'])}: {where}{masked}"
+
+
+def metric_sentence(result: xr.Dataset) -> str:
+    """The metric in a few words, neighbours and levels included, of a Dataset with the attributes metric and domain."""
+    domain = json.loads(result.attrs["domain"])
+    metric = metric_from_description(json.loads(claimed_metric(result)))
+    return metric.words(domain["unit"], len(domain.get("shape", ())))
+
+
+def claimed_metric(result: xr.Dataset) -> str:
+    """The metric of the claim, as a file describes it: that of positions where the claim is about them, and not the
+    multiple that holds for the rows of the table.
+    """
+    about = "problem_metric" if "position_claim" in result.attrs and "problem_metric" in result.attrs else "metric"
+    return str(result.attrs[about])
+
+
+def loss_words(name: str, unit: str) -> tuple[str, str]:
+    """What a loss of this name is the mean of, and its unit ("" where it has none) as readers know it."""
+    loss = LOSSES.get(name)
+    if loss is not None and unit == "1":
+        unit = loss.unit("units")
+    return "loss" if loss is None else loss.words(), readable(unit)
+
+
+def readable(unit: str) -> str:
+    """The unit of a loss as readers know it, "" where it has none."""
+    return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
+
+
+def protection_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
+    """What is protected, and on a line of its own how far off reports are and of which program."""
+    assert checked.protection is not None
+    error = error_sentence(read(mechanism))
+    return f"{protects(checked.protection)}\n{error} Program: {plain(mechanism.attrs['program'])}."
+
+
+def axis_label(axis: str, unit: str) -> str:
+    """A coordinate with its unit."""
+    return f"{axis} ({'units' if unit == '1' else unit})"
+
+
+def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float64]]:
+    """Lines (k, 2) in the unit of the domain, those that come near its places; none without a path."""
+    if path is None:
+        return []
+    if domain.plane is None:
+        raise InputError("is in degrees, and the mechanism does not say where on Earth it is", field="over", value=path)
+    low, high = domain.points.min(axis=0), domain.points.max(axis=0)
+    margin = float((high - low).max())
+    near = []
+    for line in provider("lines").read_lines(path):
+        points = domain.plane.forward(line[:, 0], line[:, 1])
+        if (np.fmax.reduce(points) >= low - margin).all() and (np.fmin.reduce(points) <= high + margin).all():
+            near.append(np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan))
+    return near
+
+
+def place_words(domain: Domain, place: int) -> str:
+    """Where a place is: degrees east and north on Earth, else its coordinates with their unit."""
+    if domain.plane is not None:
+        digits = domain.plane.decimals(domain.spacing)
+        east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
+        return f"{east:.{digits}f}, {north:.{digits}f}"
+    unit = "" if domain.unit == "1" else f" {domain.unit}"
+    numbers = (number(float(x)).replace(",", "") for x in domain.points[place])  # the comma parts coordinates
+    return ", ".join(numbers) + unit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ground:
+    """The cells of a grid, or the nodes of a network of streets, that values are drawn on; over, lines (k, 2) above."""
+
+    domain: Domain
+    streets: Edges | None = None
+    over: Sequence[NDArray[np.float64]] = ()
+
+    @property
+    def per(self) -> str:
+        """What a value belongs to."""
+        return "cell" if self.streets is None else "node"
+
+    def image(self, values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
+        """Values (n,) on the lattice, (rows along y, columns along x), masked where no secret is."""
+        inside = self.domain.lookup >= 0
+        whole = np.full(inside.shape, np.nan)
+        whole[inside] = values
+        return np.ma.masked_array(whole, mask=~inside).T
+
+    def size(self, panel: float) -> tuple[float, float]:
+        """Width and height in inches of a map: a network is a third wider than a grid of `panel` inches."""
+        left, right, bottom, top = self.extent
+        if self.streets is not None:
+            return 1.35 * panel, 1.35 * panel
+        return panel, min(max(panel * (top - bottom) / (right - left), 1.0), 2 * panel)
+
+    @property
+    def extent(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top in the unit of the domain: of the lattice, or of the network with a margin."""
+        domain = self.domain
+        if self.streets is None:
+            assert domain.origin is not None and domain.cell is not None and domain.shape is not None
+            (x, y), (wide, high) = domain.origin, np.multiply(domain.cell, domain.shape).tolist()
+            return x, x + wide, y, y + high
+        low, high = domain.points.min(axis=0), domain.points.max(axis=0)
+        wide, tall = np.maximum(high - low, (high - low).max() / 4) * _MARGIN
+        return float(low[0] - wide), float(high[0] + wide), float(low[1] - tall), float(high[1] + tall)
+
+    def draw(self, axes: Axes, values: NDArray[Any], **style: Any) -> AxesImage | PathCollection:
+        """An image of values (n,), or dots at the nodes over the streets; axes in the unit of the domain."""
+        if self.streets is None:
+            axes.set_facecolor(_BLANK)
+            placed: dict[str, Any] = {"origin": "lower", "extent": self.extent, "aspect": "equal"}
+            return axes.imshow(self.image(values), interpolation="nearest", **placed, **style)
+        points = self.domain.points
+        ends = points[np.column_stack([self.streets.tail, self.streets.head])]
+        lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
+        axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
+        axes.set_aspect("equal")
+        return axes.scatter(
+            points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, edgecolors="0.55", linewidths=0.4, **style
+        )
+
+
+def ground_of(domain: Domain, streets: Edges | None = None, over: Sequence[NDArray[np.float64]] = ()) -> Ground:
+    """The ground of a grid, or of streets over the plane, in the unit of the domain."""
+    if streets is not None and domain.dimension != 2:
+        raise UnsuitableError("only networks of nodes with x and y have a map", field="domain")
+    if streets is None and (domain.kind != "grid" or domain.dimension > 2):
+        kind = f"{domain.kind} with {domain.dimension} axes"
+        raise UnsuitableError("only grids of one or two axes have a map", field="domain", value=kind)
+    return Ground(domain=domain, streets=streets, over=over)
+
+
+def furnish(axes: Axes, ground: Ground, title: str) -> None:
+    """Title, labels, degrees where the domain stands on Earth, the lines over it and a scale bar."""
+    domain = ground.domain
+    axes.set_title(title, loc="left", fontsize=9)
+    axes.set_xlabel(axis_label("x", domain.unit))
+    axes.set_ylabel(axis_label("y", domain.unit))
+    for line in ground.over:
+        for colour, width in (("white", 2.0), ("#1b4f72", 1.0)):
+            axes.plot(*line.T, color=colour, linewidth=width, zorder=1.5, scalex=False, scaley=False)
+    left, right, bottom, top = ground.extent
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    if domain.plane is not None:
+        _in_degrees(axes, ground)
+    if domain.unit in METRES:
+        _scale_bar(axes, ground)
+
+
+def _in_degrees(axes: Axes, ground: Ground) -> None:
+    """Ticks at round degrees: longitudes along the middle of the map, latitudes up the middle."""
+    plane, (left, right, bottom, top) = ground.domain.plane, ground.extent
+    assert plane is not None
+    middle = np.array([[left, (bottom + top) / 2], [right, (bottom + top) / 2]])
+    longitude, latitude = plane.backward(middle)
+    east = _round_degrees(longitude[0], longitude[1] + 360 * (longitude[1] < longitude[0]))
+    at = plane.forward(east, np.full(len(east), latitude.mean()))[:, 0]
+    axes.set_xticks(at, labels=_degree_labels((east + 180) % 360 - 180))
+    longitude, latitude = plane.backward(np.array([[(left + right) / 2, bottom], [(left + right) / 2, top]]))
+    north = _round_degrees(*latitude)
+    axes.set_yticks(plane.forward(np.full(len(north), longitude[0]), north)[:, 1], labels=_degree_labels(north))
+    axes.set_xlabel("longitude (degrees)")
+    axes.set_ylabel("latitude (degrees)")
+
+
+def _round_degrees(low: float, high: float) -> NDArray[np.float64]:
+    """Multiples of 1, 2 or 5 times a power of ten between two numbers of degrees, at least two."""
+    step = bar_length(high - low)
+    return np.asarray(np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step, np.float64)
+
+
+def _degree_labels(degrees: NDArray[np.float64]) -> list[str]:
+    digits = max(-math.floor(math.log10(float(np.diff(degrees).max(initial=1e-9)) * (1 + 1e-9))), 0)
+    return [f"{value:.{digits}f}" for value in degrees]
+
+
+def bar_length(width: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is at most a third of `width`."""
+    power = 10.0 ** math.floor(math.log10(width / 3))
+    return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= width / 3 * (1 + 1e-12))
+
+
+def _scale_bar(axes: Axes, ground: Ground) -> None:
+    """A bar of a round length in the lower left corner, with its length in m, km or the unit of the domain."""
+    left, right, bottom, top = ground.extent
+    unit = ground.domain.unit
+    length = bar_length(right - left)
+    x, y = left + 0.05 * (right - left), bottom + 0.05 * (top - bottom)
+    shown = f"{length / 1000:g} km" if unit == "m" and length >= 1000 else f"{length:g} {unit}"
+    for colour, width in (("white", 5.0), ("black", 2.5)):
+        line = axes.plot([x, x + length], [y, y], color=colour, linewidth=width, solid_capstyle="butt", zorder=4)
+    line[0].set_gid("scale bar")
+    box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75}
+    axes.text(x, y + 0.025 * (top - bottom), shown, fontsize=7, va="bottom", zorder=4, bbox=box)

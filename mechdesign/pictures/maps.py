@@ -1,0 +1,242 @@
+"""Maps: pictures of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
+
+A mechanism over a grid of two axes, whose reports are secrets: the privacy level eps(u), times the scale of the
+metric, and the prior, each where it varies; the expected loss of every cell or, where the file has them, excess and
+rings of its diagnosis; and P(.|u) at a few secrets, all on one logarithmic colour scale that ends at 10^-5 of the
+largest probability shown. Over one axis the maps are lines. Masked cells are grey. A mechanism along streets is drawn
+on its network, values as dots at the nodes. Headings say how likely the true place is reported, and the radius that
+holds 95 % of the reports. Other reports, answers of queries and released numbers, are in answers.py.
+Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.base.formatting import percent
+from mechdesign.base.optional import import_optional
+from mechdesign.base.units import unit_word
+from mechdesign.base.validation import validated
+from mechdesign.errors import UnsuitableError
+from mechdesign.evaluation.loss import drawn_rows
+from mechdesign.mechanism.claim import read
+from mechdesign.pictures.answers import answers_figure, draws_answers, probability
+from mechdesign.pictures.canvas import (
+    ROWS,
+    Ground,
+    axis_label,
+    ground_of,
+    lines_over,
+    new_figure,
+    place_words,
+    protection_sentence,
+)
+from mechdesign.pictures.panels import (
+    FLOOR,
+    Array,
+    Panel,
+    draw_excess,
+    draw_map,
+    draw_rows,
+    drawn_secrets,
+    entitle,
+    laid_out,
+    levels_of,
+    loss_map,
+    setting_maps,
+    tidy,
+    varies,
+)
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.vocabulary import words_of
+from mechdesign.programs.eikonal import rings
+from mechdesign.verification.verify import certified
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHARE = 0.95  # of the reports that a radius holds
+
+
+@validated
+def plot_mechanism(
+    mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
+) -> Figure:
+    """The figure of a mechanism over a grid of one or two axes or along streets, or of one that answers queries or
+    releases numbers.
+
+    Parameters
+    ----------
+    mechanism : xarray.Dataset
+        A table or a factored mechanism.
+    secrets : sequence of int
+        Up to 9 place numbers whose rows are drawn. By default three: of the highest, the median and the lowest prior
+        among the cells that are at least a third as deep in the domain as the deepest, or among all nodes; under a
+        uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank.
+    over : str or Path
+        A GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    UnsuitableError
+        For other domains.
+    InputError
+        For secrets that are not there, and for `over` where the domain has no plane.
+    FileFormatError
+        For a file that holds no lines.
+    VerificationError
+        For a mechanism that `md.verify` does not certify.
+
+    Notes
+    -----
+    Cost: that of `md.verify`, and the rows that are drawn.
+
+    Examples
+    --------
+    >>> len(md.plot.mechanism(md.baselines.exponential(md.load_problem("line", cells=4))).axes) > 0
+    True
+    """
+    checked = certified(mechanism)
+    stored = read(mechanism)
+    above = lines_over(over, stored.domain)
+    claim = protection_sentence(mechanism, checked)
+    if draws_answers(mechanism, stored.domain):
+        figure = answers_figure(mechanism, stored.domain, secrets, above)
+        entitle(figure, mechanism, claim, f"{mechanism.sizes['report']} possible answers")
+        return figure
+    ground = ground_of(stored.domain, stored.edges if stored.metric.network else None, above)
+    places, words = _places(mechanism, ground, secrets)
+    rows = _rows(mechanism, places)
+    names = [
+        f"reports of somebody {word}, at {place_words(ground.domain, u)}\n{row_words(ground.domain, u, row)}"
+        for u, word, row in zip(places, words, rows, strict=True)
+    ]
+    if ground.domain.dimension == 1:
+        figure = _line_figure(mechanism, ground.domain, places, rows, names)
+    else:
+        figure = laid_out(ground, _panels(mechanism, ground, places, rows, names))
+    entitle(figure, mechanism, claim, table_sentence(mechanism, ground.domain))
+    return figure
+
+
+def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Array, names: list[str]) -> list[Panel]:
+    """The level, the prior, the losses or the diagnosis, and the rows."""
+    colours = import_optional("matplotlib.colors", "plot")
+    points, top = ground.domain.points, float(rows.max())
+    panels = setting_maps(mechanism, ground)
+    diagnosed = ground.streets is None and "ring" in mechanism and "excess" in mechanism
+    if not diagnosed and "mass" in mechanism:
+        panels.append(loss_map(mechanism, ground, drawn_rows(mechanism)))
+    panels = [partial(draw, marks=points[places]) for draw in panels]
+    if diagnosed and (mechanism["excess"].values > 0).any():
+        step = json.loads(mechanism.attrs["parameters"]).get("shortest_border_step")
+        outer = math.ceil(1 / step) if step else None
+        panels.append(partial(draw_excess, result=mechanism, ground=ground, outer=outer))
+    style: dict[str, Any] = {
+        "cmap": ROWS,
+        "norm": colours.LogNorm(vmin=FLOOR * top, vmax=top),
+        "bar": {"extend": "min"},
+    }
+    row_map = partial(draw_map, ground=ground, label=f"probability per {ground.per}", **style)
+    for u, row, title in zip(places, rows, names, strict=True):
+        panels.append(partial(row_map, values=row, title=title, marks=points[[u]]))
+    return panels
+
+
+def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None) -> tuple[list[int], list[str]]:
+    """The secrets whose rows are drawn, and what each is: of a high prior, or in the middle."""
+    domain, prior = ground.domain, np.asarray(mechanism["prior"].values, float)
+    if secrets is not None:
+        places = drawn_secrets(secrets, domain.size)
+        where = f"{'in' if domain.shape else 'at'} {words_of(domain).one}"
+        return places, [f"{where} {u}" for u in places]
+    if varies(prior):
+        deep = np.arange(domain.size)
+        if ground.streets is None:
+            ring = rings(domain)
+            deep = np.flatnonzero(ring >= ring.max() / 3)
+        ranked, words = deep[np.argsort(prior[deep], kind="stable")][::-1], ("high", "median", "low")
+    else:
+        away = ((domain.points - domain.points.mean(axis=0)) ** 2).sum(axis=1)
+        ranked, words = np.argsort(away, kind="stable"), ("in the middle", "half-way out", "farthest out")
+    usual = {int(ranked[k]): word for k, word in zip((0, (len(ranked) - 1) // 2, -1), words, strict=True)}
+    return list(usual), [f"where the prior is {word}" if varies(prior) else word for word in usual.values()]
+
+
+def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
+    """P(y|u) (b, n) of the secrets asked for, 0 where no report stands."""
+    if read(mechanism).report_cells is None:
+        raise UnsuitableError("only reports that are secrets, or answers, have a map", field="reports")
+    return over_places(mechanism, drawn_rows(mechanism, places))
+
+
+def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows: Array, names: list[str]) -> Figure:
+    """Over one axis: the level, or else the prior, where it varies, above the rows."""
+    figure = new_figure(figsize=(8.0, 6.4), layout="constrained")
+    at, prior = domain.points[:, 0], np.asarray(mechanism["prior"].values, float)
+    levelled = "level" in mechanism and varies(mechanism["level"].values)
+    if levelled or varies(prior):
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, 2])
+        shown, label = levels_of(mechanism, domain) if levelled else (prior, "prior")
+        above.plot(at, shown, color="0.2", marker=".", linewidth=1)
+        above.set_ylabel(label)
+        above.set_ylim(0.0, 1.1 * float(shown.max()))
+        tidy(above)
+    else:
+        below = figure.subplots()
+    draw_rows(below, at, rows, [title.replace("\n", "; ") for title in names], places)
+    below.set_ylim(max(FLOOR * rows.max(), float(rows.min()) / 2), 2 * rows.max())
+    below.set_ylabel(f"probability per {words_of(domain).one}")
+    below.set_xlabel(axis_label("x", domain.unit))
+    return figure
+
+
+def row_words(domain: Domain, u: int, row: Array) -> str:
+    """Of P(.|u) (n,) over the places of the domain: how likely u is, and the radius that holds 95 % of the reports."""
+    away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
+    return f"true {words_of(domain).reported} {probability(row[u])}, {_held(away, row, domain.unit)}"
+
+
+def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
+    """Rows (b, m) over the reports of a mechanism, which are secrets, as (b, n) over the secrets; 0 elsewhere."""
+    stored = read(mechanism)
+    spread = np.zeros((len(rows), stored.domain.size))
+    spread[:, stored.report_cells] = rows
+    return spread
+
+
+def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
+    """The same of a table over its own places, under the prior, with the range over the places; "" for factors."""
+    if "mass" not in mechanism:
+        return ""
+    table = over_places(mechanism, drawn_rows(mechanism))
+    prior = np.asarray(mechanism["prior"].values, float)
+    true = np.diagonal(table)
+    likely = prior > 0
+    low, high = probability(true[likely].min()), probability(true[likely].max())
+    ranged = "" if low == high else f" ({low} to {high})"
+    radius = _held(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
+    true_one = f"the true {words_of(domain).reported}"
+    return f"{true_one} is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
+
+
+def _held(distance: Array, chance: Array, unit: str) -> str:
+    """The least r among the distances with 95 % of the probability within r. Arrays of one shape; any sum."""
+    order = np.argsort(distance, axis=None, kind="stable")
+    far, mass = distance.ravel()[order], np.cumsum(chance.ravel()[order])
+    radius = float(far[np.searchsorted(mass, SHARE * mass[-1] * (1 - 1e-12))])
+    shown, word = (radius / 1000, "km") if unit == "m" and radius >= 1000 else (radius, unit_word(unit))
+    return f"{percent(SHARE)} within {shown:.3g} {'units' if unit == '1' else word}"

@@ -1,0 +1,339 @@
+"""Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
+
+A sweep. Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the optimum, and every
+baseline at the level it truly has, hollow where that breaks the claim it was made for; a baseline that goes on at
+levels left of the axis has an arrow there, with the least level that it has. Below, how far the certified mechanisms
+are from the lower bound, in percent. Levels are scales of the metric; where the metric is stated with one level, or has
+a smallest one, that stands above, in nats per unit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.formatting import percent
+from mechdesign.base.optional import import_optional
+from mechdesign.base.units import unit_word
+from mechdesign.base.validation import validated
+from mechdesign.errors import InputError
+from mechdesign.mechanism.claim import rebuilding
+from mechdesign.mechanism.dataset import MECHANISMS, RESOLUTION
+from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.output.compare import AT_CLAIM
+from mechdesign.output.sweep import SWEEP, baselines_of, sweep_rows
+from mechdesign.pictures.canvas import (
+    BLACK,
+    LINES,
+    loss_words,
+    mechanism_style,
+    mechanism_words,
+    metric_sentence,
+    new_figure,
+    plain,
+    problem_sentence,
+)
+from mechdesign.pictures.maps import plot_mechanism
+from mechdesign.pictures.panels import plot_diagnosis, tidy
+from mechdesign.problem.metric import metric_from_description
+from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+KINDS = (".png", ".pdf", ".svg")
+_LOG_RANGE = 10.0  # losses that range further than this are shown on a logarithmic axis
+_LEAST = 1e-300  # a level of 0, of reports that say nothing, on a logarithmic axis
+_FINEST = 1e-6  # relative: gaps are stated as no smaller
+_DISCS = {
+    "worst": "after the worst report",
+    "one_in_hundred": "after one report in a hundred, or more",
+    "median": "after the median report",
+    "before": "before any report",
+}
+_REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
+
+
+@validated
+def plot_sweep(curve: xr.Dataset) -> Figure:
+    """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
+
+    Parameters
+    ----------
+    curve : xarray.Dataset
+        What `md.sweep` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Raises
+    ------
+    InputError
+        For a Dataset that is no sweep.
+
+    Examples
+    --------
+    >>> len(md.plot.sweep(md.sweep(md.load_problem("discrete", secrets=3), [0.5, 1.0])).axes)
+    2
+    """
+    if curve.attrs.get("schema") != SWEEP.name:
+        raise InputError("is no sweep", field="schema", value=curve.attrs.get("schema"))
+    figure = new_figure(figsize=(9.0, 6.4), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    low = _draw_level_axis(below, curve)
+    _draw_losses(above, curve, low)
+    _draw_excess(below, curve)
+    title = f"{problem_sentence(curve, int(curve.attrs['secrets']))}\n{metric_sentence(curve)}"
+    above.set_title(title, loc="left", fontsize=10)
+    for axes in (above, below):
+        tidy(axes)
+    _draw_nats(above, curve)
+    handles, labels = above.get_legend_handles_labels()
+    figure.legend(handles[::-1], labels[::-1], fontsize=8, frameon=False, loc="outside right upper")
+    return figure
+
+
+def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
+    """The figure of audits of discs as documents (posteriors/audit.py), 7 x 4.4 inches: by radius, the share of
+    the probability in one disc after the worst report, one in a hundred and the median one, and before any report.
+    """
+    figure = new_figure(figsize=(7, 4.4), layout="constrained")
+    axes = figure.subplots()
+    found = sorted(audits, key=lambda audit: audit["radius"])
+    radii = [audit["radius"] for audit in found]
+    for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
+        shares = [100 * audit[name] for audit in found]
+        axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
+    # Of noise the distance of discs from a report depends on the radius: the axis says the kind alone.
+    about, exact = found[0]["about"].partition(" within ")[0], all(audit["exact"] for audit in found)
+    shape, area = found[0]["shape"], found[0]["centres"] == "area"
+    where = f"{found[0]['many']} no larger than one disc" if area else f"one {shape} {about}".strip()
+    label = f"probability in {where}{'' if exact else ', at most'}, %"
+    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
+    axes.legend()
+    figure.suptitle(f"What one report leaves in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
+    at, loss, bound = (curve[name].values for name in ("scale", "loss", "lower_bound"))
+    axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
+    broken = False
+    for name in reversed(baselines_of(sweep_rows(curve)[0])):
+        baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_scale"].values
+        breaks = level > at * AT_CLAIM
+        broken |= bool(breaks.any())
+        style: dict[str, Any] = {**mechanism_style(name), "markersize": 5}
+        nowhere = ", private at no scale" if np.isinf(level).all() else ""
+        axes.plot(level, baseline, **style, linewidth=1, label=mechanism_words(name, curve) + nowhere)
+        axes.plot(level[breaks], baseline[breaks], **style, linestyle="", markerfacecolor="white")
+        _draw_leaving(axes, level, baseline, low, style["color"])
+    label = f"optimal, certified within {percent(max(float(np.max(curve['gap'].values)), _FINEST), up=True, digits=1)}"
+    axes.fill_between(at, np.maximum(bound, 0), loss, color=BLACK, alpha=0.25, linewidth=0)
+    axes.plot(at, loss, color=BLACK, marker="o", markersize=4, linewidth=1.8, label=label)
+    values = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
+    shown = values[values > RESOLUTION * curve.attrs["constant_loss"]]
+    if len(shown) and shown.max() > _LOG_RANGE * shown.min():
+        axes.set_yscale("log")
+        axes.set_ylim(shown.min() / 2, shown.max() * 2)
+    if broken:
+        axes.plot([], [], color="0.3", marker="o", linestyle="", markerfacecolor="white", label="breaks its claim")
+    what, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
+    axes.set_ylabel(f"mean {what}" + (f" ({unit})" if unit else ""))
+
+
+def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float64], low: float, colour: str) -> None:
+    """An arrow at the left end `low` of the axis where a curve goes on, with the least level that it has."""
+    order = np.argsort(level, kind="stable")
+    sorted_level, sorted_loss = level[order], loss[order]
+    if not sorted_level[0] < low:
+        return
+    known = sorted_loss > 0
+    at = math.exp(np.interp(math.log(low), np.log(np.maximum(sorted_level[known], _LEAST)), np.log(sorted_loss[known])))
+    axes.plot([low], [at], color=colour, marker="<", markersize=7, linestyle="", clip_on=False, gid="leaves the axis")
+    axes.annotate(
+        f"down to {float(sorted_level[0]):.2g}",
+        (low, at),
+        xytext=(7, 4),
+        textcoords="offset points",
+        fontsize=7,
+        color=colour,
+    )
+
+
+def _draw_excess(axes: Axes, curve: xr.Dataset) -> None:
+    at, bound = curve["scale"].values, curve["lower_bound"].values
+    for name in ("eikonal", "optimal"):
+        variable = "loss" if name == "optimal" else f"{name}_loss"
+        if variable in curve:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                excess = np.where(bound > 0, 100 * (curve[variable].values / bound - 1), np.nan)
+            style: dict[str, Any] = {**mechanism_style(name), "markersize": 4}
+            axes.plot(at, excess, **style, linewidth=1, label=name)
+    axes.set_yscale("symlog", linthresh=0.1, linscale=0.5)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(-0.02, max(2.0, 2 * axes.dataLim.ymax if math.isfinite(axes.dataLim.ymax) else 0.0))
+    axes.set_ylabel("above the\nlower bound (%)")
+
+
+def _draw_level_axis(axes: Axes, curve: xr.Dataset) -> float:
+    """Levels on a logarithmic axis; returns its left end."""
+    axes.set_xscale("log", base=2)
+    _tick(axes.xaxis, base=2)
+    levels = np.concatenate([curve[name].values for name in curve if str(name).endswith("effective_scale")])
+    levels = levels[np.isfinite(levels)]
+    least, most = float(curve["scale"].values.min()), float(levels.max())
+    low = max(least / _REACH, float(levels.min())) / 1.15
+    axes.set_xlim(low, max(most, float(curve["scale"].values.max())) * 1.15)
+    axes.set_xlabel("privacy level, as a scale of the problem's metric (smaller is more private)")
+    return low
+
+
+def _draw_nats(axes: Axes, curve: xr.Dataset) -> None:
+    """The same axis in nats per unit, above, for a metric with a level."""
+    domain = json.loads(curve.attrs["domain"])
+    metric = metric_from_description(json.loads(curve.attrs["metric"]))
+    stated, smallest = metric.stated_level(domain["unit"]), metric.smallest_level
+    if stated is not None:
+        level, label = stated[0], f"eps ({stated[1]})"
+    else:
+        level, label = smallest or 0.0, f"eps where it is smallest (nats per {unit_word(domain['unit'])})"
+    if not level > 0:
+        return
+    nats = axes.secondary_xaxis("top", functions=(lambda x: np.multiply(x, level), lambda x: np.divide(x, level)))
+    _tick(nats.xaxis, base=10, subs=(1, 2, 5))
+    nats.set_xlabel(label)
+
+
+def _tick(axis: Axis, **ticks: Any) -> None:
+    """Plain numbers at the powers of a base."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(**ticks))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path to draw to, if matplotlib is there, the suffix is .png, .pdf or .svg and `check_target` allows it."""
+    import_optional("matplotlib.figure", "plot")
+    target = check_target(path, overwrite=overwrite)
+    if target.suffix.lower() not in KINDS:
+        raise InputError(f"must end in one of {', '.join(KINDS)}", field="plot", value=target.name)
+    return target
+
+
+@validated
+def load_drawable(path: str | Path) -> xr.Dataset:
+    """Read a file that `md.plot.save` draws: a mechanism, a sweep or a diagnosis.
+
+    Parameters
+    ----------
+    path : str or Path
+        A NetCDF file.
+
+    Returns
+    -------
+    xarray.Dataset
+        What it holds.
+
+    Raises
+    ------
+    InputError
+        If there is no such file.
+    VerificationError
+        If it is damaged or of another schema.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = md.save(md.diagnosis(md.load_problem("line", cells=4)), folder + "/diagnosis.nc")
+    ...     md.plot.load(path).attrs["problem"]
+    'line'
+    """
+    return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
+
+
+@validated
+def save_plot(
+    result: xr.Dataset | Figure | str | Path,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    secrets: Sequence[int] | None = None,
+    over: str | Path | None = None,
+    title: str | None = None,
+) -> Path:
+    """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure that was drawn.
+
+    Parameters
+    ----------
+    result : Dataset, Figure, str or Path
+        What to draw, by its schema, the path of such a file, or a matplotlib figure.
+    path : str or Path
+        A .png, .pdf or .svg file.
+    overwrite : bool
+        Replace an existing file.
+    secrets : sequence of int
+        Of a mechanism: place numbers whose rows are drawn.
+    over : str or Path
+        Of a mechanism: a GeoJSON file of lines.
+    title : str
+        A line above what the heading says.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        For anything else, an existing file without `overwrite`, and for secrets or lines without a mechanism.
+    FileFormatError
+        If the disk refuses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     md.plot.save(md.baselines.exponential(md.load_problem("line", cells=4)), folder + "/line.png").name
+    'line.png'
+    """
+    target = check_plot_target(path, overwrite=overwrite)
+    figure = _figure(load_drawable(result) if isinstance(result, (str, Path)) else result, secrets, over)
+    if title is not None:
+        figure.suptitle(f"{plain(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
+    write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
+    return target
+
+
+def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:
+    """The picture of a result. Raises: VerificationError where a Dataset contradicts itself."""
+    from matplotlib.figure import Figure
+
+    schema = result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__
+    if isinstance(result, xr.Dataset) and schema in MECHANISMS:
+        return plot_mechanism(result, secrets, over=over)
+    for field, value in (("secret", secrets), ("over", over)):
+        if value is not None:
+            raise InputError("is for a mechanism", field=field, value=value)
+    if isinstance(result, Figure):
+        return result
+    known = {SWEEP.name: plot_sweep, DIAGNOSIS.name: plot_diagnosis}
+    if not isinstance(result, xr.Dataset) or schema not in known:
+        raise InputError("is no mechanism, sweep or diagnosis", field="result", value=schema or type(result).__name__)
+    with rebuilding():
+        return known[schema](result)

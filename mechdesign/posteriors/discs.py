@@ -1,0 +1,199 @@
+r"""Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
+
+A disc about a place contains the places at most the radius R away. Discs anywhere: a set of two or more points fits
+into a disc of radius R exactly if the discs of radius R about its points meet, and then their common part has a corner,
+where two of these circles cross. So every set that some disc contains is part of one that a disc through two of the
+points contains, at a crossing of their circles. On a lattice both kinds are translates of a few shapes, steps from one
+cell.
+
+A limit on the share of a set holds for its parts too; a limit on the multiple of its people does not. That one needs
+every set that some disc contains. The circles about the points cut the plane into faces, and all discs that are centred
+in one face contain the same points. Each face has a crossing at its border, unless it is the disc about a lone point. A
+disc that moves off a crossing in some direction keeps those points on its circle that lie on that side.
+
+By area a set is any K cells of a grid, K the cells that are together no larger than the disc: their number is all that
+is found here.
+
+Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
+R contains more than a set of the list; whoever rebuilds the sets finds the same ones but where a length is that close.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.base.validation import positive
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+
+Listed = Literal["anywhere", "places"]
+Centres = Literal["anywhere", "places", "area"]
+WIDER = 1 + 2.0**-40
+MOST_STEPS = 2_000  # cells of a disc: shapes are found pair by pair
+_ON_CIRCLE = 2.0**-37  # relative: how far off a circle a point may be that is taken for one on it
+_COMPARED = 20_000  # sets up to which those that others contain are left out
+
+
+def check_centres(centres: str) -> None:
+    """Refuse what is no kind of discs, with an InputError."""
+    if centres not in get_args(Centres):
+        raise InputError("must be anywhere, places or area", field="centres", value=centres)
+
+
+def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
+    """The sets of places that discs contain, (k, n) of 0 and 1, each once; those that others contain are left out.
+
+    Parameters: radius in the unit of the domain; centres, "anywhere", on a grid of one or two axes, or "places"; every,
+        whether those that others contain are there too.
+    Raises: InputError for a radius that is not positive, for nodes, which have no place, and for discs anywhere off a
+        lattice of one or two axes or of more than 2,000 cells; SizeError where the sets do not fit in memory.
+    Cost: O(s n) for s shapes of a lattice; O(n^2) for places off a lattice.
+    """
+    positive(radius, "radius")
+    if domain.kind == "nodes":
+        raise InputError("nodes of a graph have no place", field="radius", value=radius)
+    if domain.index is None or domain.shape is None or domain.cell is None or domain.dimension > 2:
+        if centres == "anywhere":
+            remedy = "use a grid of one or two axes, or discs about places"
+            raise InputError("discs anywhere need a lattice", field="centres", value=centres, remedy=remedy)
+        require_memory(domain.size, domain.size, tables=2, what="discs about places")
+        sets = sp.csr_array(domain.euclidean_to(domain) <= radius * WIDER, dtype=np.int64)
+        return _distinct(sets, every=every)
+    shapes = disc_shapes(domain.cell, radius, centres, every=every)
+    require_memory(sum(map(len, shapes)), domain.size, tables=2, what="discs of so many cells")
+    return _distinct(_translates(domain, shapes), every=every)
+
+
+def cells_of_area(domain: Domain, radius: float) -> int:
+    """How many cells of a grid of two axes are together no larger than a disc of `radius`; all cells, where they are.
+
+    Raises: InputError for a radius that is not positive, for other domains, and where not even one cell is so small.
+    """
+    wide = positive(radius, "radius") * WIDER
+    if domain.cell is None or domain.dimension != 2:
+        remedy = "use a grid of two axes, or discs about places"
+        raise InputError("areas need cells", field="centres", value="area", remedy=remedy)
+    cells = math.pi * (wide / domain.cell[0]) * (wide / domain.cell[1])
+    if not cells >= 1:
+        raise InputError("a cell is larger than the disc", field="radius", value=radius, remedy="use smaller cells")
+    return math.floor(min(cells, domain.size))
+
+
+def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """The sum of the `count` largest values (m,) of each column (n, m); of all, where there are no more."""
+    rest = max(len(values) - count, 0)
+    return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
+
+
+def disc_shapes(
+    cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False
+) -> list[NDArray[np.int64]]:
+    """The shapes (s, axes) of discs on a lattice: steps from one of their cells; not `every` one, but those that no
+    translate of another contains.
+    """
+    side, wide = np.asarray(cell), radius * WIDER
+    span = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
+    if np.prod(2 * span + 1) > 8 * MOST_STEPS:  # before they become integers
+        raise InputError(
+            f"a disc has more than {MOST_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
+        )
+    reach = np.floor(span).astype(np.int64)
+    steps = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")], 1)
+    places = steps * side
+    away = np.sqrt((places**2).sum(axis=1))
+    if centres == "places":
+        return [steps[away <= wide]]
+    middles = [places[k] / 2 for k in np.flatnonzero(away <= 2 * wide)]
+    if len(side) == 2:  # the two crossings of the circles about a cell and about one at a step, on either side
+        half = [np.sqrt(max(wide**2 - float(middle @ middle), 0.0)) for middle in middles]
+        across = [np.array([-m[1], m[0]]) / max(float(np.hypot(*m)), 1e-300) for m in middles]
+        middles = [m + sign * h * a for m, h, a in zip(middles, half, across, strict=True) for sign in (-1, 1)]
+    elif every:  # the ends of an interval, in the place of crossings
+        middles = [np.array([sign * wide]) for sign in (-1, 1)]
+    found: dict[bytes, NDArray[np.int64]] = {}
+    for middle in middles:
+        for inside in _faces(places - middle, wide) if every else [_within(places - middle, wide)]:
+            shape = steps[inside] - steps[inside].min(axis=0)
+            found.setdefault(shape.tobytes(), shape)
+    shapes = sorted(found.values(), key=len, reverse=True)
+    if every:
+        return shapes
+    if len(side) == 1:
+        return shapes[:1]
+    from scipy.signal import correlate  # a second, of which most programs need nothing
+
+    masks = [np.zeros(shape.max(axis=0) + 1) for shape in shapes]
+    for mask, shape in zip(masks, shapes, strict=True):
+        mask[tuple(shape.T)] = 1
+    return [
+        shape
+        for mask, shape in zip(masks, shapes, strict=True)
+        if not any(
+            other.sum() > len(shape) and correlate(other, mask, method="direct").max() > len(shape) - 0.5
+            for other in masks
+        )
+    ]
+
+
+def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
+    return np.asarray(np.sqrt((away**2).sum(axis=1)) <= wide * WIDER)
+
+
+def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
+    """The points (k,) inside the disc at a crossing, and inside those in the faces around it; not the empty set.
+
+    away (k, axes), the points as seen from the crossing.
+    """
+    within = _within(away, wide)
+    on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
+    if away.shape[1] == 1:
+        ways = np.array([[-1.0], [1.0]])
+    else:
+        across = np.sort(np.arctan2(away[on, 1], away[on, 0])[:, None] + [-np.pi / 2, np.pi / 2], axis=None)
+        turns = np.unique(np.round(across % (2 * np.pi), 9))
+        between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
+        ways = np.stack([np.cos(between), np.sin(between)], axis=1)
+    for inside in [within, *(within & ~(on & (away @ way <= 0)) for way in ways)]:
+        if inside.any():
+            yield inside
+
+
+def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array:
+    """Every shape at every position at which it meets the lattice (k, n)."""
+    assert domain.shape is not None
+    rows, columns, count = [], [], 0
+    lattice = np.asarray(domain.shape)
+    for shape in shapes:
+        low, high = shape.min(axis=0), shape.max(axis=0)
+        starts = [np.arange(-b, k - a) for a, b, k in zip(low, high, lattice, strict=True)]
+        corner = np.stack([axis.ravel() for axis in np.meshgrid(*starts, indexing="ij")], axis=1)
+        for step in shape:
+            at = corner + step
+            inside = np.flatnonzero(((at >= 0) & (at < lattice)).all(axis=1))
+            place = domain.lookup[tuple(at[inside].T)]
+            rows.append(count + inside[place >= 0])
+            columns.append(place[place >= 0])
+        count += len(corner)
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    return sp.csr_array((np.ones(len(row), np.int64), (row, column)), shape=(count, domain.size))
+
+
+def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
+    """The sets that are not empty, each once; not `every` one where they are few, but those that no other contains."""
+    sets.sort_indices()
+    first = {sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))}
+    first.pop(b"", None)
+    sets = sets[np.sort(list(first.values()))]
+    if every or sets.shape[0] > _COMPARED:
+        return sets
+    size = np.asarray(sets.sum(axis=1)).ravel()
+    common = sp.coo_array(sets @ sets.T)
+    part = (common.data == size[common.row]) & (size[common.row] < size[common.col])
+    return sets[np.setdiff1d(np.arange(sets.shape[0]), common.row[part])]

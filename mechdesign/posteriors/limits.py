@@ -1,0 +1,346 @@
+r"""Posterior caps: after every report no disc of radius R contains more than a share of the posterior.
+
+    sum_{u in B} N(u) P(y|u) <= c_B sum_u N(u) P(y|u)           for every report y and every disc B
+
+N(u) persons live at secret u, and N / sum N is the prior of whoever reads the report. `PosteriorCap` has c_B = beta for
+all discs, `PosteriorLift` c_B = k p(B), p(B) the share of the persons in B: one report multiplies the probability of
+a disc by k at most. Discs: posteriors/discs.py. By area B is any set of as many cells as are together no larger than
+the disc, and the sum inside is that of the largest N(u) P(y|u). Columns of a table that keep caps and metric are a
+convex
+cone: mixing, merging and post-processing of reports keep them. Two reports of one person do not.
+
+1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of
+   one B summed over y say p(B) <= beta.
+2. Wrong numbers. Let every count be off by up to a factor of k: at least 1/k and at most k times the truth. Then the
+   true prior q has max_u q/p <= k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P and
+   sum_{not B} q P >= m sum_{not B} p P, so that the posterior under q is at most r beta / (1 + (r - 1) beta), which
+   counts doubled inside a disc and halved outside attain for k = 2. A share s is kept for every such q by designing at
+   s / (r - (r - 1) s).
+3. Several priors, by day and by night: rows of each. Those of every mixture of them follow, which are their mixtures.
+4. Whoever guesses a position after a report is right within R with probability beta at most, per report.
+
+Limits in files. Every reader refuses a limit that breaks one of these rules (`DiscConstraint.from_file`, the page, the
+client), and the stand-alone script those that exported tables have:
+
+* A limit has exactly the names radius, centres and people, and share and wrong_by, or factor; of exported tables, which
+  have the share designed at, share or factor alone, as two integers. It says its kind in `constraint`.
+* radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of two axes.
+* people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
+* share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1,
+  factor > 1.
+* A file with a limit has no claim between positions: the rows that limits are checked on would never be drawn alone.
+
+Source: ours. The least expected error of an adversary is of Shokri et al. 2012, metric and average error together of
+Shokri 2015; the rho1-to-rho2 breach is of Evfimievski et al. 2003.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.labels import unlabelled
+from mechdesign.base.numbers import named
+from mechdesign.base.validation import positive
+from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.posteriors.discs import Centres, cells_of_area, check_centres, disc_sets
+from mechdesign.posteriors.persons import whole_persons
+from mechdesign.posteriors.rows import AreaCaps, Caps, DiscCaps
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.vocabulary import shape_of, sized, words_of
+from mechdesign.programs.coupled import Constraint
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+MOST_PARTS = 2**16  # denominators of shares are below it
+LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
+_SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
+_SHARE_IN_FILES = re.compile(r"[0-9]{1,5}/[0-9]{1,5}")
+_WIDEST = 1e150  # of a radius in a file: its square is a number
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscConstraint(Constraint):
+    """A limit on the share of the posterior in discs: the fields that both kinds of the module docstring have.
+
+    radius in the unit of the domain. people: counts at each secret (n,), or those of several priors (k, n), each of
+    which the limit is for; by default the prior of the problem. Counts that are not integers become whole persons where
+    the program is stated (`in_whole_persons`). centres: of discs, "anywhere" on a grid, or "places", the places alone;
+    or "area", any cells of a grid that are together no larger than a disc.
+    """
+
+    radius: float
+    people: ArrayLike | None = None
+    centres: Centres = "anywhere"
+    of_every_set: ClassVar[bool] = False  # whether the limit of a set does not follow from that of a larger one
+
+    def __post_init__(self) -> None:
+        check_centres(self.centres)
+        positive(self.radius, "radius")
+        if self.people is not None:
+            object.__setattr__(self, "people", unlabelled(self.people, "people"))
+
+    @property
+    @abstractmethod
+    def exact_limit(self) -> tuple[str, Fraction]:
+        """What is limited, "share" or "factor", and to what."""
+
+    @abstractmethod
+    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
+        """c_B of discs with `inside` persons (k,) of `total`."""
+
+    @abstractmethod
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        """The limit under rounded counts that keeps it under the counts themselves (persons.py)."""
+
+    def in_whole_persons(self, problem: DesignProblem) -> Self:
+        """The limit with whole persons (priors, n), lowered where these are rounded. Raises: InputError."""
+        people = problem.prior_array if self.people is None else self.people
+        persons, spread = whole_persons(people, problem.domain.size)
+        return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
+
+    def caps(self, problem: DesignProblem) -> list[Caps]:
+        """The rows for each prior; a disc whose limit is 1 or more, or where nobody lives, has none.
+
+        Raises: InfeasibleError, naming the disc, where even a constant report breaks one; InputError as `disc_sets`.
+        """
+        if self.centres == "area":
+            cells = cells_of_area(problem.domain, self.radius)
+        else:
+            sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
+        made: list[Caps] = []
+        limit = self.in_whole_persons(problem)
+        for number, persons in enumerate(np.asarray(limit.people)):
+            what = self.name + (f" of prior {number}" if number else "")
+            if self.centres == "area":
+                made.append(AreaCaps(persons=persons, what=what, cells=cells, exact=limit.exact_limit[1]))
+            else:
+                inside = np.asarray(sets @ persons)
+                limits = limit.limits(inside, int(persons.sum()))
+                kept = np.array([k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0], int)
+                limits = [limits[k] for k in kept]
+                made.append(DiscCaps(persons=persons, what=what, sets=sets[kept], limits=limits))
+            if made[-1].room < LEAST_ROOM:
+                raise self._hopeless(problem.domain, made[-1])
+        return made
+
+    def _hopeless(self, domain: Domain, caps: Caps) -> InfeasibleError:
+        unit = "" if domain.unit == "1" else f" {domain.unit}"
+        if isinstance(caps, AreaCaps):
+            share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.exact)
+            cells = f"{caps.cells} {words_of(domain).many}"
+            where = f"{cells}, no larger together than a disc of {self.radius:g}{unit}, contain"
+        else:
+            assert isinstance(caps, DiscCaps)
+            disc = int(np.argmax(caps.within - caps.limit))
+            share, limit = float(caps.within[disc]), float(caps.limit[disc])
+            at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
+            where = f"the {sized(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
+        return InfeasibleError(
+            f"{caps.what}: {where} {100 * share:.4g} % of the people before any report, and no mechanism keeps to less",
+            field="share",
+            value=f"{100 * limit:.6g} %",
+            remedy=f"ask for {math.floor(1e4 * share + 1) / 100:g} % or more, or for a smaller radius",
+        )
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        return [inequality for caps in self.caps(problem) for inequality in caps.stated(table)]
+
+    def claims(self) -> list[dict[str, Any]]:
+        """The limits as data for whoever checks a table without this package, one for each prior: radius, centres,
+        people, and share or factor as [numerator, denominator]. Of a constraint that names its people.
+        """
+        name, value = self.exact_limit
+        limit = {"radius": self.radius, "centres": self.centres, name: [value.numerator, value.denominator]}
+        return [{**limit, "people": persons} for persons in np.atleast_2d(np.asarray(self.people)).tolist()]
+
+    @classmethod
+    def from_file(cls, description: Mapping[str, Any]) -> Self:
+        """The limit that a file describes. Raises: InputError where it breaks a rule of the module docstring."""
+        known = named(dict(description), "constraints", [field.name for field in fields(cls)])
+        radius, people = known["radius"], known["people"]
+        if type(radius) not in (int, float) or not 0 < radius < _WIDEST:
+            raise InputError("must be a positive number", field="radius", value=f"{radius!s:.80}")
+        if type(people) is not list or not people or not all(type(row) is list for row in people):
+            raise InputError("must be rows of integers", field="people", value=f"{people!s:.80}")
+        if not all(type(count) is int for row in people for count in row):
+            raise InputError("must be integers", field="people", value=f"{people!s:.80}")
+        for name in {"share", "wrong_by", "factor"} & set(known):
+            if type(known[name]) is not str or not _SHARE_IN_FILES.fullmatch(known[name]):
+                raise InputError("must be a fraction such as 1/5", field=name, value=f"{known[name]!s:.80}")
+        return cls(**known)
+
+    def describe(self) -> dict[str, Any]:
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        shares = {
+            name: f"{value.numerator}/{value.denominator}"
+            for name, value in kept.items()
+            if isinstance(value, Fraction)
+        }
+        people = None if self.people is None else np.atleast_2d(np.asarray(self.people)).tolist()
+        return {"constraint": self.name, **kept, **shares, "people": people}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorCap(DiscConstraint):
+    """The constraint that after every report at most a share of the posterior lies in any disc of a radius.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) or (k, n) array
+        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
+        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
+        may change.
+    centres : {"anywhere", "places", "area"}
+        Where discs may be centred; "area" for any cells that are together no larger than a disc, in place of discs.
+    share : Fraction, float or str
+        A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
+    wrong_by : Fraction, float or str
+        k: the share is also kept if each count is off by up to a factor of k, too high or too low.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorCap(radius=0.4, share="1/2")
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float((table / table.sum("secret")).max()) <= 0.5
+    True
+    """
+
+    share: Fraction | float | str
+    wrong_by: Fraction | float | str = 1
+    name = "posterior-cap"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("share", "wrong_by"):
+            object.__setattr__(self, field, exact_fraction(getattr(self, field), field))
+        if not 0 < self.exact < 1:
+            raise InputError("must lie in (0, 1)", field="share", value=self.exact)
+        if self.wrong < 1:
+            raise InputError("must be 1 or more", field="wrong_by", value=self.wrong)
+
+    @property
+    def exact(self) -> Fraction:
+        """The share."""
+        return Fraction(self.share)
+
+    @property
+    def wrong(self) -> Fraction:
+        """The factor k."""
+        return Fraction(self.wrong_by)
+
+    @property
+    def designed(self) -> Fraction:
+        """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
+        apart = self.wrong**2  # one count too high and another one too low
+        return _parts_below(self.exact / (apart - (apart - 1) * self.exact))
+
+    @property
+    def exact_limit(self) -> tuple[str, Fraction]:
+        return "share", self.designed
+
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        share = _parts_below(self.exact / (spread - (spread - 1) * self.exact))
+        return replace(self, people=persons, share=share)
+
+    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
+        return [self.designed] * len(inside)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorLift(DiscConstraint):
+    """The constraint that every report multiplies the probability of any disc of a radius by a factor at most.
+
+    Over discs of single places it is maximal leakage report by report: ln factor bounds it.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    people : (n,) or (k, n) array
+        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
+        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
+        may change.
+    centres : {"anywhere", "places"}
+        Where discs may be centred.
+    factor : Fraction, float or str
+        A fraction from 1 on.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((2, 2), 1.0)
+    >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
+    >>> cap = md.programs.PosteriorLift(radius=0.4, factor=2)
+    >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
+    >>> float(4 * (table / table.sum("secret")).max()) <= 2
+    True
+    """
+
+    factor: Fraction | float | str
+    name = "posterior-lift"
+    of_every_set = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.centres == "area":
+            raise InputError("must be anywhere or places: a lift is of discs", field="centres", value=self.centres)
+        object.__setattr__(self, "factor", exact_fraction(self.factor, "factor"))
+        if not Fraction(self.factor) > 1:
+            raise InputError(
+                "must be above 1: at 1 reports tell nothing about discs", field="factor", value=self.factor
+            )
+
+    @property
+    def exact_limit(self) -> tuple[str, Fraction]:
+        return "factor", Fraction(self.factor)
+
+    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+        # The share after a report is up to `spread` times larger, and the share before it up to as many times smaller.
+        return replace(self, people=persons, factor=_parts_below(Fraction(self.factor) / spread**2))
+
+    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
+        return [Fraction(self.factor) * Fraction(int(count), total) for count in inside]
+
+
+def _parts_below(value: Fraction) -> Fraction:
+    """The value, or one below it whose numerator and denominator are below 2^16."""
+    if max(value.numerator, value.denominator) < MOST_PARTS:
+        return value
+    parts = math.floor((MOST_PARTS - 1) / max(value, Fraction(1)))
+    return Fraction(math.floor(value * parts), parts)
+
+
+def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
+    """The largest share of the posterior if each count is off by up to a factor (fact 2)."""
+    apart = factor**2
+    return apart * share / (1 + (apart - 1) * share)
+
+
+def exact_fraction(value: Fraction | float | str, field: str) -> Fraction:
+    """A share or factor as a fraction: "1/5", "20%", "0.2" and the double 0.2 are all 1/5.
+
+    Raises: InputError for what is no number >= 0, and for numerators and denominators of 2^16 and more.
+    """
+    text = str(value).strip()
+    percent, digits = text.endswith("%"), text.removesuffix("%").strip()
+    if isinstance(value, bool) or not _SHARE.fullmatch(digits) or digits.endswith("/0"):
+        raise InputError("must be a share such as 1/5, 20% or 0.2", field=field, value=value)
+    exact = Fraction(digits) / (100 if percent else 1)
+    if max(exact.numerator, exact.denominator) >= MOST_PARTS:
+        remedy = "use a fraction of smaller numbers, or fewer digits"
+        raise InputError(f"must be a fraction of numbers below {MOST_PARTS}", field=field, value=value, remedy=remedy)
+    return exact

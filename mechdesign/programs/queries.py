@@ -1,0 +1,166 @@
+r"""The mechanism of a query (Algorithm 1 with few answers): kernels of label sets, and the rest for the true answer.
+
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    over        w >= 0, one weight per answer y and source set S: places with that label, or all places
+    where       P(y|u) = sum over the sets of y of w(y, S) e^{-f_S(u)}        for every answer y that is not q(u)
+                P(q(u)|u) = 1 - sum over the other answers of P(y|u)          for every secret u
+    subject to  P(y|u) <= e^{d_e} P(y|v)     for every edge e = (u, v), both ways, and y = q(u), q(v)
+
+f_S(u) = min over s in S of d(u, s) solves |grad f| = eps with f = 0 on S. With S = q^{-1}(y) alone, columns are
+those of Algorithm 1, f_y(q^{-1}(y)) = 0, away from their own label: the smallest private ones for the values at its
+border. On its own label a column is what the others leave, so that rows sum to 1 by construction, where K w = 1 has n
+rows and m unknowns. Smaller sets let an answer recede: from corners where three labels meet, from thin parts of its
+label, and from places where edges are short.
+Source: Koufogiannis & Pappas 2016, Algorithm 1 with a query q; the boundary condition is its "design choice".
+Known: a column away from its own label is private whatever the weights are, so the constraints listed imply all others.
+S = all places makes constant mechanisms feasible: the program always has a solution, at most the loss of the best
+constant report and at least that of the optimal program. Where w >= 0 solves K w = 1, Algorithm 1's mechanism is
+feasible. Two labels that meet on one edge of length d have, for zero-one loss, the optimum
+P(wrong|u) = e^{d - f(u)} / (1 + e^d), f the distance to the other label, while the sums of prior e^{-f} over the two
+differ by at most a factor e^d.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import UnsuitableError
+from mechdesign.problem.lattice import distances_to_sets
+from mechdesign.problem.losses import Query
+from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+RECEDING = tuple(0.1 * 1.5**k for k in range(11))  # nats from other labels that the smaller sets keep
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the places of a label, by their shortest edge
+MOST_ENTRIES = 80_000_000  # of the kernel: beyond, fewer distances are used, which costs much
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QueryWeights(Program):
+    """The weight program of a problem with a query. Report y answers the y-th smallest label.
+
+    Its statement is in `mechdesign.programs.queries`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Made by `md.losses.query_problem`.
+
+    Raises
+    ------
+    UnsuitableError
+        For a problem without a query.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Algorithm 1 with a query q.
+
+    Examples
+    --------
+    >>> domain = md.Domain.grid((4,), 1.0)
+    >>> problem = md.losses.query_problem(
+    ...     domain=domain, metric=md.Euclidean(1.0), prior=md.priors.uniform(domain), query=[0, 0, 1, 1]
+    ... )
+    >>> md.solve(md.programs.QueryWeights(problem)).sizes["report"]
+    2
+    """
+
+    name = "query"
+
+    def __post_init__(self) -> None:
+        if self.problem.query is None:
+            raise UnsuitableError("needs a problem with a query: make it with query_problem", field="labels")
+
+    @property
+    def query(self) -> Query:
+        """The query q."""
+        assert self.problem.query is not None
+        return self.problem.query
+
+    @cached_property
+    def distances(self) -> NDArray[np.float64]:
+        """f_y(u) (n, m) in nats, the distance to the nearest place of label y."""
+        return distances_to_sets(self.problem.edges, self.problem.domain.size, self.query.places)
+
+    @cached_property
+    def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
+        """The smaller source sets, each with its answer: of the places of a label those at least t nats from any other
+        label, those at least t nats from all others but one, and those whose shortest edge is at least that of a share
+        of them; while they fill half the kernel at most, every place at the border alone; no set twice.
+        """
+        n, m = self.distances.shape
+        room = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
+        step = max(1, -(-len(RECEDING) // max(room, 1)))
+        levels = RECEDING[step // 2 :: step] if room > 0 else ()
+        away = self.distances.copy()
+        away[np.arange(n), self.query.answer] = np.inf
+        away = np.column_stack([away, np.full(n, np.inf)]) if m == 2 else away
+        nearest = np.partition(away, 1, axis=1)[:, :2]
+        tail, head, length = self.problem.edges.both_ways()
+        shortest = np.full(n, np.inf)
+        np.minimum.at(shortest, tail, length)
+        border = np.zeros(n, bool)
+        border[tail[self.query.answer[tail] != self.query.answer[head]]] = True
+        sources: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
+        alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
+        for y, places in enumerate(self.query.places):
+            sets = [places[nearest[places, j] >= t] for j in (1, 0) for t in levels]
+            sets += [places[shortest[places] >= s] for s in np.quantile(shortest[places], SHARES if levels else ())]
+            sets += list(places[border[places], None]) if alone else []
+            for source in sets:
+                if 0 < len(source) < len(places):
+                    sources.setdefault(source.tobytes(), (y, source))
+        return list(sources.values())
+
+    @cached_property
+    def answer(self) -> NDArray[np.int64]:
+        """The answer (k,) that each kernel belongs to, as a report number."""
+        everyone = np.arange(self.distances.shape[1])
+        return np.concatenate([everyone, everyone, np.array([y for y, _ in self.sources], np.int64)])
+
+    @cached_property
+    def kernel(self) -> NDArray[np.float64]:
+        """e^{-f_S(u)}, (n, k): the set of every label, all places for every label, then the smaller sets."""
+        n, m = self.distances.shape
+        require_memory(n, len(self.answer), tables=3, what="the kernels of a query")
+        kernel = np.ones((len(self.answer), n)).T
+        np.exp(-self.distances, out=kernel[:, :m])
+        if self.sources:
+            smaller = distances_to_sets(self.problem.edges, n, [source for _, source in self.sources])
+            np.exp(-smaller, out=kernel[:, 2 * m :])
+        return kernel
+
+    def table(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P (n, m) for weights (k,): rows sum to 1, and entries may be negative where constraints are broken."""
+        n, m = self.distances.shape
+        table = np.zeros((n, m))
+        for y in range(m):
+            used = np.flatnonzero((self.answer == y) & (weights != 0))
+            table[:, y] = self.kernel[:, used] @ weights[used]
+        own = np.arange(n), self.query.answer
+        table[own] = 0.0
+        table[own] = 1.0 - table.sum(axis=1)
+        return table
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        m = self.problem.reports.size
+        weights = cp.Variable(len(self.answer), name="w")
+        true = self.query.answer[:, None] == np.arange(m)
+        columns = [self.kernel[:, self.answer == y] @ weights[self.answer == y] for y in range(m)]
+        others = cp.multiply(~true, cp.vstack(columns).T)
+        table = others + cp.multiply(true, 1 - cp.sum(others, axis=1, keepdims=True) @ np.ones((1, m)))
+        constraints = [weights >= 0, *simplex(table), *lipschitz(table, self.problem)]
+        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"labels": self.query.values.tolist(), "kernels": len(self.answer)}

@@ -1,0 +1,391 @@
+"""Exact pricing over the privacy cone, and the lower bound that follows from any multipliers of the row sums.
+
+    minimise  <r, g>  subject to  g >= 0,  g(u) <= e^{d_e} g(v) on every edge e = (u, v) both ways,  g(root) = 1
+
+A simplex method on trees (tree_simplex.py), started from the shortest-path tree, finds the minimising ray.
+
+Bound. For *any* spanning tree, push r from the leaves to the root: a node v with parent p hands over
+r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. What arrives at
+the root is a lower bound of the minimum, and the optimal tree attains it. With every operation rounded down the bound
+is rigorous whatever the pivoting did, so it never rests on convergence. Summed over reports,
+
+    lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),
+
+a Lagrangian bound: rows sum to 1, so P(y | anchor(y)) <= 1.
+
+Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda, be it
+rounding, by that. A ratio of two linear forms does not see how a ray is normalised. With weights w(u) > 0 the trial
+multipliers lambda - t w, t >= 0, are as admissible as any, and every ray has a price that is not negative from
+
+    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,
+
+where the bound is sum (lambda - t* w). Dinkelbach's method finds t*: price at a t, raise t to the largest ratio among
+the priced rays, and again (Dinkelbach 1967, Management Science 13). Every ratio is a lower bound of t*, so a t whose
+sum (lambda - t w) is no better than a bound in hand proves that nothing is gained further on. The bound that is
+returned is that of `lower_bound` at the trial multipliers themselves, rounded down: neither the pivoting nor t*, which
+are floating point, enter its proof. Rounding of the pricing is covered by raising t a little beyond the last ratio.
+
+Coupled programs. Multipliers of the side rows, made admissible, give an effective cost, and the bound of the coupled
+program is the bound for that cost less their terms; statement and proof are in programs/coupled.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra, shortest_path
+
+from mechdesign.base.threads import OutOfTime, in_blocks
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import SideRows
+from mechdesign.solvers.cone.tree_simplex import Graph, price_reports, shortest_trees
+
+_PIVOTS_PER_NODE = 20
+_TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
+_COMPLETE, _FEWEST = 0.5, 40  # share of all pairs, and places, from which pricing is by all: a lattice has 0.61
+_LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a path, or of a straight line
+_DIRECT, _NOISE = 1e-9, 1e-11  # relative shortening of all pairs while pivoting, largest for the longest; and at random
+_FARTHEST = 600.0  # nats, whose factor is a double
+_BLOCK = 64  # reports priced at a time, at most
+_PRICED_PLACES = 8192  # places times reports of a block, at most: a deadline and Ctrl-C wait for a block
+_TRIALS = 14
+_SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
+_RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
+_BEYOND = 1.0001
+_RAISE = 1e-10  # the first of these steps
+_FASTER = 6.0  # the growth of each
+_SMALLEST = 1e-300
+_ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
+_LOWERED = 1e-6  # of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
+_NONE: NDArray[np.float64] = np.zeros(0)
+_ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pricing:
+    """Result for all m reports.
+
+    value (m,), rigorous lower bounds; turns (m, n), where the minimising ray of a report with a negative value leaves
+    the eikonal profile e^{-D} of its parent in the shortest-path tree; rays (m, n), the minimisers, where asked for;
+    ratio, the largest <dual - cost_y, g> / <weight, g> of a minimiser, where weights are given.
+    """
+
+    value: NDArray[np.float64]
+    turns: NDArray[np.bool_]
+    rays: NDArray[np.float64] | None
+    ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bound:
+    """A lower bound, the multipliers dual (n,) that prove it, and the pricing of the first trial."""
+
+    value: float
+    dual: NDArray[np.float64]
+    first: Pricing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CoupledBound:
+    """A lower bound with the dual (n,) and the admissible multipliers (k,) that prove it, and its effective cost."""
+
+    value: float
+    dual: NDArray[np.float64]
+    multipliers: NDArray[np.float64]
+    folded: NDArray[np.float64]
+
+
+class ConePricer:
+    """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
+
+    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
+    distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
+    anchors where they are known. Where edges are many, half of all pairs and more, pricing is by all pairs
+    (tree_simplex.py), and trees are stars at first.
+    deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set. on_done, called with
+    how many reports of a pricing are priced.
+    Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
+    """
+
+    def __init__(
+        self,
+        edges: Edges,
+        size: int,
+        anchors: NDArray[np.int64],
+        straight: NDArray[np.float64] | None = None,
+        paths: NDArray[np.float64] | None = None,
+    ) -> None:
+        graph = edges.matrix(size).tocsr()
+        graph.sort_indices()
+        self._matrix = graph
+        self.anchors = anchors
+        self.deadline = math.inf
+        self.on_done: Callable[[int], None] = lambda done: None
+        self.complete = many_pairs(len(edges.tail), size)
+        if self.complete:
+            lengths = straight if straight is not None else _all_paths(graph)
+            self.graph = complete_graph(lengths * _LONGER)
+            self.distance = lengths[anchors]
+            self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
+            return
+        self.graph = graph_of(graph)
+        self.parent = np.empty((len(anchors), size), np.int32)
+        if paths is not None and shortest_trees(paths, self.graph, self.parent):
+            self.distance = paths
+            return
+        self.distance = np.empty((len(anchors), size))
+        for start in range(0, len(anchors), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            self.distance[block], before = dijkstra(
+                graph, directed=True, indices=anchors[block], return_predecessors=True
+            )
+            self.parent[block] = np.where(before < 0, np.arange(size), before)
+
+    @classmethod
+    def of(cls, problem: DesignProblem) -> ConePricer:
+        """For the reports of a problem."""
+        edges, size, known = problem.edges, problem.domain.size, problem.reports is problem.domain
+        straight, few = problem.metric.straight(problem.domain), not many_pairs(len(problem.edges.tail), size)
+        return cls(edges, size, problem.anchors, straight, problem.distances if known and few else None)
+
+    def apart(self) -> NDArray[np.float64]:
+        """All distances (n, n) in nats."""
+        if self.complete:
+            return self.graph.lengths
+        if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
+            return self.distance
+        return np.asarray(dijkstra(self._matrix, directed=True))
+
+    def nearest_of(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
+        """For a report of every secret (n,): distances (m, n) to the nearest secret of each, inf to one of nobody."""
+        nearest = np.full(self.distance.shape, np.inf)
+        for y in np.unique(report):
+            nearest[y] = dijkstra(self._matrix, directed=True, indices=np.flatnonzero(report == y), min_only=True)
+        return nearest
+
+    def price(
+        self,
+        cost: NDArray[np.float64],
+        dual: NDArray[np.float64],
+        *,
+        weight: NDArray[np.float64] | None = None,
+        rays: bool = False,
+    ) -> Pricing:
+        """Minimise <cost[:, y] - dual, g> for every report y. cost (n, m), dual and weight (n,), weight > 0.
+
+        Cost: O(m n pivots).
+        """
+        n, m = cost.shape
+        value, turns, ratio = np.empty(m), np.zeros((m, n), np.bool_), np.full(m, -np.inf)
+        minimisers = np.empty((m if rays else 0, n))
+
+        def block(start: int, stop: int) -> None:
+            own = np.ascontiguousarray(cost[:, start:stop].T)
+            rays_of_block = np.empty((0 if weight is None else stop - start, n)) if not rays else minimisers[start:stop]
+            price_reports(
+                own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self.graph,
+                _PIVOTS_PER_NODE * n, value[start:stop], turns[start:stop], rays_of_block,
+            )  # fmt: skip
+            if weight is not None:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    flat = rays_of_block / rays_of_block.max(axis=1, keepdims=True)
+                    ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
+
+        most = max(1, min(_BLOCK, _PRICED_PLACES // n))
+        in_blocks(block, m, most, deadline=self.deadline, on_done=self.on_done)
+        largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
+        return Pricing(value=value, turns=turns, rays=minimisers if rays else None, ratio=largest)
+
+
+def many_pairs(edges: int, size: int) -> bool:
+    """Whether so many edges over `size` places are priced by all pairs."""
+    return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
+
+
+def complete_graph(lengths: NDArray[np.float64]) -> Graph:
+    """All pairs at lengths (n, n) as the kernels take them; factors for pivots, with ties broken in favour of the
+    shorter of two ways that are equally long.
+    """
+    longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
+    noise = np.random.default_rng(0).random(lengths.shape)
+    shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
+    factors = np.exp(np.minimum(lengths, _FARTHEST) * shorter)
+    return Graph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
+
+
+def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
+    """Shortest paths (n, n) of a graph of many edges. Cost: O(n^3)."""
+    paths = shortest_path(graph, method="FW", directed=False)
+    return np.asarray(np.maximum(paths, paths.T))
+
+
+def graph_of(matrix: sp.csr_array) -> Graph:
+    """A symmetric graph as the kernels take it; factors for pivots, with ties of path lengths broken."""
+    with np.errstate(over="ignore"):
+        factor = np.exp(matrix.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(matrix)))
+    return Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
+
+
+def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
+    """A fixed pseudo-random number in [0, 1) per undirected edge, the same in both directions."""
+    coo = graph.tocoo()
+    low, high = np.minimum(coo.row, coo.col).astype(np.uint64), np.maximum(coo.row, coo.col).astype(np.uint64)
+    mixed = (low * np.uint64(0x9E3779B97F4A7C15)) ^ (high * np.uint64(0xC2B2AE3D27D4EB4F))
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    return (mixed >> np.uint64(11)).astype(float) * 2.0**-53
+
+
+def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
+    """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
+    return max(0.0, sum_down(np.r_[dual, np.minimum(value, 0.0)]))
+
+
+def sum_down(terms: NDArray[np.float64]) -> float:
+    """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
+    try:
+        total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
+    except OverflowError:
+        total = -math.inf
+    return math.nextafter(total, -math.inf)
+
+
+def homogeneous_bound(
+    pricer: ConePricer,
+    cost: NDArray[np.float64],
+    dual: NDArray[np.float64],
+    *,
+    loss: float,
+    start: float = 0.0,
+    known: float = 0.0,
+    enough: float = math.inf,
+    charge: NDArray[np.float64] = _NONE,
+    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,
+) -> Bound:
+    """The best `lower_bound` over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
+
+    Parameters: cost (n, m), dual (n,); loss > 0, that of a table in hand; known, a bound in hand, below which nothing
+    is gained; enough, a bound from which no other trial is made; charge (k,), further terms of the bound, as those of
+    side rows; visit, called with every trial and its pricing, which has rays then.
+    Cost: one pricing, and up to a dozen where the first leaves something to gain.
+    Raises: OutOfTime where the pricer's deadline passes before the first trial is priced.
+    """
+    weight = np.abs(dual) + loss / len(dual)
+    t, step, best, first = start, _RAISE, None, None
+    for _ in range(_TRIALS):
+        trial = dual - t * weight
+        try:
+            price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        except OutOfTime:
+            if best is None:
+                raise
+            break
+        if visit is not None:
+            visit(trial, price)
+        first = first or price
+        value = lower_bound(np.r_[trial, charge], price.value)
+        if best is None or value > best.value:
+            best = Bound(value=value, dual=trial, first=first)
+        # `total` is what the bound would be without negative prices: as near to it, raising t can only lose.
+        total = float(trial.sum() + charge.sum())
+        if best.value >= enough or value >= total * (1 - _SETTLED) or not math.isfinite(total):
+            break
+        assert price.ratio is not None
+        if price.ratio > _RESOLVED:
+            t += price.ratio * _BEYOND  # Dinkelbach's step, and a little beyond, for the rounding of the pricing
+        else:
+            t, step = t + step, _FASTER * step
+        if float((dual - t * weight).sum() + charge.sum()) <= max(best.value, known):
+            break  # even without negative prices that trial would prove no more
+    assert best is not None
+    return best
+
+
+def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
+    """A bound above 0 wherever every constant report has a loss, from multipliers that are 0 but at the best anchor a.
+
+        lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
+
+    because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
+    """
+    return homogeneous_bound(pricer, cost, _anchored(pricer, cost), loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
+
+
+def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """The bound of `anchor_bound` and its multipliers (n,) without a pricing: lowered by more than rounding takes."""
+    dual = _anchored(pricer, cost) * (1 - _LOWERED)
+    return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
+
+
+def _anchored(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)  # any of them proves a bound
+    least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
+    best = int(np.argmax(least))
+    dual = np.zeros(len(cost))
+    dual[pricer.anchors[some[best]]] = least[best]
+    return dual
+
+
+def best_bound(
+    pricer: ConePricer,
+    cost: NDArray[np.float64],
+    rows: SideRows,
+    dual: NDArray[np.float64],
+    multipliers: NDArray[np.float64],
+    *,
+    loss: float,
+    known: float = 0.0,
+    enough: float = math.inf,
+    visit: Callable[[NDArray[np.float64], NDArray[np.float64], Pricing], None] | None = None,
+) -> CoupledBound:
+    """The homogeneous bound for the effective cost that multipliers (k,), made admissible, give.
+
+    Parameters: as `homogeneous_bound`; visit is called with the effective cost (n, m) before trial and pricing.
+    """
+    admissible = project_dual(multipliers, rows.share)
+    folded = rows.fold_down(cost, admissible) if rows.size else cost
+    bound = homogeneous_bound(
+        pricer,
+        folded,
+        dual,
+        loss=loss,
+        known=known,
+        enough=enough,
+        charge=charge_of(rows.limit, admissible),
+        visit=None if visit is None else lambda trial, price: visit(folded, trial, price),
+    )
+    return CoupledBound(value=bound.value, dual=bound.dual, multipliers=admissible, folded=folded)
+
+
+def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
+    clipped = np.maximum(multipliers, 0.0)
+    shared = clipped * share
+    total = -sum_down(-shared) if shared.any() else 0.0
+    return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
+
+
+def charge_of(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The terms -mu h (k,) of the bound, rounded down."""
+    return np.nextafter(-multipliers * limit, -np.inf)
+
+
+def coupled_bound(
+    pricer: ConePricer,
+    folded: NDArray[np.float64],
+    limit: NDArray[np.float64],
+    dual: NDArray[np.float64],
+    multipliers: NDArray[np.float64],
+) -> float:
+    """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
+
+    dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
+    """
+    return lower_bound(np.r_[dual, charge_of(limit, multipliers)], pricer.price(folded, dual).value)

@@ -1,0 +1,139 @@
+r"""Where and why Algorithm 1 (K w = 1, w >= 0) has no solution, as data: the curvature rule beside the solved weights.
+
+A Dataset over the secrets:
+
+| variable | where | meaning |
+|---|---|---|
+| ring | grids | rings from the border of the domain, masked cells included; 0 at the border |
+| level | metrics with one | eps(u), before the scale of the metric |
+| excess | eikonal metric on a grid | of programs/curvature.py; in the plane Laplacian(log eps) - eps^2 |
+| predicted | as excess | 1 where the excess of the cell itself is positive, else 0 |
+| local_weight | as excess | w to first order in the cell size, negative where predicted |
+| weight | n <= 5,000 | the signed solution of K w = 1 by one dense factorisation |
+| negative | as weight | 1 where the weight is negative beyond rounding, else 0 |
+| cause | as weight | of a negative weight: 1 boundary, 2 curvature, 3 unknown; else 0 (`Diagnosis` has the rule) |
+
+Attributes: problem, parameters, domain and metric as a mechanism has them; diagnosis, all in one sentence;
+cells_with_excess; border_rings, how many rings lie within one nat of the border;
+negative_weights, negative_by_boundary, negative_by_curvature.
+
+The rule is asymptotic: first order in the cell size, away from the border. Second differences across a kink of eps grow
+as 1 / h: on a bilinear raster the excess is positive at its convex kinks only, in strips one or two cells wide that
+appear once h is small.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import xarray as xr
+
+from mechdesign.base.validation import validated
+from mechdesign.errors import UnsuitableError
+from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, coordinates, seal, versions
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.curvature import curvature_excess, ruled, signed_weights
+from mechdesign.programs.eikonal import CAUSES, Diagnosis, EikonalWeights, border_rings, diagnose, rings
+
+DIAGNOSIS = Schema(
+    name="mechdesign/diagnosis/1",
+    arrays={
+        name: Array(dtype=dtype, dims=("secret",), optional=True)
+        for dtype, names in {
+            "int64": ("ring",),
+            "float64": ("level", "excess", "local_weight", "weight"),
+            "uint8": ("predicted", "negative", "cause"),
+        }.items()
+        for name in names
+    },
+    places=("secret",),
+    attributes=DESCRIBED,
+    optional={
+        "diagnosis": str, "border_rings": int, "cells_with_excess": int, "negative_weights": int,
+        "negative_by_boundary": int, "negative_by_curvature": int,
+    },
+)  # fmt: skip
+DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
+
+
+@validated
+def diagnosis(problem: DesignProblem) -> xr.Dataset:
+    """Where the eikonal weight system of a problem has negative weights, and where the curvature rule says so.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        A problem whose reports are its secrets.
+
+    Returns
+    -------
+    xarray.Dataset
+        Excess of the curvature rule and weights, as `mechdesign.solvers.eikonal.diagnosis` states them.
+
+    Raises
+    ------
+    UnsuitableError
+        For more than 5,000 secrets without an eikonal metric on a grid, where no rule is known, and for reports apart
+        from the secrets.
+
+    Notes
+    -----
+    Cost: O(n) for the rule; up to 5,000 secrets O(n^3) for the solve.
+
+    Examples
+    --------
+    >>> found = md.diagnosis(md.load_problem("line", cells=4))
+    >>> bool((found["weight"] > 0).all())
+    True
+    """
+    domain, metric = problem.domain, problem.metric
+    program = EikonalWeights(problem=problem)
+    if not ruled(metric, domain) and domain.size > DENSE:
+        message = f"more than {DENSE} secrets are diagnosed by the curvature rule, for an eikonal metric on a grid"
+        raise UnsuitableError(message, field="metric", value=f"{metric.kind} metric, {domain.size} {domain.kind}")
+    variables: dict[str, Any] = {}
+    attrs: dict[str, str | int] = {
+        "schema": DIAGNOSIS.name,
+        "problem": problem.name,
+        "parameters": json.dumps({"knobs": problem.kept_parameters}, sort_keys=True),
+        "domain": domain.describe_json(),
+        "metric": json.dumps(metric.describe(), sort_keys=True),
+        "versions": versions(),
+    }
+    if domain.kind == "grid":
+        variables["ring"] = ("secret", rings(domain), {"units": "1"})
+    level, outer = metric.level_at(domain), border_rings(problem)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if outer is not None:
+        attrs["border_rings"] = outer
+    if ruled(metric, domain):
+        excess = curvature_excess(domain, metric)
+        unit = "1" if domain.unit == "1" else f"{domain.unit}^-2"
+        variables["excess"] = ("secret", excess, {"units": unit})
+        variables["predicted"] = ("secret", (excess > 0).astype(np.uint8))
+        variables["local_weight"] = ("secret", signed_weights(domain, metric), {"units": "1"})
+        attrs["cells_with_excess"] = int((excess > 0).sum())
+        attrs["diagnosis"] = (
+            f"the curvature rule predicts {attrs['cells_with_excess']} negative of {domain.size} weights"
+        )
+    if domain.size <= DENSE:
+        factors = scipy.linalg.lu_factor(program.kernel())
+        solution = diagnose(problem, scipy.linalg.lu_solve(factors, np.ones(domain.size)))
+        variables |= _solved(solution)
+        attrs |= solution.as_parameters()
+    return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
+
+
+def _solved(solution: Diagnosis) -> dict[str, Any]:
+    cause = np.zeros(len(solution.weights), np.uint8)
+    cause[solution.cells] = [1 + CAUSES.index(word) for word in solution.cause]
+    meaning = "0 not negative, " + ", ".join(f"{k} {word}" for k, word in enumerate(CAUSES, 1))
+    return {
+        "weight": ("secret", solution.weights, {"units": "1"}),
+        "negative": ("secret", (cause > 0).astype(np.uint8)),
+        "cause": ("secret", cause, {"meaning": meaning}),
+    }

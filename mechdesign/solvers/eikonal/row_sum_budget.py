@@ -1,0 +1,65 @@
+"""Lengths of edges that leave what the sums of rows spend, for every mechanism whose rows are divided.
+
+Give every edge of the claim a length x_e <= d_e, take a kernel K private for the lengths x, and divide its rows by
+their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon as
+
+    x_e + |ln s(u) - ln s(v)| <= d_e     on every edge.
+
+The lengths pay for what dividing the rows costs, edge by edge, where a global scaling would pay for the worst edge
+everywhere. They are those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths
+change the sums a little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios
+over claimed lengths, is 1. What is left over is taken off all lengths, as the user of the loop can. Lengths of pools
+are integers: their loop, in which none rises, is in factored/pool.py.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.threads import OutOfTime
+from mechdesign.problem.lattice import Edges
+
+_KEPT = 0.3  # share of the previous potential in the next one
+_LEAST = 0.3  # share of d_e that an edge keeps
+
+Vector = NDArray[np.float64]
+
+
+def spent(claim: Edges, potential: Vector) -> Vector:
+    """|potential(u) - potential(v)| (c,) of every edge, in nats; the potential is ln s where row sums spend it."""
+    return np.abs(potential[claim.tail] - potential[claim.head])
+
+
+def left(claim: Edges, potential: Vector, slack: float) -> Vector:
+    """Lengths (c,) in nats, less what the potential (n,) spends of them, and a slack in nats."""
+    return np.maximum(claim.length - spent(claim, potential) - slack, _LEAST * claim.length)
+
+
+def moved(potential: Vector, logarithm: Vector) -> Vector:
+    """The next potential (n,), of the last one and ln s (n,)."""
+    return _KEPT * potential + (1 - _KEPT) * logarithm
+
+
+def settle(
+    potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good: float
+) -> tuple[Vector, float]:
+    """The potential (n,) of the least kappa in so many rounds, and this kappa.
+
+    measure, called with the number of the round and its potential: ln s and kappa. Rounds end at a kappa of `good`, or
+    where it raises OutOfTime; without any, the first potential is returned with an infinite kappa.
+    """
+    best = potential, np.inf
+    with suppress(OutOfTime):
+        for number in range(rounds):
+            logarithm, kappa = measure(number, potential)
+            if kappa < best[1]:
+                best = potential, kappa
+            if kappa <= good:
+                break
+            potential = moved(potential, logarithm)
+    return best

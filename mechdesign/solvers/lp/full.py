@@ -1,0 +1,111 @@
+"""The whole linear program of a coupled program, with variables and rows in the scale that suits a solver.
+
+P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y, as in
+solvers/lp/restricted.py, where the reason stands. The objective is counted in units of that of the best constant
+report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import SizeError
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import SideRows
+from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
+
+MOST_ROWS = 400_000  # rows of the largest program that is assembled: the solver takes minutes there
+_TABLES = 200  # 64-bit numbers per row that assembling and factorising hold at once
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WholeProgram:
+    """program: rows sums (n), side rows (k), then the cone; kernel (n, m), P = q kernel; scale: 1 / objective unit;
+    row_scale (k,), by which side rows were divided.
+    """
+
+    program: LinearProgram
+    kernel: NDArray[np.float64]
+    scale: float
+    row_scale: NDArray[np.float64]
+
+    def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The table (n, m) of a point x of the linear program."""
+        return x[: self.kernel.size].reshape(self.kernel.shape) * self.kernel
+
+    def multipliers(self, dual: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Multipliers lambda (n,) of the row sums and mu (k,) >= 0 of the side rows, in units of the objective."""
+        n = len(self.kernel)
+        return dual[:n] / self.scale, np.maximum(-dual[n:], 0.0) / (self.scale * self.row_scale)
+
+
+def count_rows(problem: DesignProblem, side: int) -> int:
+    """Rows of the whole program with `side` side rows."""
+    return 2 * len(problem.edges.tail) * problem.reports.size + problem.domain.size + side
+
+
+def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
+    """Refuse a whole program of more than 400,000 rows, or one that does not fit in memory.
+
+    Raises: SizeError, before anything is allocated.
+    """
+    rows = count_rows(problem, side)
+    if rows > MOST_ROWS:
+        message = f"{what} has {rows} rows, and at most {MOST_ROWS} are solved: use fewer cells or a smaller stencil"
+        raise SizeError(message, field="cells", value=problem.domain.size)
+    require_memory(rows, 1, tables=_TABLES, what=what)
+
+
+def assemble_whole(
+    problem: DesignProblem,
+    cost: NDArray[np.float64],
+    rows: SideRows,
+    distance: NDArray[np.float64],
+    *,
+    cap: float,
+    unit: float,
+) -> WholeProgram:
+    """The linear program of minimise <cost, P> + t over private tables with side rows.
+
+    Parameters: cost (n, m) in loss units; rows over tables (n, m); distance (m, n) in nats from the anchors; cap in
+    nats; unit, the scale of the objective in loss units. t is the last variable, in `unit`, where a row has a share.
+    Cost: O(e m).
+    """
+    n, m = cost.shape
+    scale = n / unit
+    capped = np.minimum(distance, cap)
+    kernel = np.exp(-capped).T.copy()
+    shared = bool((rows.share > 0).any())
+    width = n * m + shared
+    flat = np.arange(n * m)
+    sums = sp.csr_array((kernel.ravel(), (flat // m, flat)), shape=(n, width))
+    row_scale = np.where(rows.share > 0, rows.share * unit, np.abs(rows.limit))
+    largest = abs(rows.matrix).max(axis=1).toarray().ravel() if rows.size else np.zeros(0)
+    row_scale = np.where(row_scale > 0, row_scale, np.where(largest > 0, largest, 1.0))
+    side = sp.csr_array(sp.diags_array(1 / row_scale) @ rows.matrix @ sp.diags_array(kernel.ravel()))
+    if shared:
+        side = sp.hstack([side, sp.csr_array((-rows.share * unit / row_scale)[:, None])], format="csr")
+    matrix = sp.csr_array(sp.vstack([sums, side, _cone(problem, capped, width)], format="csr"))
+    below = matrix.shape[0] - n - rows.size
+    program = LinearProgram(
+        cost=np.r_[(cost * kernel).ravel() * scale, np.full(int(shared), unit * scale)],
+        matrix=matrix,
+        row_lower=np.r_[np.ones(n), np.full(rows.size + below, -np.inf)],
+        row_upper=np.r_[np.ones(n), rows.limit / row_scale, np.zeros(below)],
+        linking=n + rows.size,
+    )
+    return WholeProgram(program=program, kernel=kernel, scale=scale, row_scale=row_scale)
+
+
+def _cone(problem: DesignProblem, capped: NDArray[np.float64], width: int) -> sp.csr_array:
+    """q(u, y) <= e^k q(v, y) with k = d_e - E(v, y) + E(u, y)."""
+    m = problem.reports.size
+    tail, head, length = problem.edges.both_ways()
+    slack = np.maximum(length - capped[:, head] + capped[:, tail], 0.0)
+    report, edge = np.nonzero(slack < LOOSE)
+    return cone_rows(slack[report, edge], tail[edge] * m + report, head[edge] * m + report, width)

@@ -1,0 +1,196 @@
+"""Solve the program of a query: a small linear program, with constraints where they are broken.
+
+The program has k weights and, for every edge and either end's answer, a constraint each way: e of them with n = 40,000
+are a million, and few bind. So it is solved with none but a bound on the weights, then with those that its solution
+breaks most, until none is broken.
+
+Lower bound on the optimal program, beyond the sizes at which that is solved (solvers/optimal.py). Multipliers of the
+row sums follow from those of the constraints, because P(q(u)|u) enters row u with coefficient 1: lambda(u) is its own
+cost and what it is worth in the constraints. The program has few kernels, so these multipliers are too large for the
+private columns that it lacks, and are lowered. Others are lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the answer
+that is nearest among the wrong ones and f(u) its distance: what a wrong answer costs, where privacy makes it likely.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mechdesign.base import interrupts
+from mechdesign.mechanism.repair import repair
+from mechdesign.programs.program import LinearProgram
+from mechdesign.programs.queries import QueryWeights
+from mechdesign.solvers.lp.highs import solve_linear_program
+from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
+from mechdesign.solvers.result import Design, Targets
+
+PRICED = 20_000  # entries of a table up to which multipliers are priced
+BROKEN = 1e-8  # relative; constraints broken by less are left to the repair
+ROUNDS = 60
+_TAKEN = 500  # constraints taken up in a round
+_LARGEST = 1e12  # coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this
+_UNDERFLOW = 1e-300  # least unit of a constraint
+_NOTHING = 1e-11  # largest probability of a kernel that counts as none: its true coefficient may be far beyond
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Constraints:
+    """e^{-d} P(y|u) - P(y|v) <= 0, each divided by `unit`: secret u, other v, report y, ratio e^{-d}, all (c,)."""
+
+    secret: NDArray[np.int64]
+    other: NDArray[np.int64]
+    report: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+    unit: NDArray[np.float64]
+
+    def excess(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much each is broken, relative to its unit."""
+        return (self.ratio * table[self.secret, self.report] - table[self.other, self.report]) / self.unit
+
+    def take(self, chosen: NDArray[np.int64]) -> _Constraints:
+        """The chosen ones."""
+        return _Constraints(**{name: values[chosen] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Columns:
+    """The kernels of the linear program, those that reach places of other labels, each divided by `unit`, its largest
+    value there: used (k,), kernel numbers; cost (k,), in units of `scale`; mean (k,), over all secrets. The mean of
+    P(q(u)|u) is not negative: implied by privacy, and enough to keep every weight finite.
+    """
+
+    used: NDArray[np.int64]
+    unit: NDArray[np.float64]
+    cost: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    scale: float
+    count: int
+
+    @classmethod
+    def of(cls, program: QueryWeights) -> _Columns:
+        cost, answer = program.problem.weighted_loss, program.query.answer
+        own = cost[np.arange(len(cost)), answer]
+        unit, price, mean = (np.zeros(len(program.answer)) for _ in range(3))
+        for k, y in enumerate(program.answer):
+            column = np.where(answer == y, 0.0, program.kernel[:, k])
+            unit[k], price[k], mean[k] = column.max(), (cost[:, y] - own) @ column, column.mean()
+        used = np.flatnonzero(unit > 0)
+        price = price[used] / unit[used]
+        scale = float(np.abs(price).max()) or 1.0
+        mean = mean[used] / unit[used]
+        return cls(used=used, unit=unit[used], cost=price / scale, mean=mean, scale=scale, count=len(unit))
+
+    def weights(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights (k,) of all kernels at a point of the linear program."""
+        weights = np.zeros(self.count)
+        weights[self.used] = np.where(x > _NOTHING, x, 0.0) / self.unit
+        return weights
+
+
+def solve_query(program: QueryWeights, targets: Targets) -> Design:
+    """Solve, repair, certify; the lower bound on the optimal program only where n m is at most 20,000.
+
+    Memory: the kernel (n, k) of at most 640 MB, the constraints, and tables (n, m); no table over pairs of secrets.
+    Cost: k searches, a few linear programs of k variables: 20 seconds for 40,000 places with 20 labels, a minute for
+    10,000 with 200, and more than seven for 40,000 with 200. Beyond 2.5 million entries n m the source sets are thinned
+    out, and the loss grows. Where time runs out, the repair keeps it private.
+    """
+    problem = program.problem
+    started = time.monotonic()
+    every, columns = _constraints(program), _Columns.of(program)
+    taken = np.zeros(0, np.int64)
+    matrix, upper = [columns.mean[None, :]], [np.ones(1)]
+    while True:
+        left = TABLE_ENDS * targets.time_limit - (time.monotonic() - started)
+        rows = np.vstack(matrix)
+        solution = solve_linear_program(
+            LinearProgram(
+                cost=columns.cost,
+                matrix=sp.csr_array(rows),
+                row_lower=np.full(len(rows), -np.inf),
+                row_upper=np.concatenate(upper),
+                linking=len(rows),
+            ),
+            time_limit=max(1.0, left),
+        )
+        weights = columns.weights(solution.x)
+        table = program.table(weights)
+        excess = every.excess(table)
+        excess[taken] = 0.0
+        worst = np.flatnonzero(excess > BROKEN)
+        if len(worst) == 0 or len(matrix) > ROUNDS or left < 0:
+            break
+        worst = worst[np.argsort(-excess[worst], kind="stable")[:_TAKEN]]
+        coefficients, right = _rows(program, every.take(worst), columns.used)
+        matrix.append(np.clip(coefficients / columns.unit, -_LARGEST, _LARGEST))
+        upper.append(right)
+        taken = np.concatenate([taken, worst])
+    parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
+    interrupts.hold()
+    mass = repair(np.maximum(table, 0.0), problem.edges, problem.weighted_loss)
+    if mass.size > PRICED:
+        return Design(mass=mass, parameters=parameters)
+    first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
+    duals = (first, _border_multipliers(program))
+    bound = bound_beside(problem, duals, mass=mass, targets=targets, started=started)
+    return Design(mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters)
+
+
+def _constraints(program: QueryWeights) -> _Constraints:
+    """Both ways of every edge for the answers of both ends; the unit makes the coefficients of a row comparable."""
+    tail, head, length = program.problem.edges.both_ways()
+    answer = program.query.answer
+    crossing = answer[tail] != answer[head]
+    secret = np.concatenate([tail, tail[crossing]])
+    other = np.concatenate([head, head[crossing]])
+    report = np.concatenate([answer[tail], answer[head[crossing]]])
+    ratio = np.exp(-np.concatenate([length, length[crossing]]))
+    within = answer[secret] == answer[other]
+    unit = np.where(within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), _UNDERFLOW))
+    return _Constraints(secret=secret, other=other, report=report, ratio=ratio, unit=unit)
+
+
+def _rows(
+    program: QueryWeights, constraints: _Constraints, used: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Coefficients (c, k) of the weights and the right-hand sides (c,)."""
+    answer = program.answer[used]
+
+    def entry(secret: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """P(report|secret) as coefficients and constant."""
+        true = program.query.answer[secret]
+        kernel = program.kernel[np.ix_(secret, used)]
+        own = true == constraints.report
+        sign = np.where(own[:, None], -1.0 * (answer != true[:, None]), answer == constraints.report[:, None])
+        return sign * kernel, own.astype(float)
+
+    at, constant = entry(constraints.secret)
+    beside, other = entry(constraints.other)
+    ratio, unit = constraints.ratio, constraints.unit
+    return (ratio[:, None] * at - beside) / unit[:, None], (other - ratio * constant) / unit
+
+
+def _row_multipliers(
+    program: QueryWeights, taken: _Constraints, multipliers: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus what it is worth in the constraints."""
+    answer = program.query.answer
+    dual = program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
+    share = multipliers[1:] / taken.unit
+    at, beside = (answer[places] == taken.report for places in (taken.secret, taken.other))
+    np.add.at(dual, taken.secret[at], (taken.ratio * share)[at])
+    np.add.at(dual, taken.other[beside], -share[beside])
+    return dual
+
+
+def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:
+    """prior(u) l(u, z) e^{-2 f(u)}, (n,)."""
+    secrets = np.arange(program.problem.domain.size)
+    wrong = program.distances.copy()
+    wrong[secrets, program.query.answer] = np.inf
+    nearest = wrong.argmin(axis=1)
+    return program.problem.weighted_loss[secrets, nearest] * np.exp(-2 * wrong[secrets, nearest])

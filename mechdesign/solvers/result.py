@@ -1,0 +1,224 @@
+"""Design, Targets and Progress: the result of a solver, its targets, and its state while it runs; for every program."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from mechdesign.base.formatting import percent
+from mechdesign.closed_forms.best import ClosedForm
+from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.problem.problem import DesignProblem
+
+Report = Callable[..., None]  # of a method, by name the further fields of `Progress`
+
+
+def _resident() -> float:
+    return float(psutil.Process().memory_info().rss / 2**20)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Progress:
+    """Where a search, or a pass over rows, stands: what `on_progress` is called with.
+
+    Attributes
+    ----------
+    method : str
+        The method, or the stage of a pass.
+    seconds : float
+        So far.
+    round, iteration : int
+        From 0, and within it; None when the round is over.
+    done, total : int
+        How many of how many, in `unit`; total is None where that is not known.
+    unit : str
+        What is counted.
+    loss, lower_bound : float
+        In loss units: the least value so far, inf before the first, and the bound, minus infinity before the first.
+    gap : float
+        (loss - lower_bound) / loss.
+    gap_of : str
+        The words for this gap: "gap" where it is that of the mechanism.
+    variables, constraints : int
+        Of the program being solved.
+    kappa : float
+        The largest log-ratio over claimed length, at the end of a pass that finds it.
+    memory_mb : float
+        Resident memory of the process.
+
+    Examples
+    --------
+    >>> str(md.extend.Progress(method="mine", seconds=2.0, loss=1.0, lower_bound=0.75, gap=0.25, memory_mb=80))
+    'gap 25 %, mine, [0.75, 1], 80 MB'
+    """
+
+    method: str
+    seconds: float
+    round: int | None = None
+    iteration: int | None = None
+    done: int = 0
+    total: int | None = None
+    unit: str = "rows"
+    loss: float = math.inf
+    lower_bound: float = -math.inf
+    gap: float = math.inf
+    gap_of: str = "gap"
+    variables: int = 0
+    constraints: int = 0
+    kappa: float | None = None
+    memory_mb: float = field(default_factory=_resident)
+
+    @property
+    def brief(self) -> str:
+        """In a few words."""
+        if self.total is not None:
+            return f"{self.method}, {self.done:,} of {self.total:,} {self.unit}"
+        if not math.isfinite(self.gap):
+            return f"no table yet, {self.method}"
+        # Before a first bound the gap is 1, and above it where a method has passed bounds below 0.
+        return (
+            f"{self.gap_of} {percent(self.gap)}, {self.method}"
+            if self.gap < 1
+            else f"no lower bound yet, {self.method}"
+        )
+
+    def __str__(self) -> str:
+        words = [self.brief]
+        if math.isfinite(self.loss):
+            words.append(f"[{self.lower_bound:.7g}, {self.loss:.7g}]")
+        if self.round is not None:
+            words.append(f"round {self.round + 1}")
+        if self.iteration is not None:
+            words.append(f"iteration {self.iteration}")
+        if self.variables:
+            words.append(f"{self.variables} variables, {self.constraints} constraints")
+        if self.kappa is not None:
+            words.append(f"kappa {self.kappa:.6f}")
+        return ", ".join([*words, f"{self.memory_mb:.0f} MB"])
+
+
+def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
+    """What calls back with a `Progress` of this method and further fields, with the seconds from now on."""
+    started = time.monotonic()
+
+    def tell(method: str, **state: Any) -> None:
+        if on_progress is not None:
+            on_progress(Progress(method=method, seconds=time.monotonic() - started, **state))
+
+    return tell
+
+
+def silent(method: str, **state: Any) -> None:
+    """A report to nobody."""
+
+
+def counter(report: Report, method: str, total: int) -> Callable[[int], None]:
+    """What a pass calls with how many of its rows, or reports, are done."""
+    return lambda done: report(method, done=done, total=total)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Targets:
+    """What `solve` asks of the solver of a program.
+
+    Attributes
+    ----------
+    gap : float
+        Target of (objective - lower_bound) / objective.
+    time_limit : float
+        Seconds.
+    method : str
+        One of those of the program's `Entry`.
+    on_progress : callable
+        To be called with a `Progress`; None where nobody asked.
+    options : mapping
+        Of a method, by name.
+
+    Examples
+    --------
+    >>> md.extend.Targets(gap=1e-3, time_limit=60).method
+    'auto'
+    """
+
+    gap: float
+    time_limit: float = math.inf
+    method: str = "auto"
+    on_progress: Callable[[Progress], None] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Design:
+    """An integer table with what is known of it: what the solver of a program returns.
+
+    Attributes
+    ----------
+    mass : (n, m) uint64 array
+        Certified for `scale` times the metric of the problem.
+    loss : float
+        Its expected loss, in loss units; nan where the solver had no use for it.
+    dual, multipliers : (n,), (k,) arrays
+        Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; of length 0 and None
+        where none was priced.
+    cap_rows : mapping
+        Of limits on discs, by the names of files: the reports and discs (k,) that the last multipliers are of, and by
+        area the shares (k, n) of cells that their sets contain.
+    lower_bound : float
+        In loss units; minus infinity where none was priced.
+    lower_bound_of : str
+        The program that it bounds, where that is another.
+    objective, objective_of : float, str
+        Where it is not the expected loss, the objective and what it is.
+    stopped : str
+        Why the search ended, empty where there was none.
+    parameters, figures : mappings
+        What a file keeps beside those of the program, and further attributes.
+    problem : DesignProblem
+        Where it is not that of the program (reports of the design's own, another level).
+    claimed_epsilon : float
+        Nominal, in nats per unit.
+    cut : (m, n) bool array
+        The cuts that it ended with, from which a search for another scale of the same metric can start.
+    positions : object
+        Where mass was certified between positions too.
+
+    Examples
+    --------
+    >>> md.extend.Design(mass=np.full((2, 2), 2**61, np.uint64), loss=0.5, stopped="gap").lower_bound
+    -inf
+    """
+
+    mass: NDArray[np.uint64]
+    loss: float = math.nan
+    dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    multipliers: NDArray[np.float64] | None = None
+    cap_rows: Mapping[str, NDArray[Any]] | None = None
+    lower_bound: float = -math.inf
+    lower_bound_of: str | None = None
+    objective: float | None = None
+    objective_of: str | None = None
+    stopped: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    problem: DesignProblem | None = None
+    scale: float = 1.0
+    claimed_epsilon: float | None = None
+    figures: Mapping[str, str | float] = field(default_factory=dict)
+    cut: NDArray[np.bool_] | None = None
+    positions: PositionClaim | None = None
+
+
+def with_floor(design: Design, floor: ClosedForm | None) -> Design:
+    """The design, or with its bound and its word the closed form where that loses less; the parameter closed_form is
+    its name then.
+    """
+    if floor is None or design.loss <= floor.loss:
+        return design
+    parameters = {**design.parameters, "closed_form": floor.name}
+    return replace(design, mass=floor.mass, loss=floor.loss, parameters=parameters)

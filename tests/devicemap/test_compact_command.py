@@ -1,0 +1,88 @@
+"""`export` to a compact map, and `verify` and `sample` from one."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+from compact_maps import design, made
+from pages import page_of
+from regions import content
+from taken import needs
+
+import mechdesign as md
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return md.export(design(), tmp_path_factory.mktemp("map") / "slope.compact")
+
+
+def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json) -> None:
+    design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
+    assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
+    assert target.read_bytes() == content(made())
+    code, out, _ = run("verify", target, "-v")
+    assert code == 0
+    words = " ".join(out.split())
+    assert words.startswith("Certified. Protects cells, not positions: between two people however close, one report ")
+    assert "no inequality is broken, and no row sums to more than its bound" in words
+    assert "levels of the map" in words
+    code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
+    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)
+    drawn = md.devicemap.MapSampler(made()).sample(at=(0.2, 5.0), size=7, rng=2)
+    assert told["reports"] == drawn.values[0].tolist()
+    assert told["report_x"] == drawn["report_x"].values[0].tolist()
+
+
+@needs("web")
+def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
+    target = tmp_path / "slope.html"
+    assert run_json("export", file, "-o", target) == (0, {"file": str(target)})
+    text = target.read_text()
+    assert html.escape(made().claim, quote=False).replace("'", "&#39;") in text
+    assert "Without scripts" in text
+    assert text == page_of(made())
+
+
+BAD = [
+    (("export", "slope.nc", "-o", "new.compact", "--rows", "0:2"), "rows", 2),
+    (("export", "slope.nc", "-o", "new.compact", "--degrees"), "degrees", 2),
+    (("export", "slope.nc", "-o", "new.compact", "--with-verifier"), "with-verifier", 2),
+    (("export", "line.nc", "-o", "line.compact"), "schema", 2),
+    (("export", "slope.nc", "-o", "kept.compact"), "output", 2),
+    (("verify", "damaged.compact"), "sha256", 1),
+    (("sample", "damaged.compact", "--secret", "0"), "sha256", 1),
+    (("sample", "slope.compact", "--secret", "24"), "secret", 2),
+    (("sample", "slope.compact", "--at", "0", "0"), "at", 2),
+    (("sample", "slope.compact", "--lon", "7", "--lat", "50"), "lon, lat", 2),
+    (("export", "damaged.compact", "-o", "out"), "sha256", 1),
+    (("export", "damaged.compact", "-o", "out.html"), "sha256", 1),
+    (("export", "slope.compact", "-o", "out.txt"), "output", 2),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that BAD names; no command of it writes one."""
+    made = tmp_path_factory.mktemp("bad")
+    content = file.read_bytes()
+    (made / "slope.compact").write_bytes(content)
+    (made / "kept.compact").write_bytes(content)
+    (made / "damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
+    md.save(design(), made / "slope.nc")
+    md.save(md.baselines.exponential(md.load_problem("line", cells=4)), made / "line.nc")
+    return made
+
+
+@needs("web")
+@pytest.mark.parametrize(
+    ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
+)
+def test_bad_input_is_named(words, field, code, folder, run_json, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    ended, told = run_json(*words)
+    assert (ended, told["error"]["field"]) == (code, field)
+    assert sorted(folder.iterdir()) == before

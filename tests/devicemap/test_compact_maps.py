@@ -1,0 +1,230 @@
+"""Compact maps: the file, the formulas and the draw, against a reader in plain Python that knows the text alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import zlib
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from columns import every_sum
+from compact_maps import CELLS, design, made, problem_of, sealed, short, with_digest
+from reference.compact_map import HALF, Reader
+from regions import content, drawing
+from rows import few
+
+import mechdesign as md
+from mechdesign.devicemap import load_compact
+from mechdesign.devicemap.device_map import bounds, least_bound
+from mechdesign.devicemap.files import unpacked
+from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.geo import Plane
+
+STENCIL = pytest.mark.parametrize("stencil", few([8, 16], 16))
+ARRAYS = ("level", "potential", "weight")
+
+
+def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> None:
+    compact = made()
+    path = md.export(design(), tmp_path / "slope.compact")
+    file = path.read_bytes()
+    size = int.from_bytes(file[12:16], "little")
+    assert len(zlib.decompress(file[16 + size : -32])) == 5 * np.prod(compact.shape)
+    again = load_compact(path)
+    assert content(again) == file
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(again, name), getattr(compact, name))
+
+
+def test_a_map_on_earth_says_where() -> None:
+    plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
+    compact = replace(made(), plane=plane, unit="km")
+    again = unpacked(content(compact))
+    assert again.plane == plane
+    assert "about 40.5 N 74.9 W" in again.claim
+    told = compact.header()["plane"]
+    assert (told["latitude"], told["longitude"], told["metres"]) == (40.5, -74.9, 1000.0)
+    assert compact.ledger != made().ledger
+
+
+@STENCIL
+def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil: int) -> None:
+    compact = made(stencil)
+    reader, sums = Reader(content(compact)), every_sum(compact.factors)
+    assert sums == [reader.total(secret) for secret in range(compact.secrets)]
+    potential = compact.potential.ravel()[compact.inner]
+    assert bounds(compact.bound, potential) == [reader.bound(secret) for secret in range(compact.secrets)]
+    edges = [(secret, step) for secret in range(compact.secrets) for step in HALF[: stencil // 2]]
+    inside = [(secret, step) for secret, step in edges if reader.ends(secret, step) is not None]
+    assert len(inside) == len(compact.edges.tail)
+    assert all(reader.covered(secret, step, sums) for secret, step in inside)
+    assert compact.factors.breaches(compact.edges, sums) == 0
+    assert compact.beyond(sums) == (0, 0)
+
+
+def test_balls_are_settled_in_the_order_of_the_text() -> None:
+    compact = short()
+    reader, draws = Reader(content(compact)), drawing(compact)
+    for secret in (0, 11, 20, compact.secrets - 1):
+        ball = draws.ball(secret)
+        assert ball.places.tolist() == [place for _, place in reader.ball(secret)]
+        assert ball.total == reader.total(secret) <= reader.bound(secret)
+        assert len(ball.places) < np.prod(compact.shape) // 2
+
+
+@STENCIL
+def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: int) -> None:
+    """By Simpson's rule in fractions on each half of a step: exact, since eps is quadratic there."""
+    compact = made(stencil)
+    unit, sides = Fraction(compact.level_unit), [Fraction(side) for side in compact.cell]
+    level = compact.level.astype(object)
+
+    def eps(at: tuple[Fraction, Fraction]) -> Fraction:
+        i, j = (min(int(x), count - 2) for x, count in zip(at, compact.shape, strict=True))
+        a, b = at[0] - i, at[1] - j
+        row, beyond = (level[k, j] * (1 - b) + level[k, j + 1] * b for k in (i, i + 1))
+        return unit * (row * (1 - a) + beyond * a)
+
+    for (a, b), (origin, _, length) in zip(HALF, compact.edges_along(), strict=False):
+        square = (a * sides[0]) ** 2 + (b * sides[1]) ** 2
+        for place, found in zip(origin.tolist()[::7], length.tolist()[::7], strict=True):
+            start = divmod(place, compact.shape[1])
+            points = [(start[0] + Fraction(a * k, 4), start[1] + Fraction(b * k, 4)) for k in range(5)]
+            mean = sum(c * eps(at) for c, at in zip((1, 4, 2, 4, 1), points, strict=True)) / 12
+            assert found**2 <= (mean * 2**48) ** 2 * square < (found + 2**21) ** 2
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
+    compact, claimed = made(aligned=aligned), problem_of(aligned=aligned).edges
+    key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, claimed))
+    np.testing.assert_array_equal(np.sort(key), np.sort(wanted))
+    shorter = claimed.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
+    assert shorter.min() >= 0
+    if aligned:
+        assert (shorter / compact.edges.length[np.argsort(key)]).max() < 2e-4
+
+
+def test_draws_are_those_of_the_text_from_any_bytes() -> None:
+    compact = short()
+    reader, draws = Reader(content(compact)), drawing(compact)
+    for secret in (3, 17):
+        ours, theirs = random.Random(secret), random.Random(secret)
+        drawn = draws.places(secret, 20, ours.randbytes)
+        assert drawn == [reader.draw(secret, theirs.randbytes) for _ in drawn]
+        assert compact.target[drawn].tolist() == [reader.report(place) for place in drawn]
+
+
+def test_draws_at_the_ends_of_every_part() -> None:
+    """The last number of the ball, the first of the floor, its last; after rounds that draw S, or the bound or more."""
+    compact = short()
+    reader, draws = Reader(content(compact)), drawing(compact)
+    ball = draws.ball(0)
+    bound, last = reader.bound(0), ball.sums[-1]
+    spare = 128 - bound.bit_length()
+    far = np.prod(compact.shape) - 1
+    for number, place in {0: ball.places[0], last - 1: ball.places[-1], last: 0, ball.total - 1: far}.items():
+        for before in ((), (ball.total,), (bound - 1, ball.total), (bound,)):
+            rounds = [*before, number]
+            ours, theirs = (io.BytesIO(b"".join((n << spare).to_bytes(16, "little") for n in rounds)) for _ in "ab")
+            assert draws.places(0, 1, ours.read) == [place]
+            assert reader.draw(0, theirs.read) == place
+            assert ours.read() == theirs.read() == b""
+
+
+def test_the_least_bound_is_one() -> None:
+    compact = made()
+    sums, potential = every_sum(compact.factors), compact.potential.ravel()[compact.inner]
+    assert compact.bound == least_bound(potential, sums)
+    for scale in (2**-60, 2**-40, 2**-40 + 2**-42, 2**20):
+        over = [1 + int(Fraction(scale) * s) for s in sums]
+        bound = least_bound(potential, over)
+        assert all(s <= b for s, b in zip(over, bounds(bound, potential), strict=True))
+        smaller = bounds((bound[0] - bound[0] // 2**19, bound[1]), potential)
+        assert bound == (1 << 30, 0) or any(s > b for s, b in zip(over, smaller, strict=True))
+
+
+def test_another_byte_is_refused() -> None:
+    honest = content(made())
+    for at in range(0, len(honest), 41):
+        changed = bytearray(honest)
+        changed[at] ^= 1 << at % 8
+        with pytest.raises(VerificationError):
+            unpacked(bytes(changed))
+
+
+WRONG = {
+    "cut": lambda: content(made())[:-1],
+    "empty": lambda: b"",
+    "magic alone": lambda: with_digest(b"mechdesign"),
+    "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + content(made())[12:-32]),
+    "header beyond the file": lambda: with_digest(b"mechdesign" + bytes([1, 0]) + b"\xff" * 4 + b"{}"),
+    "no JSON": lambda: with_digest(b"mechdesign" + bytes([1, 0, 2, 0, 0, 0]) + b"{,"),
+    "nested": lambda: with_digest(b"mechdesign" + bytes([1, 0, 0, 255, 0, 0]) + b"[" * 65280),
+    "no body": lambda: sealed(body=b""),
+    "short body": lambda: sealed(body=zlib.compress(bytes(10))),
+    "long body": lambda: sealed(body=zlib.compress(bytes(10**6))),
+    "more behind the body": lambda: sealed(body=zlib.compress(bytes(5 * np.prod(made().shape))) + b"x"),
+    "levels of 0": lambda: sealed(body=zlib.compress(bytes(5 * np.prod(made().shape)))),
+}
+HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7", [], {}, float("nan"), float("inf"))
+
+
+@pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
+def test_what_is_no_map_is_refused(file) -> None:
+    with pytest.raises(VerificationError):
+        unpacked(file())
+
+
+def _numbers() -> list[tuple[str, ...]]:
+    told = made().header()
+    return [*((name,) for name in sorted(told)), *((name, k) for name in sorted(told) for k in _within(told[name]))]
+
+
+def _within(value: object) -> range | list[str]:
+    return range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else []
+
+
+def test_no_header_with_another_value_is_read() -> None:
+    """Every field, list element and text of the header in turn; a second key, none of a key, and numbers of every size.
+
+    Only grain, step, cap and bound are no consequence of the rest: what they stand for, `verify` decides.
+    """
+    for path in _numbers():
+        for value in HUGE:
+
+            def change(told, path=path, value=value):
+                held = told
+                for name in path[:-1]:
+                    held = held[name]
+                held[path[-1]] = value
+
+            file = sealed(change)
+            if path[0] in ("bound", "grain", "about") or file == content(made()):
+                try:
+                    unpacked(file)
+                except VerificationError:
+                    continue
+                assert path in (("bound", 1), ("grain",), ("about", "problem"), ("about", "program"))
+                continue
+            with pytest.raises(VerificationError):
+                unpacked(file)
+    for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(frame=0)):
+        with pytest.raises(VerificationError):
+            unpacked(sealed(odd))
+
+
+def test_designs_that_have_no_compact_map_are_refused(tmp_path) -> None:
+    with pytest.raises(MechdesignError, match="neighbours"):
+        md.export(design(4), tmp_path / "slope.compact")
+
+
+def test_the_map_says_what_it_was_made_of() -> None:
+    told = json.loads(json.dumps(made().header()))
+    assert told["mechanism"] == design().attrs["sha256"]
+    assert f"{CELLS[0]} x {CELLS[1]} grid" in told["claim"]
+    assert told["ledger"][:16] in told["claim"]

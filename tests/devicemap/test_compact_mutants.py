@@ -1,0 +1,129 @@
+"""Compact maps: what is certified of a changed one is true, and only certified ones are drawn from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from compact_maps import design, made
+from reference.compact_map import HALF, Reader
+from regions import content
+from rows import few
+
+import mechdesign as md
+from mechdesign import Sampler
+from mechdesign.devicemap import CompactMap
+from mechdesign.errors import InputError, VerificationError
+
+
+def changed(name: str, place: tuple[int, int], by: int) -> CompactMap:
+    """The map with another level, potential or weight at one place."""
+    held = getattr(made(), name).copy()
+    held[place] += np.array(by).astype(held.dtype)
+    return replace(made(), **{name: held})
+
+
+def within(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
+    """A place among the secrets."""
+    return made().frame + place[0], made().frame + place[1]
+
+
+def reader_agrees(compact: CompactMap) -> bool:
+    """Whether every edge is covered and every sum is within its bound, by the reader in plain Python."""
+    reader = Reader(content(compact))
+    sums = [reader.total(secret) for secret in range(compact.secrets)]
+    steps = HALF[: compact.stencil // 2]
+    edges = [(u, k) for u in range(compact.secrets) for k in steps if reader.ends(u, k) is not None]
+    covered = all(reader.covered(secret, step, sums) for secret, step in edges)
+    return covered and all(total <= reader.bound(secret) <= 4 * total for secret, total in enumerate(sums))
+
+
+MUTANTS = {
+    "untouched": (made, True),
+    "a level lower": (lambda: changed("level", within(), -1000), False),
+    "a level higher": (lambda: changed("level", within(), 1), True),
+    "a level much higher": (lambda: changed("level", within(), 9000), False),
+    "a level of the frame": (lambda: changed("level", (0, 0), 1000), True),
+    "a potential": (lambda: changed("potential", within(), 1000), False),
+    "a potential of 1 s": (lambda: changed("potential", within(), -1), None),
+    "a weight": (lambda: changed("weight", within(), 64), False),
+    "a weight by a sixteenth of an octave": (lambda: changed("weight", (0, 0), -1), None),
+    "a longer step": (lambda: replace(made(), step=made().step * 11 // 10), False),
+    "a shorter step": (lambda: replace(made(), step=made().step * 9 // 10), None),
+    "a step of 1": (lambda: replace(made(), step=1), None),
+    "a larger grain": (lambda: replace(made(), grain=made().grain * 3), None),
+    "a cap of the longest edge": (lambda: replace(made(), cap=int(made().factors.metric.units.max())), None),
+    "a lower bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] - 1)), False),
+    "a higher bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 1)), True),
+    "a bound of four times the least": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 2)), False),
+    "a bound that no draw meets": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 31)), False),
+    "the least bound": (lambda: replace(made(), bound=(1 << 30, 0)), False),
+    "half a cell": (lambda: replace(made(), cell=(0.5, 0.625)), False),
+    "half a level": (lambda: replace(made(), level_unit=made().level_unit / 2), False),
+}
+BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
+
+
+@pytest.mark.parametrize("name", few(MUTANTS, *BY_DEFAULT))
+def test_what_is_certified_is_true(name, tmp_path) -> None:
+    mutant, expected = MUTANTS[name]
+    compact = mutant()
+    path = tmp_path / "m.compact"
+    path.write_bytes(content(compact))
+    found = md.verify(path)
+    assert found.certified is (found.reasons == []) is reader_agrees(compact)
+    assert expected is None or found.certified is expected
+    assert (found.claim == made().claim) is (compact.ledger == made().ledger)
+    if not found.certified:
+        assert re.match("(potential|bound): [1-9][0-9]* ", found.reasons[0])
+
+
+BEYOND = {
+    "a step beyond the kernel": (lambda: replace(made(), step=1 << 53), "step"),
+    "edges beyond 16 bits": (lambda: replace(made(), grain=made().grain // 3), "cap"),
+    "a cap under the longest edge": (lambda: replace(made(), grain=1, cap=40_000), "cap"),
+}
+
+
+@pytest.mark.parametrize(("mutant", "field"), BEYOND.values(), ids=BEYOND)
+def test_numbers_that_no_kernel_has_are_refused(mutant, field) -> None:
+    with pytest.raises(VerificationError) as error:
+        md.verify(mutant())
+    assert error.value.field == field
+
+
+def test_the_figures_of_a_map() -> None:
+    found, own = md.verify(made()), md.verify(design())
+    assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
+    assert found.rebuilt == "levels of the map"
+    assert 0.99 < found.ratio <= 1.0
+    assert abs(found.ratio - own.ratio) < 0.01
+
+
+def test_reports_come_from_certified_maps_alone() -> None:
+    with pytest.raises(VerificationError):
+        md.devicemap.MapSampler(changed("weight", within(), 64))
+    sampler = md.devicemap.MapSampler(made())
+    drawn = sampler.sample([3, 22], 400, rng=1)
+    assert drawn.dims == ("secret", "draw")
+    assert drawn.attrs["claim"] == made().claim
+    np.testing.assert_array_equal(drawn, sampler.sample([3, 22], 400, rng=1))
+    points = made().domain.points
+    np.testing.assert_array_equal(drawn["report_y"], points[drawn.values, 1])
+    one = sampler.sample(at=points[22], size=5)
+    assert one["secret_x"].values.tolist() == [points[22, 0]]
+    for wrong in ({"secrets": [24]}, {"secrets": [-1]}, {"at": (0.0, 99.0)}, {}, {"secrets": 1, "at": (0.0, 4.0)}):
+        with pytest.raises(InputError):
+            sampler.sample(**wrong)
+
+
+def test_rows_are_those_of_the_design_but_for_rounding() -> None:
+    """The mean distance of 4,000 simulated reports, to four standard errors, about 5 %, beside that of the design."""
+    points, size = made().domain.points, 4_000
+    ours = md.devicemap.MapSampler(made()).sample([17], size, rng=3).values[0]
+    theirs = Sampler(design()).sample([17], size, rng=4).values[0]
+    apart = [np.linalg.norm(points[drawn] - points[17], axis=1) for drawn in (ours, theirs)]
+    error = np.sqrt(sum(each.var() / size for each in apart))
+    assert abs(apart[0].mean() - apart[1].mean()) < 4 * error + 0.02 * apart[1].mean()

@@ -1,0 +1,180 @@
+"""The C99 sampler of compact maps: maps and callers that are not as they must be, memory, its program."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from regions import SAMPLER, check_counts, content, flat, region
+
+from mechdesign.devicemap.web import room
+
+CC = shutil.which("cc")
+pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler, as cc: the sampler is C99")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
+NAME = "far"
+PLACES = 11 * 13  # of NAME, with its frame
+ASKED = """
+#include "sample_region.c"
+#include <stdio.h>
+#include <stdlib.h>
+
+static int zeros(void *context, unsigned char *bytes, size_t count) {
+  if (context != NULL) return 1;
+  while (count-- > 0) bytes[count] = 0;
+  return 0;
+}
+
+int main(int words, char **word) {
+  struct region region;
+  unsigned char *map = malloc(1 << 20);
+  size_t size, room = 0;
+  uint64_t *arena;
+  uint32_t report = 7;
+  int code, k;
+  printf("[");
+  for (k = 1; k < words; k++) {
+    FILE *file = fopen(word[k], "rb");
+    size = fread(map, 1, 1 << 20, file);
+    fclose(file);
+    map = realloc(map, size > 0 ? size : 1);  /* so that a sanitizer sees what lies beyond */
+    code = region_room(map, size, &room);
+    if (code == REGION_GOOD) {
+      arena = malloc(room);
+      code = region_open(&region, map, size, arena, room);
+      if (code == REGION_GOOD) code = region_draw(&region, 3, zeros, NULL, &report);
+      free(arena);
+    }
+    printf("[%d,\\"%s\\",%lu],", code, region_says(code), (unsigned long)room);
+    map = realloc(map, 1 << 20);
+  }
+  size = fread(map, 1, 1 << 20, stdin);
+  arena = malloc(room + 8);
+  printf("%d,", region_open(&region, map, size, arena, room - 1));
+  printf("%d,", region_open(&region, map, size, (char *)arena + 4, room));
+  printf("%d,", region_open(&region, map, size, NULL, room));
+  printf("%d,", region_open(&region, map, size, arena, room));
+  printf("%d,", region_draw(&region, 63, zeros, NULL, &report));
+  printf("%d,", region_draw(&region, 0xffffffffu, zeros, NULL, &report));
+  printf("%d,", region_draw(&region, 0, zeros, map, &report));
+  printf("%lu,", (unsigned long)report);
+  printf("%d,", region_draw(&region, 62, zeros, NULL, &report));
+  printf("%lu,\\"%s\\",\\"%s\\"]", (unsigned long)report, region_says(-1), region_says(1000));
+  free(arena), free(map);
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A program of the sampler and some text."""
+    place = tmp_path_factory.mktemp("c")
+    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
+
+    def of(text: str | None, *words: str) -> Path:
+        (place / "asked.c").write_text(text or "")
+        source = "sample_region.c" if text is None else "asked.c"
+        command = [str(CC), *STRICT, *words, source, "-o", "program"]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+        if done.returncode != 0 and any("sanitize" in word for word in words):
+            pytest.skip("needs a C compiler with sanitizers")
+        assert done.returncode == 0, done.stderr
+        return place / "program"
+
+    return of
+
+
+def altered(at: int, form: str, value: int) -> bytes:
+    """region.map with another number, and the checksum of what it then says."""
+    given = bytearray(flat(NAME)[:-32])
+    start = 0 if form == "<H" and at == 10 else 16 + int.from_bytes(given[12:16], "little")
+    struct.pack_into(form, given, start + at, value)
+    return bytes(given) + hashlib.sha256(given).digest()
+
+
+def hostile() -> dict[str, tuple[bytes, str]]:
+    """Files that are no map, and what is said of them."""
+    good = flat(NAME)
+    flipped = bytearray(good)
+    flipped[300] ^= 1
+    return {
+        "empty": (b"", "all bytes"),
+        "a head alone": (good[:104], "all bytes"),
+        "cut short": (good[:-1], "another size"),
+        "too long": (good + b"\0", "another size"),
+        "a changed byte": (bytes(flipped), "SHA-256"),
+        "a report.bin": (content(NAME), "no region.map"),
+        "another version": (altered(10, "<H", 2), "no region.map"),
+        "one row": (altered(0, "<Q", 1), "n1 and n2"),
+        "more rows": (altered(0, "<Q", 10), "another size"),
+        "rows that wrap": (altered(0, "<Q", 2**31), "n1 and n2"),
+        "places that wrap": (altered(16, "<Q", 2**31 + 2), "n1 and n2"),
+        "a stencil": (altered(24, "<Q", 12), "stencil"),
+        "another stencil": (altered(24, "<Q", 8), "advances"),
+        "a cap of 0": (altered(32, "<Q", 0), "cap"),
+        "a large cap": (altered(32, "<Q", 65_535), "cap"),
+        "a shift": (altered(40, "<Q", 62), "shift"),
+        "a bound": (altered(48, "<Q", 2**31), "g or k"),
+        "a shift of the bound": (altered(56, "<Q", 65), "g or k"),
+        "rows beyond 32 bits": (altered(0, "<Q", 2**32 + 9), "n1 and n2"),
+        "no grain": (altered(64, "<Q", 0), "grain"),
+        "a large grain": (altered(64, "<Q", 2**54), "grain"),
+        "a ratio": (altered(72, "<Q", 2**60), "ratio"),
+        "no advance": (altered(80, "<Q", 0), "advances"),
+        "a large advance": (altered(88, "<Q", 2**32), "advances"),
+        "a level of 0": (altered(120, "<H", 0), "level 0"),
+        "the map": (good, "good"),
+    }
+
+
+@pytest.mark.parametrize(
+    "sanitized",
+    [pytest.param((), marks=pytest.mark.slow), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
+)
+def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, sanitized) -> None:
+    maps = hostile()
+    for at, (given, _) in enumerate(maps.values()):
+        (tmp_path / str(at)).write_bytes(given)
+    program = compiled(ASKED, *sanitized)
+    words = [program, *(str(tmp_path / str(at)) for at in range(len(maps)))]
+    done = subprocess.run(words, input=flat(NAME), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    told = json.loads(done.stdout)
+    for (name, (_, word)), (code, said, _) in zip(maps.items(), told, strict=False):
+        assert word in said, f"{name}: {said}"
+        assert (code == 0) is (word == "good")
+    needed = told[len(maps) - 1][2]
+    assert needed == room(region(NAME)) >= 10 * PLACES
+    small, crooked, none, opened, beyond, far, failed, kept, drawn, report, *words = told[len(maps) :]
+    assert small == crooked == none != 0 == opened == drawn
+    assert beyond == far != 0 != failed
+    assert (kept, report) == (3, 62)  # of zeros the secret itself; nothing is written where nothing is drawn
+    assert all("none of this file" in word for word in words)
+
+
+def test_its_program_draws_with_the_bits_of_the_system(compiled, tmp_path) -> None:
+    program = compiled(None, "-DREGION_MAIN")
+    (tmp_path / "region.map").write_bytes(flat(NAME))
+    done = subprocess.run(
+        [program, "region.map", "20", "4000"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    counts = np.bincount([int(line) for line in done.stdout.split()], minlength=region(NAME).secrets)
+    assert counts.sum() == 4000
+    check_counts(NAME, 20, counts.tolist())
+    for words, code, said in [
+        (["region.map"], 2, "usage"),
+        (["region.map", "2x"], 2, "usage"),
+        (["none", "2"], 2, "usage"),
+        (["region.map", "63"], 1, "no such cell"),
+        (["/dev/null", "2"], 1, "all bytes"),
+    ]:
+        done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stderr, done.stdout) == (code, True, "")

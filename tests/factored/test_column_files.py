@@ -1,0 +1,199 @@
+"""Files of columns: every layer reads the integers they hold, and what is altered is refused by name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+from columns import drawn, made, repaired, rows_of, sealed
+from drafts import plain
+from factored import constant
+from reference import untruths
+from rewritten import rewritten
+from rows import few
+from scipy.stats import chisquare
+
+import mechdesign as md
+from mechdesign import load, save
+from mechdesign.errors import MechdesignError, VerificationError
+from mechdesign.factored import FactoredMechanism
+from mechdesign.factored.dataset import _draw
+
+CASE = "eikonal, 16 neighbours"
+DRAWS = 20_000
+UNLIKELY = 1e-4  # of a chi-square test; fixed before the draws, whose seed is fixed too
+
+
+def said_of(mechanism: xr.Dataset) -> str:
+    """Why a mechanism is refused; empty where it is certified."""
+    try:
+        return "; ".join(md.verify(rewritten(mechanism)).reasons)
+    except MechdesignError as error:
+        return str(error)
+
+
+RAGGED = {
+    "first_generator": "must rise from 0|must name places|sum to something else",
+    "generator_place": "must name places|sum to something else",
+    "generator_offset": "above the cap|sum to something else",
+}
+
+
+@pytest.mark.parametrize("every", few([11, 1], 11))
+@pytest.mark.parametrize("name", RAGGED)
+def test_every_integer_of_the_columns_that_is_altered_is_named(name: str, every: int) -> None:
+    """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
+    honest = columns_of_a_line()
+    masses = [md.factored.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
+    size, refused = honest.sizes["generator"], 0
+    places = range(0, honest[name].size, every)
+    for at in places:
+        for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[at]) + 1}:
+            altered = honest.copy(deep=True)
+            before, bounds = int(altered[name].values[at]), np.iinfo(altered[name].dtype)
+            if value == before or not bounds.min <= value <= bounds.max:
+                continue
+            altered[name].values[at] = value
+            said = said_of(altered)
+            if said:
+                refused += 1
+                assert re.search(RAGGED[name], said)
+            else:
+                assert [
+                    md.factored.FactoredMechanism(dataset=rewritten(altered)).integers(u) for u in range(3)
+                ] == masses
+    assert refused > len(places)
+
+
+@cache
+def columns_of_a_line() -> xr.Dataset:
+    problem = constant(3, 0.7)
+    return sealed(problem, *drawn(problem, 2))
+
+
+@pytest.mark.parametrize("seed", few([0, 1], 0))
+def test_columns_made_consistent_again_are_private_whatever_their_numbers(seed: int) -> None:
+    """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
+    problem = constant((3, 2), 0.6)
+    factors, target = drawn(problem, seed)
+    generators = len(factors.columns.place)
+    random = np.random.default_rng(seed)
+    wild = replace(
+        factors.columns,
+        place=random.integers(0, 6, generators),
+        offset=random.integers(0, factors.metric.cap + 1, generators).astype(np.uint16),
+    )
+    mechanism = sealed(problem, replace(factors, columns=wild), target)
+    found = md.verify(mechanism)
+    assert found.certified
+    assert untruths(plain(mechanism), found.as_dict()) == []
+    assert repaired(problem, factors, target)[0].factors.step < factors.step
+
+
+def test_files_read_back_and_verify(tmp_path) -> None:
+    save(made(CASE), tmp_path / "f.nc")
+    assert load(tmp_path / "f.nc").identical(made(CASE))
+    checked = md.verify(tmp_path / "f.nc")
+    assert (checked.certified, checked.rebuilt) == (True, "geometry")
+    for name in ("first_generator", "generator_place", "generator_offset", "weight", "target"):
+        with pytest.raises(VerificationError, match="must be there"):
+            md.verify(rewritten(made(CASE).drop_vars(name)))
+    with pytest.raises(VerificationError, match=r"column \(|weight: must be uint32"):
+        md.verify(rewritten(made(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"])))
+
+
+def test_the_worst_edge_and_report_are_where_a_large_ratio_is() -> None:
+    mechanism, worst = rows_of(CASE), md.verify(made(CASE)).worst
+    assert worst is not None
+    near, far = mechanism.probabilities([worst["secret"], worst["other"]])
+    edges = mechanism.stored.edges
+    length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
+    spent = np.log(near / far)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
+    assert 0.5 < spent <= made(CASE).attrs["ratio"] <= 1
+
+
+def test_samples_follow_the_exact_row() -> None:
+    mechanism = rows_of(CASE)
+    for secret in (0, 6):
+        row = mechanism.row(secret).values
+        drawn_reports = np.bincount(mechanism.sample(secret, DRAWS, rng=7)[0], minlength=16)
+        common = row * DRAWS >= 5
+        group = np.where(common, np.arange(16), common.argmax())
+        seen, expected = np.bincount(group, drawn_reports, 16), np.bincount(group, row, 16) * DRAWS
+        assert chisquare(seen[common], expected[common]).pvalue > UNLIKELY
+
+
+def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
+    """Second route: Python integers, on the same bits; bounds met exactly on either side, for every secret."""
+    mechanism = rows_of(CASE)
+    columns, target = mechanism.factors.distances(np.arange(16)), made(CASE)["target"].values
+    kernel, weight = mechanism.factors.kernel.tolist(), mechanism.factors.weight.tolist()
+    for u in range(16):
+        masses = [kernel[q] * w for q, w in zip(columns[:, u].tolist(), weight, strict=True)]
+        cumulative = np.cumsum(np.array(masses, object))
+        high, low = mechanism._cumulative(columns[:, u])
+        spare = 64 - int(high[-1]).bit_length()
+        asked = [0, *(c + d for c in cumulative[:-1].tolist() for d in (-1, 0)), cumulative[-1] - 1]
+        raw = np.array([[(x >> 43) << spare, (x & ((1 << 43) - 1)) << 21] for x in asked], np.uint64)
+        found = _draw(high, low, len(asked), lambda count, raw=raw: raw.tobytes())
+        assert found.tolist() == [int((cumulative <= x).sum()) for x in asked]
+        assert mechanism.integers(u)[0] == [
+            sum(m for m, y in zip(masses, target, strict=True) if y == z) for z in range(16)
+        ]
+
+
+def test_sampler_and_table_have_the_same_face() -> None:
+    sampler = md.Sampler(mechanism=made(CASE))
+    assert (sampler.rows.secrets, sampler.rows.reports) == (16, 16)
+    assert sampler.sample([3, 5], 4).sizes == {"secret": 2, "draw": 4}
+    assert md.sample(made(CASE), 0, 5, rng=3).values.tolist() == sampler.sample(0, 5, rng=3).values.tolist()
+    assert int(sampler.report(2)) in range(16)
+    table = rows_of(CASE).table()
+    assert md.verify(table).certified
+    assert md.probabilities(table).values == pytest.approx(rows_of(CASE).probabilities(np.arange(16)), abs=1e-9)
+
+
+def test_a_budget_pays_for_columns(tmp_path) -> None:
+    budget, sampler = md.sessions.Budget.create(tmp_path / "b.sqlite", limit=2), md.Sampler(mechanism=made(CASE))
+    assert int(budget.report(sampler, 1)) == int(budget.report(sampler, 1))
+    assert budget.spent == 1
+
+
+@pytest.mark.parametrize("rows", [None, range(3, 7)], ids=["all", "some"])
+def test_exported_rows_are_the_integers(rows: range | None, tmp_path) -> None:
+    target = md.export(made(CASE), tmp_path / "t.csv", rows=rows)
+    lines = [line.split(",") for line in target.read_text().splitlines() if line[0].isdigit()]
+    for u in rows or range(16):
+        masses, total = rows_of(CASE).integers(u)
+        own = [line for line in lines if int(line[0]) == u]
+        assert [int(line[-2]) for line in own] == masses
+        assert {int(line[-1]) for line in own} == {total}
+
+
+@pytest.mark.parametrize("loss", ["distance", "squared"])
+def test_an_adversary_errs_as_much_as_on_the_table(loss: str) -> None:
+    """Under the file's prior and one that knows the secret but for two: some reports cannot occur then."""
+    table = rows_of(CASE).table()
+    for prior in (None, np.repeat([0.5, 0.0], [2, 14])):
+        one, other = (md.utility.adversary_error(given, loss, prior=prior) for given in (made(CASE), table))
+        assert one.value == pytest.approx(other.value, rel=1e-6)
+        assert one.lower_bound <= one.value
+
+
+def test_an_adversary_learns_nothing_from_a_report_that_no_column_makes() -> None:
+    problem = constant(3, 0.7)
+    factors, target = drawn(problem, 2)
+    found = md.utility.adversary_error(sealed(problem, factors, np.minimum(target, 1)), "squared")
+    assert found.chance[2] == 0
+    assert found.estimates[2] == pytest.approx(problem.prior_array @ problem.domain.points)
+    assert 0 < found.value <= problem.domain.points.var()
+
+
+def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mechdesign.factored.dataset._MOST_COLUMNS", 20)
+    with pytest.raises(MechdesignError, match="more than 20 columns"):
+        FactoredMechanism(dataset=made(CASE))

@@ -1,0 +1,333 @@
+"""Local bounds: never above a known optimum, near it, the same bits anywhere, and refused where they were altered.
+Their pricing is the whole-graph pricer's where balls hold everything, and never above it where they do not.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from cases import SMALL, grid, prior_of, varying_level
+from maps import random_map
+from random_problems import optimum
+from rewritten import rewritten
+from rows import few
+
+import mechdesign as md
+from mechdesign import DesignProblem, Eikonal, load_problem
+from mechdesign.factored import local_bound as local
+from mechdesign.factored.cluster import workers
+from mechdesign.factored.local_pricing import Places, PricingTask, Radii, State, advance, ratio_block, value_block
+from mechdesign.factored.work_folder import threads
+from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
+from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
+
+NEAR = 1e-3  # relative; what the bound is asked to be within of the optimum
+SMOOTH = 4e-2  # relative; what passes alone are within on a map whose border is felt everywhere
+ABOVE = 1e-9  # relative; rounding of the other solver
+RATIO = 1e-5  # ratios settle to 1e-6, and gains below 1e-7 of the whole are left
+PUSHED = 1e-9  # sums in another order, rounded down
+EVERYTHING = 1e6
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """No multipliers of the whole program, whatever the size."""
+    monkeypatch.setattr(local, "WHOLE", 0)
+
+
+@pytest.fixture(scope="module")
+def philadelphia():
+    return load_problem("philadelphia", cells=8, extent=16)
+
+
+def bound_of(problem, count=1):
+    with threads(count) as executor:
+        return local.local_bound(problem, executor)
+
+
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+def test_the_bound_is_never_above_the_optimum_and_near_it(seed):
+    problem = random_map(seed, 3, 4)
+    truth = optimum(md.Optimal(problem))
+    found = bound_of(problem)
+    assert found.value <= truth * (1 + ABOVE)
+    assert found.value >= truth * (1 - NEAR)
+
+
+@pytest.mark.parametrize("seed", few([2, 5, 9, 31], 5))
+def test_a_bound_of_passes_alone_is_never_above_the_optimum(seed, passes):
+    problem = random_map(seed, 3, 4)
+    found = bound_of(problem)
+    assert 0 < found.value <= optimum(md.Optimal(problem)) * (1 + ABOVE)
+
+
+@pytest.mark.slow
+def test_a_hundred_bounds_are_never_above_the_optimum_and_most_are_near(passes):
+    near, alone = 0, []
+    for seed in range(100):
+        problem = random_map(seed, 4, 25 if seed % 10 == 0 else 12)
+        table = md.solve(problem, gap=1e-4)
+        value = table.attrs["expected_loss"]
+        by_passes = bound_of(problem)
+        assert by_passes.value <= value
+        alone.append(1 - by_passes.value / value)
+        local.WHOLE = 700
+        found = bound_of(problem)
+        local.WHOLE = 0
+        assert found.value <= value
+        assert (found.reach, found.core) == (64.0, 64.0)
+        near += found.value >= table.attrs["lower_bound"] * (1 - NEAR)
+    print(f"{near} of 100 within {NEAR}; passes alone, quantiles of the gap: {np.quantile(alone, [0.1, 0.5, 0.9])}")
+    assert near >= 90
+
+
+def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
+    table = md.solve(philadelphia, gap=1e-4)
+    found = bound_of(philadelphia)
+    assert table.attrs["lower_bound"] * (1 - SMOOTH) <= found.value <= table.attrs["expected_loss"]
+    pricer = ConePricer(philadelphia.edges, philadelphia.domain.size, philadelphia.anchors)
+    whole = lower_bound(found.dual, pricer.price(philadelphia.weighted_loss, found.dual).value)
+    assert found.value <= whole
+    with threads(1) as executor:
+        again = local.proved(executor, Places.of(philadelphia), found)
+    assert found.value < again <= found.value * (1 + 2e-8)
+
+
+def test_a_table_of_losses_that_grow_away_from_the_report(philadelphia, passes):
+    """The same losses as a formula and as a table: the same bits."""
+    small = load_problem("philadelphia", cells=8)
+    tabled = replace(small, loss=TableLoss(values=small.loss_matrix))
+    a, b = bound_of(small), bound_of(tabled)
+    assert abs(a.value - b.value) <= 1e-6 * a.value
+
+
+def test_streets_have_a_bound(passes):
+    problem = load_problem("streets", nodes=60, epsilon=0.01)
+    table = md.solve(problem, gap=1e-4)
+    found = bound_of(problem)
+    assert 0.9 * table.attrs["lower_bound"] <= found.value <= table.attrs["expected_loss"]
+
+
+def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, passes, monkeypatch):
+    """Pivots that end early may find less of a report where less is asked: what is proved follows all the same."""
+    honest, places = local.value_block, Places.of(philadelphia)
+    high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
+    holds = int(np.argmax(honest(PricingTask.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
+
+    def worse(task, start, stop):
+        found = honest(task, start, stop)
+        found["value"][(task.reports[start:stop] == holds) & (task.dual.sum() < high.sum())] = -1e-3
+        return found
+
+    monkeypatch.setattr(local, "value_block", worse)
+    with threads(1) as executor:
+        found = local.certify(executor, places, high)
+        again = local.proved(executor, places, found)
+    assert 0.9 * again < found.value <= again
+
+
+def test_the_same_bits_for_any_number_of_threads(passes):
+    problem = load_problem("philadelphia", cells=7, extent=14)
+    one, two = bound_of(problem, 1), bound_of(problem, 2)
+    assert one.value == two.value
+    assert one.dual.tobytes() == two.dual.tobytes()
+
+
+@pytest.mark.slow
+def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
+    distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
+    killed = []
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=60
+        ) as started,
+        distributed.Client(started.scheduler_address, set_as_default=False) as client,
+    ):
+
+        def report(stage, **state):
+            if stage.startswith("bound, pass 2") and not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        with workers(started.scheduler_address) as executor:
+            found = local.local_bound(philadelphia, executor, report=report)
+    assert killed
+    assert found.dual.tobytes() == bound_of(philadelphia).dual.tobytes()
+
+
+def test_without_time_there_is_no_bound(philadelphia, passes):
+    with threads(1) as executor:
+        assert local.local_bound(philadelphia, executor, deadline=-math.inf) is None
+    solved = md.solve(md.EikonalWeights(problem=load_problem("philadelphia", cells=6)), method="factored", bound=False)
+    assert "lower_bound" not in solved.attrs
+    assert "dual" not in solved
+    assert md.verify(solved).lower_bound_checked is None
+
+
+@pytest.fixture(scope="module")
+def factored():
+    return md.solve(
+        md.EikonalWeights(problem=load_problem("philadelphia", cells=7)), method="factored", rounds=6, bound=True
+    )
+
+
+def test_a_factored_mechanism_carries_a_bound_that_is_checked(factored):
+    checked = md.verify(factored)
+    assert checked.certified
+    assert checked.lower_bound_checked is True
+    assert 0 < factored.attrs["lower_bound"] <= factored.attrs["remapped_loss"] <= factored.attrs["expected_loss"]
+    assert factored["dual"].attrs["units"] == "1"
+    told = []
+    assert md.verify(factored, bound=False).lower_bound_checked is None
+    assert md.verify(factored, on_progress=told.append).certified
+    assert told[-1].done == told[-1].total == 49
+
+
+ALTERED = {
+    "a raised bound": lambda m: m.assign_attrs(lower_bound=m.attrs["lower_bound"] * (1 + 1e-6)),
+    "a bound above the loss": lambda m: m.assign_attrs(lower_bound=m.attrs["expected_loss"] * 1.01),
+    "a multiplier raised": lambda m: raised(m, lambda dual: dual * 1.05),
+    "a multiplier lowered": lambda m: raised(m, lambda dual: dual * 0.9),
+    "a multiplier of the other sign": lambda m: raised(m, lambda dual: -dual),
+    "a multiplier that is no number": lambda m: raised(m, lambda dual: np.nan),
+    "a radius cut": lambda m: m.assign_attrs(bound_reach=1.5, bound_core=1.0),
+    "a radius that is no number": lambda m: m.assign_attrs(bound_reach=float("nan")),
+    "a radius too wide": lambda m: m.assign_attrs(bound_reach=1e9),
+    "no radius": lambda m: without(m, "bound_reach"),
+    "no multipliers": lambda m: m.drop_vars("dual"),
+}
+
+
+def raised(mechanism, change):
+    dual = mechanism["dual"].values.copy()
+    k = int(np.argmax(dual))
+    dual[k] = change(dual[k])
+    return mechanism.assign(dual=("secret", dual, mechanism["dual"].attrs))
+
+
+def without(mechanism, name):
+    found = mechanism.copy()
+    del found.attrs[name]
+    return found
+
+
+@pytest.mark.parametrize("how", ALTERED)
+def test_an_altered_bound_is_refused(how, factored):
+    checked = md.verify(rewritten(ALTERED[how](factored)))
+    assert not checked.certified
+    assert checked.reasons[0].startswith("lower_bound:")
+    assert checked.lower_bound_checked is False
+
+
+def test_files_without_a_bound_go_on_verifying(factored):
+    old = factored.drop_vars("dual")
+    for name in ("lower_bound", "bound_reach", "bound_core"):
+        del old.attrs[name]
+    checked = md.verify(rewritten(old))
+    assert checked.certified
+    assert checked.lower_bound_checked is None
+
+
+def on_grid(size: int, loss: Loss, mask: np.ndarray | None = None, seed: int = 0) -> DesignProblem:
+    domain = grid((size, size), mask=mask)
+    metric = 1.5 * Eikonal(level=varying_level(seed=seed), stencil=8)
+    return DesignProblem(domain=domain, metric=metric, prior=prior_of(domain.size, seed), loss=loss)
+
+
+def masked() -> DesignProblem:
+    mask = np.ones((7, 7), bool)
+    mask[2:4, 1:6] = False
+    return on_grid(7, Distance(), mask)
+
+
+PROBLEMS: dict[str, Callable[[], DesignProblem]] = {
+    "squared": lambda: on_grid(7, SquaredDistance()),
+    "distance, masked": masked,
+    "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
+    "graph, table loss": SMALL["graph, table loss"],
+    "streets": SMALL["streets"],
+}
+
+
+@cache
+def problem_of(name: str) -> DesignProblem:
+    return PROBLEMS[name]()
+
+
+@cache
+def settled(name: str) -> np.ndarray:
+    """Multipliers after some passes from a flat guess."""
+    problem = problem_of(name)
+    cost = problem.weighted_loss * np.exp(-problem.distances)
+    state = State(dual=cost.mean(axis=1), weight=np.full(len(cost), 0.2), ratio=np.ones(len(cost)))
+    with threads(1) as executor:
+        for _ in range(12):
+            state, _ = advance(executor, Places.of(problem), state, Radii())
+    return state.dual
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
+    problem = problem_of(name)
+    dual, n = settled(name), problem.domain.size
+    pricer = ConePricer(problem.edges, n, problem.anchors)
+    values = pricer.price(problem.weighted_loss, dual).value
+    task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
+    found = ratio_block(task, 0, n)
+    for y in range(0, n, 5):  # at its ratio a price is zero
+        above, below = ((1 + side * RATIO) * found["ratio"][y] * dual for side in (1, -1))
+        assert (
+            pricer.price(problem.weighted_loss, above).value[y]
+            < 0
+            <= pricer.price(problem.weighted_loss, below).value[y]
+        )
+    scale = problem.weighted_loss.sum()
+    assert np.allclose(value_block(task, 0, n)["value"], values, rtol=PUSHED, atol=PUSHED * scale)
+    rays = found["ray"].reshape(n, n)
+    assert (found["count"] == n).all()
+    tail, head, length = problem.edges.both_ways()
+    own = np.empty_like(rays)
+    np.put_along_axis(own, found["place"].reshape(n, n).astype(np.int64), rays, axis=1)
+    assert (own[:, tail] <= own[:, head] * np.exp(length) * (1 + 1e-6)).all()
+    reached = (own @ problem.weighted_loss).diagonal() / (own @ dual)
+    assert np.allclose(reached, found["ratio"], rtol=RATIO, atol=0)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (4.0, 3.0)])
+def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, core: float) -> None:
+    problem = problem_of(name)
+    dual, n = settled(name), problem.domain.size
+    pricer = ConePricer(problem.edges, n, problem.anchors)
+    places = Places.of(problem)
+    for share in (1.0, 0.7, 0.3):
+        values = pricer.price(problem.weighted_loss, share * dual).value
+        found = value_block(PricingTask.all(places, share * dual, reach=reach, core=core), 0, n)
+        assert (found["value"] <= values + PUSHED * np.abs(values)).all()
+
+
+def test_places_left_out_of_a_ball_are_looked_at() -> None:
+    """A multiplier above a cost outside the ball makes the value worth nothing, and is named with that cost."""
+    problem = problem_of("squared")
+    n = problem.domain.size
+    dual = 1e-6 * problem.prior_array
+    dual[0] = problem.prior_array[0] * 10.5
+    places = Places.of(problem)
+    distances, cost = problem.distances, problem.weighted_loss
+    found = value_block(PricingTask.all(places, dual, reach=2.0, core=1.0), 0, n)
+    wrong = (distances[0] > 2.0) & (cost[0] < dual[0])
+    assert 0 < wrong.sum() < n
+    assert np.array_equal(np.isneginf(found["value"]), wrong)
+    assert (found["missed"] == 0).all()
+    assert len(found["missed"]) == 1
+    assert cost[0][wrong].min() * (1 - 1e-13) <= found["cost"][0] <= cost[0][wrong].min()
+    lowered = dual.copy()
+    lowered[0] = found["cost"][0]
+    assert np.isfinite(value_block(PricingTask.all(places, lowered, reach=2.0, core=1.0), 0, n)["value"]).all()

@@ -1,0 +1,274 @@
+"""Blocks of work: in order whatever finishes first, kept in a folder of their run, one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import numpy as np
+import pytest
+
+from mechdesign.errors import InputError, SolverError
+from mechdesign.factored.work_folder import Folder, in_order, run_key, threads, together, whole_pass, work_folder
+
+TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
+STARTS = list(range(0, TOTAL, BLOCK))
+VALUES = np.random.default_rng(0).random(TOTAL)
+
+
+class Work:
+    """Squares of rows and their sum; counts what it is asked, fails or waits where told."""
+
+    def __init__(self, *, fails_at: int | None = None, waits_at: int | None = None) -> None:
+        self.asked: list[int] = []
+        self.fails_at, self.waits_at = fails_at, waits_at
+        self.passed = threading.Event()
+
+    def __call__(self, state, start, stop):
+        self.asked.append(start)
+        if start == self.waits_at:
+            assert self.passed.wait(10), "no other block ran meanwhile"
+        if self.waits_at is not None and start > self.waits_at:
+            self.passed.set()
+        if start == self.fails_at:
+            raise ValueError("no such thing")
+        return {"rows": state[start:stop] ** 2, "sum": np.array([state[start:stop].sum()])}
+
+
+def run(work, folder=None, count=2, name="pass"):
+    with threads(count) as executor:
+        return list(in_order(executor, work, VALUES, TOTAL, BLOCK, folder=folder or Folder(), name=name))
+
+
+def put_together(blocks):
+    return together((arrays for _, _, arrays in blocks), ("rows",))
+
+
+def check(blocks):
+    assert [(start, stop) for start, stop, _ in blocks] == [(s, min(s + BLOCK, TOTAL)) for s in STARTS]
+    whole = put_together(blocks)
+    assert whole["rows"].tobytes() == (VALUES**2).tobytes()
+    expected = np.zeros(1)
+    for start in STARTS:
+        expected = expected + VALUES[start : start + BLOCK].sum()
+    assert whole["sum"].tobytes() == expected.tobytes()
+
+
+def test_rows_that_say_their_secret_are_put_in_order_and_sums_of_some_columns_added_there():
+    blocks = [
+        {"secret": np.array([4, 0]), "rows": np.array([40.0, 0.0]), "column": np.array([5, 1]), "size": np.array([7]),
+         "sum": np.array([[1.0, 2.0], [3.0, 4.0]])},
+        {"secret": np.array([2, 1, 3]), "rows": np.array([20.0, 10.0, 30.0]), "column": np.array([1]),
+         "size": np.array([7]), "sum": np.array([[10.0, 20.0]])},
+    ]  # fmt: skip
+    found = together(iter(blocks), ("rows",))
+    assert set(found) == {"rows", "sum"}
+    assert found["rows"].tolist() == [0, 10, 20, 30, 40]
+    assert found["sum"].tolist() == [[0, 0], [13, 24], [0, 0], [0, 0], [0, 0], [1, 2], [0, 0]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_results_come_in_order_on_any_number_of_threads(count):
+    work = Work()
+    check(run(work, count=count))
+    assert sorted(work.asked) == STARTS
+
+
+def test_a_slow_first_block_is_still_the_first():
+    check(run(Work(waits_at=0)))
+
+
+class Counted:
+    """Workers that compute at once and say how many blocks were given to them and not taken back."""
+
+    def __init__(self) -> None:
+        self.out = self.most = 0
+
+    def ahead(self):
+        return 3
+
+    @contextlib.contextmanager
+    def sharing(self, work, state):
+        def submit(start, stop):
+            self.out += 1
+            self.most = max(self.most, self.out)
+            return self.Given(self, work(state, start, stop))
+
+        yield submit
+
+    class Given:
+        def __init__(self, executor, arrays):
+            self.executor, self.arrays = executor, arrays
+
+        def result(self):
+            self.executor.out -= 1
+            return self.arrays
+
+        def cancel(self):
+            self.executor.out -= 1
+
+
+def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_closed():
+    executor = Counted()
+    with contextlib.closing(in_order(executor, Work(), VALUES, TOTAL, BLOCK, folder=Folder(), name="pass")) as blocks:
+        for start, _, _ in blocks:
+            if start == 480:
+                break
+        assert (executor.out, executor.most) == (2, 3)
+    assert executor.out == 0
+
+
+def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
+    on_done, folder = [], Folder(path=tmp_path, run="a")
+    with threads(2) as executor:
+        given = {"over_rows": ("rows",), "name": "pass", "on_done": on_done.append}
+        found = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given, folder=folder)
+        unkept = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given)
+    expected = put_together(run(Work()))
+    assert {name: values.tobytes() for name, values in found.items()} == {
+        name: values.tobytes() for name, values in expected.items()
+    }
+    assert unkept["sum"].tobytes() == expected["sum"].tobytes()
+    assert on_done == [*STARTS[1:], TOTAL] * 2
+    assert len(list(tmp_path.iterdir())) == len(STARTS)
+
+
+def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
+    class Left(Exception):
+        pass
+
+    def leave(done):
+        if done > 480:
+            raise Left
+
+    executor = Counted()
+    with pytest.raises(Left):
+        whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, over_rows=("rows",), name="pass", on_done=leave)
+    assert (executor.out, executor.most) == (0, 3)
+
+
+def test_a_block_that_fails_says_which_rows_and_leaves_no_threads(tmp_path):
+    before = threading.active_count()
+    with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 192 to 287.*run it again"):
+        run(Work(fails_at=192), Folder(path=tmp_path, run="a"))
+    assert threading.active_count() == before
+    mended = Work()
+    check(run(mended, Folder(path=tmp_path, run="a")))
+    assert sorted(mended.asked) == STARTS[2:]
+
+
+def test_kept_blocks_are_not_computed_again_but_damaged_missing_and_foreign_ones_are(tmp_path):
+    folder = Folder(path=tmp_path, run="a")
+    check(run(Work(), folder))
+    files = {start: tmp_path / f"pass from {start}.block" for start in STARTS}
+    assert sorted(tmp_path.iterdir()) == sorted(files.values())
+    whole = files[96].read_bytes()
+    files[0].unlink()
+    files[96].write_bytes(whole[:-1])
+    files[192].write_bytes(files[192].read_bytes()[:100] + b"\0" + files[192].read_bytes()[101:])
+    files[288].write_bytes(files[384].read_bytes())
+    files[480].write_bytes(b"")
+    again = Work()
+    check(run(again, folder))
+    assert sorted(again.asked) == [0, 96, 192, 288, 480]
+    assert files[96].read_bytes() == whole
+    other = Work()
+    check(run(other, Folder(path=tmp_path, run="b")))
+    assert sorted(other.asked) == STARTS
+
+
+def test_passes_have_blocks_of_their_own_and_only_those_named_are_retained(tmp_path):
+    folder = Folder(path=tmp_path, run="a")
+    for name in ("round 1", "round 10", "state"):
+        run(Work(), folder, name=name)
+    folder.write("state", {"x": VALUES})
+    (tmp_path / "notes.txt").touch()
+    folder.retain("state", "round 1")
+    assert {path.name.split(" from")[0] for path in tmp_path.iterdir()} == {
+        "round 1", "state", "state.block", "notes.txt",
+    }  # fmt: skip
+    folder.retain()
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_arrays_are_read_to_the_bit(tmp_path):
+    folder = Folder(path=tmp_path, run="a")
+    given = {
+        "words": np.array([[1 << 63, 3]], np.uint64),
+        "losses": np.array([0.1, -0.0, 5e-324, np.inf]),
+        "none": np.zeros((0, 2), np.float32),
+    }
+    folder.write("x", given)
+    found = folder.read("x")
+    assert list(found) == list(given)
+    for name, values in given.items():
+        assert (found[name].dtype, found[name].shape) == (values.dtype, values.shape)
+        assert found[name].tobytes() == values.tobytes()
+
+
+def test_a_folder_belongs_to_one_run(tmp_path):
+    where = tmp_path / "work"
+    with work_folder(where, "a", of="the first run") as folder:
+        folder.write("x", {"x": VALUES})
+    (where / ".x.block.abc.part").touch()
+    with (
+        pytest.raises(InputError, match="the work of another run: the first run"),
+        work_folder(where, "b", of="another"),
+    ):
+        pass
+    with work_folder(where, "a", of="the first run") as folder:
+        assert folder.read("x")["x"].tobytes() == VALUES.tobytes()
+    assert sorted(path.name for path in where.iterdir()) == ["run.json", "x.block"]
+    for damaged in ("", "{}", "[1]", '{"schema": 1}'):
+        (where / "run.json").write_text(damaged)
+        with pytest.raises(InputError, match=r"run\.json in it is damaged"), work_folder(where, "a", of=""):
+            pass
+
+
+def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
+    where = tmp_path / "work"
+    with work_folder(where, "a", of="") as folder:
+        folder.write("x", {"x": VALUES})
+        with pytest.raises(InputError, match="in use by process") as caught, work_folder(where, "a", of=""):
+            pass
+        assert caught.value.field == "work"
+        assert folder.read("x") is not None
+    with work_folder(where, "a", of="") as folder:
+        assert folder.read("x") is not None
+
+
+def test_a_folder_that_kept_nothing_is_gone(tmp_path):
+    with work_folder(tmp_path / "made", "a", of=""):
+        assert (tmp_path / "made").is_dir()
+    (tmp_path / "given").mkdir()
+    with work_folder(tmp_path / "given", "a", of=""):
+        pass
+    assert list(tmp_path.iterdir()) == [tmp_path / "given"]
+    assert list((tmp_path / "given").iterdir()) == []
+
+
+def test_folders_that_are_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for where, message in [
+        (tmp_path, "holds other files, such as file"),
+        (tmp_path / "file", "is no folder"),
+        (tmp_path / "nowhere" / "work", "could not be made"),
+        (tmp_path / "\udcff", "its name is not UTF-8"),
+    ]:
+        with pytest.raises(InputError, match=message) as caught, work_folder(where, "a", of=""):
+            pass
+        assert caught.value.field == "work"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_run_keys_tell_runs_apart():
+    described, values = {"rounds": 8, "knobs": {"cells": 3}}, np.arange(6.0)
+    keys = {
+        run_key(described, values),
+        run_key(described | {"rounds": 9}, values),
+        run_key(described, values + 1),
+        run_key(described, values.astype(np.float32)),
+        run_key(described, values.reshape(2, 3)),
+    }
+    assert len(keys) == 5
+    assert run_key(dict(reversed(described.items())), values.copy()) in keys

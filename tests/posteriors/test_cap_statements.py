@@ -1,0 +1,61 @@
+"""The table of docs/caps.md: what outputs say of limits on discs, and the code that proves it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, reduce
+from importlib import import_module
+
+import numpy as np
+import pytest
+from capped import capped, solved
+from conftest import ROOT
+
+import mechdesign as md
+from mechdesign.errors import InfeasibleError
+from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.output.sentences import bound_sentence, limit_sentences
+from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
+from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
+
+ROWS = re.findall(r'^\| "(.+?)" \| `([\w.]+):([\w.]+)` \|', (ROOT / "docs" / "caps.md").read_text("utf-8"), re.M)
+PEOPLE = list(range(1, 17))
+NOISE = "after its worst report"  # of `area` alone: tests/geo/test_capped_area.py
+SHARE = {"radius": 1.2, "share": "9/10", "people": PEOPLE}
+LIMITS = [
+    PosteriorCap(**SHARE),
+    PosteriorCap(**SHARE, wrong_by=2),
+    PosteriorCap(**SHARE | {"people": [PEOPLE, PEOPLE[::-1]]}),
+    PosteriorCap(**SHARE, centres="places"),
+    PosteriorCap(**SHARE, centres="area"),
+    PosteriorLift(radius=0.5, factor=9, people=PEOPLE),
+]
+
+
+@cache
+def said() -> str:
+    """What is said of limits of all kinds, of audits, of a bound and of a limit that nothing keeps."""
+    problem, parts = capped().problem, []
+    for limit in LIMITS:
+        parameters = Constrained(problem, constraints=[limit]).parameters()
+        even = np.full((16, 16), 2**58, np.uint64)
+        parts.append(limit_sentences(read(make_mechanism(problem, even, program="constrained", parameters=parameters))))
+    parts.append(bound_sentence(read(solved())))
+    parts += disc_words([audit.as_dict() for audit in audit_mechanism_discs(solved(), [1.2, 4.5])])
+    with pytest.raises(InfeasibleError) as caught:
+        md.solve(Constrained(problem, constraints=[PosteriorCap(**SHARE | {"share": "1/10"})]))
+    return " ".join([*map(str, parts), str(caught.value)])
+
+
+def test_every_statement_of_the_table_is_made_by_code_that_exists() -> None:
+    assert len(ROWS) > 10
+    for words, module, name in ROWS:
+        assert words in said() or words == NOISE, words
+        assert callable(reduce(getattr, name.split("."), import_module(module)))
+
+
+def test_every_sentence_about_limits_is_in_the_table() -> None:
+    for sentence in re.split(r"(?<=\.) (?=[A-Z])", said()):
+        if sentence != "A second report adds to that.":
+            assert any(words in sentence for words, _, _ in ROWS), sentence
