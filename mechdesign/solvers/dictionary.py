@@ -18,7 +18,7 @@ from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.lp.highs import solve_linear_program
 from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
-from mechdesign.solvers.result import Design, Targets
+from mechdesign.solvers.result import Design, Status, Targets
 
 _TABLES = 250  # tables (n, n) that n log n kernels and the simplex method take
 
@@ -43,7 +43,7 @@ def solve_dictionary(program: Dictionary, targets: Targets) -> Design:
         ),
         time_limit=TABLE_ENDS * targets.time_limit,
     )
-    if solution.status == "Infeasible":
+    if solution.status is Status.INFEASIBLE:
         message = f"no weights w >= 0 of {len(program.sets)} kernels sum to 1 at every secret: add the whole domain"
         raise InfeasibleError(message, field="sources")
     weights, dual = np.maximum(solution.x, 0.0), solution.dual / scale

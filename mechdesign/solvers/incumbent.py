@@ -30,7 +30,7 @@ from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, best_bound
 from mechdesign.solvers.lp.full import MOST_ROWS, WholeProgram, assemble_whole, count_rows
 from mechdesign.solvers.lp.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.rays import RayGeneration, generate
-from mechdesign.solvers.result import Report
+from mechdesign.solvers.result import Report, Status
 
 FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of HiGHS
 _BETTER = 0.9  # a mixture of this share of the best objective is certified before the end
@@ -237,7 +237,7 @@ class Search:
             tolerance = min(1e-4, self.gap) / 20
             whole, solution = task.solve_whole(task.rows.tightened(margin), method, cap, tolerance, self.left)
             table = whole.table(solution.x)
-            if solution.status == "Infeasible" or not table.max() > 0:
+            if solution.status is Status.INFEASIBLE or not table.max() > 0:
                 break
             bound = task.bound(*whole.multipliers(solution.dual))
             self.prove(bound)

@@ -1,4 +1,4 @@
-"""Design, Targets and Progress: the result of a solver, its targets, and its state while it runs; for every program."""
+"""Design, Stop, Status, Targets and Progress: the result of a solver, why it ended, its targets, and its state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum, auto
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,35 @@ from mechdesign.base.formatting import percent
 from mechdesign.closed_forms.best import ClosedForm
 from mechdesign.mechanism.dataset import PositionClaim
 from mechdesign.problem.problem import DesignProblem
+
+
+class Stop(StrEnum):
+    """Why a search ended; a member is the word that files and JSON keep."""
+
+    NONE = ""  # nothing was searched
+    GAP = "gap"  # loss and bound are as near as asked
+    TIME = "time"
+    INTERRUPT = "interrupt"  # Ctrl-C
+    PRECISION = "precision"  # the method resolves no more
+    COLUMNS = "columns"  # the cheapest weights of columns
+    SEARCH = "search"  # no further ray gains enough
+    KAPPA = "kappa"  # weights keep the claim to 2e-5
+    ROUNDS = "rounds"  # all rounds are done
+
+    @property
+    def is_early(self) -> bool:
+        """True if the caller ended the search, by a time limit or by Ctrl-C."""
+        return self in (Stop.TIME, Stop.INTERRUPT)
+
+
+class Status(Enum):
+    """How a linear program ended."""
+
+    OPTIMAL = auto()
+    INFEASIBLE = auto()
+    TIME_LIMIT = auto()
+    OTHER = auto()  # a point of lower accuracy, or none
+
 
 Report = Callable[..., None]  # of a method, by name the further fields of `Progress`
 

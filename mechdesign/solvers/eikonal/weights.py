@@ -40,9 +40,9 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.eikonal.row_sum_budget import left, settle, spent
-from mechdesign.solvers.lp.highs import TIMED_OUT, solve_linear_program
+from mechdesign.solvers.lp.highs import solve_linear_program
 from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
-from mechdesign.solvers.result import Design, Report, Targets, reporter, silent
+from mechdesign.solvers.result import Design, Report, Status, Targets, reporter, silent
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
 FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
@@ -281,7 +281,7 @@ def _framed_program(
         if time.monotonic() - started < time_limit:
             raise
         return None
-    if solution.status == TIMED_OUT:
+    if solution.status is Status.TIME_LIMIT:
         return None
     columns = kernel * np.maximum(solution.x, 0.0)
     table = frame.gather(columns[:, :-1])

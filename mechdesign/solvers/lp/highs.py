@@ -20,9 +20,14 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
 from mechdesign.programs.program import LinearProgram
+from mechdesign.solvers.result import Status
 
-TIMED_OUT = "Time limit reached"  # the word of HiGHS
 Method = Literal["simplex", "ipm"]
+_STATUS = {
+    highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+    highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
+}
 _DROPPED = 1e-9  # entries of a matrix up to which HiGHS drops them
 _SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the least that it takes
 _INFEASIBLE = 1e-7  # below zero; a basis whose point is further off is not the one that HiGHS stands on
@@ -42,11 +47,11 @@ _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feas
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearSolution:
-    """x, the primal point; dual, the multipliers of the linking rows; status, HiGHS's word for it; objective."""
+    """x, the primal point; dual, the multipliers of the linking rows; status, how HiGHS ended; objective."""
 
     x: NDArray[np.float64]
     dual: NDArray[np.float64]
-    status: str
+    status: Status
     objective: float
 
 
@@ -143,7 +148,7 @@ class ColumnMaster:
         if vertex:
             x, dual = self._from_basis(x, dual)
         objective = float(self._cost @ x) * self._unit
-        return LinearSolution(x=x / self._sum, dual=dual * self._unit, status=word, objective=objective)
+        return LinearSolution(x=x / self._sum, dual=dual * self._unit, status=Status.OPTIMAL, objective=objective)
 
     def _from_basis(
         self, x: NDArray[np.float64], dual: NDArray[np.float64]
@@ -195,11 +200,13 @@ def solve_linear_program(
     solver.run()
     solution = solver.getSolution()
     x, dual = np.array(solution.col_value), np.array(solution.row_dual)[: program.linking]
-    word = solver.modelStatusToString(solver.getModelStatus())
+    ended = solver.getModelStatus()
     complete = len(x) == len(program.cost) and len(dual) == program.linking
     if not (complete and np.isfinite(x).all() and np.isfinite(dual).all()):
-        raise SolverError("HiGHS gave no finite point: allow more time, or use fewer cells", field="solver", value=word)
-    return LinearSolution(x=x, dual=dual, status=word, objective=float(solver.getInfo().objective_function_value))
+        message = "HiGHS gave no finite point: allow more time, or use fewer cells"
+        raise SolverError(message, field="solver", value=solver.modelStatusToString(ended))
+    objective = float(solver.getInfo().objective_function_value)
+    return LinearSolution(x=x, dual=dual, status=_STATUS.get(ended, Status.OTHER), objective=objective)
 
 
 def _set(solver: Any, options: dict[str, Any]) -> None:

@@ -1,0 +1,44 @@
+"""TimeBudget: how long a search may take, and the one place where solvers read the clock for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TimeBudget:
+    """Time for a search. It must end at `deadline`, and its rounds `reserve` seconds earlier.
+
+    deadline is a time of time.monotonic(), and reserve the seconds kept for the last certificate.
+    """
+
+    deadline: float = math.inf
+    reserve: float = 0.0
+
+    @classmethod
+    def of(cls, seconds: float, *, reserve: float = 0.0) -> TimeBudget:
+        """A budget of so many seconds from now."""
+        return cls(time.monotonic() + seconds, reserve)
+
+    @property
+    def ends(self) -> float:
+        """The time of time.monotonic() at which rounds end."""
+        return self.deadline - self.reserve
+
+    def remaining(self) -> float:
+        """Seconds until rounds end; negative afterwards."""
+        return self.ends - time.monotonic()
+
+    def is_spent(self) -> bool:
+        """True if no time is left for rounds."""
+        return self.remaining() <= 0
+
+    def allows(self, seconds: float) -> bool:
+        """True if work of so many seconds ends in time."""
+        return time.monotonic() + seconds <= self.ends
+
+    def within(self, share: float) -> TimeBudget:
+        """A budget of this share of the remaining time."""
+        return TimeBudget.of(share * self.remaining())
