@@ -6,11 +6,11 @@ of the mechanisms of the literature on estimating distributions, which `compare`
 """
 
 from mechdesign.closed_forms.build import closed_form_mechanism as from_table
-from mechdesign.closed_forms.build import constant_mechanism as constant
-from mechdesign.closed_forms.build import exponential_mechanism as exponential
-from mechdesign.closed_forms.build import mechanism as geometric
-from mechdesign.closed_forms.build import randomized_response_mechanism as randomized_response
-from mechdesign.closed_forms.planar_laplace import mechanism as planar_laplace
+from mechdesign.closed_forms.constant import constant_mechanism as constant
+from mechdesign.closed_forms.exponential import exponential_mechanism as exponential
+from mechdesign.closed_forms.geometric import geometric_mechanism as geometric
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism as planar_laplace
+from mechdesign.closed_forms.randomized_response import randomized_response_mechanism as randomized_response
 from mechdesign.closed_forms.table import BASELINES, FREQUENCY_ORACLES
 from mechdesign.verification.audit import repaired
 

@@ -1,14 +1,9 @@
 """What a mechanism is worth: its loss, what an adversary learns, distances of distributions. Nothing is printed."""
 
-from mechdesign.evaluation.loss import (
-    AdversaryError,
-    adversary_error,
-    bayes_remap,
-    expected_distance,
-    mechanism_loss,
-    remapped_loss,
-)
+from mechdesign.evaluation.adversary import AdversaryError, adversary_error
+from mechdesign.evaluation.loss import expected_distance, mechanism_loss
 from mechdesign.evaluation.privacy_radius import epsilon_within, nats_within
+from mechdesign.evaluation.remap import bayes_remap, remapped_loss
 from mechdesign.evaluation.retrieval import retrieval_radius, table_retrieval_radius
 from mechdesign.evaluation.transport.kantorovich import Kantorovich, kantorovich
 from mechdesign.problem.locate import nearest_node

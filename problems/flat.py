@@ -6,7 +6,7 @@ exceeds the Euclidean one.
 """
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.planar_laplace import mean_squared_error
 from mechdesign.losses import SquaredDistance
 
 
@@ -26,4 +26,4 @@ def problem(cells: int = 15, epsilon: float = 1.0, cell: float = 1.0, stencil: i
 
 def published(epsilon: float = 1.0) -> dict[str, float]:
     """The limit: the mean squared error of the planar Laplace mechanism, in squared units."""
-    return {"planar_laplace": planar_laplace.mean_squared_error(epsilon)}
+    return {"planar_laplace": mean_squared_error(epsilon)}

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
 import mechdesign as md
-from mechdesign.closed_forms import build
 from mechdesign.closed_forms.build import closed_form_mechanism
-from mechdesign.evaluation.loss import remapped_loss
+from mechdesign.closed_forms.planar_laplace import laplace_clamped
+from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.release import laws, smooth_sensitivity
 from mechdesign.release import query_functions as queries
@@ -356,7 +356,7 @@ def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, 
     moved = md.DesignProblem(
         domain=problem.domain, metric=problem.metric, prior=problem.prior, loss=md.losses.Distance()
     )
-    tables["input_perturbation"] = build.laplace_clamped(moved, epsilon) @ np.eye(len(outputs))[nearest]
+    tables["input_perturbation"] = laplace_clamped(moved, epsilon) @ np.eye(len(outputs))[nearest]
     return {
         "optimal": md.solve(problem),
         "smooth": md.release.release_mechanism(problem, values, bound, law=T3, gamma=gamma, tight=False),

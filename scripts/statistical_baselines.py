@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.surveys import frequency_estimation as forms
 from mechdesign.surveys.channel import asymptotic_mse
 from mechdesign.surveys.frequency_estimation import Inclusions
@@ -82,7 +82,7 @@ def main() -> None:
     made = {
         "statistical design": md.solve(program),
         "geometric, clamped": md.baselines.geometric(problem),
-        "planar Laplace, clamped": planar_laplace.mechanism(problem),
+        "planar Laplace, clamped": planar_laplace_mechanism(problem),
         "exponential": md.baselines.exponential(problem),
         "randomized response": md.baselines.randomized_response(problem),
         **{name: md.baselines.FREQUENCY_ORACLES[name](problem) for name in TABLES},

@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 import mechdesign as md
-from mechdesign.closed_forms import build, planar_laplace
-from mechdesign.closed_forms.build import displacements, lattice_problem
-from mechdesign.evaluation.loss import remapped_loss
+from mechdesign.closed_forms.lattice_noise import displacements, lattice_problem
+from mechdesign.closed_forms.planar_laplace import cell_masses, mean_squared_error
+from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.certificate import violations
 from mechdesign.output.reports.solve import within_cell_error
 from mechdesign.problem.problem import ProblemFile, read_problem_file
@@ -71,7 +71,7 @@ def main() -> None:
     for name, printed in file.module.published().items():
         figures = (f"{ours[name][figure]:.6g}" for figure in ("loss", "lower_bound", "ratio"))
         table.add_row(name, printed, *figures)
-    console.print(table, f"continuous Laplace mechanism at eps = 0.4: {planar_laplace.mean_squared_error(0.4):.4g}")
+    console.print(table, f"continuous Laplace mechanism at eps = 0.4: {mean_squared_error(0.4):.4g}")
 
     curve = _table("cells", "eikonal", "optimal", "lower bound", "eikonal / bound", "within-cell error")
     for cells in given.refine:
@@ -125,7 +125,7 @@ def _clamped_laplace(problem: md.DesignProblem) -> float:
     the other axis say enough, and no table is made.
     """
     shape, side = lattice_problem(problem, "the Laplace mechanism")
-    masses = build.cell_masses(displacements(shape, side, FLOOR), side, FLOOR)
+    masses = cell_masses(displacements(shape, side, FLOOR), side, FLOOR)
     along = masses[:, 0] + 2 * masses[:, 1:].sum(axis=1)
     along = np.concatenate([along[:0:-1], along])
     away = np.arange(len(along)) - len(along) // 2

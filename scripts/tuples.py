@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.evaluation import radial_laplace
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     domain = md.Domain.grid((8, 8), cell=100.0, unit="m")
     metric = md.Euclidean(epsilon=given.epsilon, unit="m")
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
-    sampler = md.Sampler(mechanism=planar_laplace.mechanism(problem))
+    sampler = md.Sampler(mechanism=planar_laplace_mechanism(problem))
     print(f"A trace with a limit of {n} reports")
     with tempfile.TemporaryDirectory() as folder:
         budget = md.sessions.Budget.create(Path(folder) / "ledger.json", limit=n)

@@ -19,7 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import OutOfTime
-from mechdesign.closed_forms import build
+from mechdesign.closed_forms.build import decaying_table
+from mechdesign.closed_forms.constant import constant_table
+from mechdesign.closed_forms.geometric import clamped_table, normalised_table
+from mechdesign.closed_forms.lattice_noise import displacements, lattice_problem
+from mechdesign.closed_forms.planar_laplace import laplace_clamped
+from mechdesign.closed_forms.randomized_response import randomized_response_table
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import certifying_seconds, violations
 from mechdesign.mechanism.dataset import total_cost
@@ -137,15 +142,15 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
     if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * level)):
         yield "exponential", lambda share: _exponential(problem, share)
     if noise:
-        yield "geometric_clamped", lambda share: build.clamped_table(problem, level * share)
-        yield "planar_laplace", lambda share: build.laplace_clamped(problem, level * share)
+        yield "geometric_clamped", lambda share: clamped_table(problem, level * share)
+        yield "planar_laplace", lambda share: laplace_clamped(problem, level * share)
     alike = (problem.domain.unit, problem.domain.dimension) == (problem.reports.unit, problem.reports.dimension)
     if alike and level and problem.domain.size <= REMAPPED:  # private where rows sum alike
-        yield "geometric_normalised", lambda share: build.normalised_table(problem, level * share)
+        yield "geometric_normalised", lambda share: normalised_table(problem, level * share)
     if problem.reports is problem.domain:
         shortest = float(lengths.min())
         size = problem.domain.size
-        yield "randomized_response", lambda share: build.randomized_response_table(size, shortest * share)
+        yield "randomized_response", lambda share: randomized_response_table(size, shortest * share)
 
 
 def _holds_noise(problem: DesignProblem, level: float) -> bool:
@@ -156,8 +161,8 @@ def _holds_noise(problem: DesignProblem, level: float) -> bool:
     maps.
     """
     try:
-        shape, cell = build.lattice_problem(problem, "noise")
-        followed = build.displacements(shape, cell, level) ** len(shape)
+        shape, cell = lattice_problem(problem, "noise")
+        followed = displacements(shape, cell, level) ** len(shape)
     except (UnsuitableError, SizeError):
         return False
     return followed <= max(_FEW, _EACH * problem.domain.size)
@@ -179,7 +184,7 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
         distances = metric.smallest_level * problem.domain.euclidean_to(problem.domain)
     else:
         distances = problem.distances
-    return build.decaying_table(distances[:, problem.anchors], share / 2)
+    return decaying_table(distances[:, problem.anchors], share / 2)
 
 
 def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
@@ -192,5 +197,5 @@ def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
 
 def _constant(problem: DesignProblem) -> ClosedForm:
     """The best constant report: rows are alike, which is private whatever the metric."""
-    mass = np.tile(round_private(build.constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
+    mass = np.tile(round_private(constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
     return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))

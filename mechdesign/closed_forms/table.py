@@ -15,19 +15,23 @@ from functools import partial
 import xarray as xr
 
 from mechdesign.base.registry import Table
-from mechdesign.closed_forms import build, planar_laplace
+from mechdesign.closed_forms.constant import constant_mechanism
+from mechdesign.closed_forms.exponential import exponential_mechanism
+from mechdesign.closed_forms.geometric import geometric_mechanism
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
+from mechdesign.closed_forms.randomized_response import randomized_response_mechanism
 from mechdesign.problem.problem import DesignProblem
 
 Baseline = Callable[[DesignProblem], xr.Dataset]
 BASELINES: Table[Baseline] = Table(
     "baselines",
     {
-        "exponential": build.exponential_mechanism,
-        "geometric_clamped": partial(build.mechanism, border="clamped"),
-        "geometric_normalised": partial(build.mechanism, border="normalised"),
-        "planar_laplace": planar_laplace.mechanism,
-        "randomized_response": build.randomized_response_mechanism,
-        "constant": build.constant_mechanism,
+        "exponential": exponential_mechanism,
+        "geometric_clamped": partial(geometric_mechanism, border="clamped"),
+        "geometric_normalised": partial(geometric_mechanism, border="normalised"),
+        "planar_laplace": planar_laplace_mechanism,
+        "randomized_response": randomized_response_mechanism,
+        "constant": constant_mechanism,
     },
 )
 ANYWHERE: Table[Baseline] = Table("baselines between positions")

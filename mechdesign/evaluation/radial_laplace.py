@@ -50,7 +50,7 @@ def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: 
 
     A gamma radius times a normalised Gaussian direction. For simulations: the reports are doubles, location plus noise,
     whose last digits depend on the location, and no certificate covers them. A report to be released comes from a table
-    (`planar_laplace.mechanism` with `Sampler`), or is rounded to a grid at what `finite_precision_epsilon` gives.
+    (`md.baselines.planar_laplace` with `Sampler`), or is rounded to a grid at what `finite_precision_epsilon` gives.
     Raises: InputError for a location that is not a finite (k,) array, a level that is not positive, a negative size.
     """
     place, count = finite(location, "location"), check_whole(size, "size", least=0)

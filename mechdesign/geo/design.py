@@ -29,7 +29,7 @@ import xarray as xr
 from mechdesign.base.formatting import amount, length, percent
 from mechdesign.base.memory import require_memory
 from mechdesign.base.registry import PROVIDERS, provider
-from mechdesign.closed_forms import build, planar_laplace
+from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error, planar_laplace_mechanism
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.evaluation.radial_laplace import mean_radius
@@ -287,7 +287,7 @@ def _between_cells(request: Request, problem: DesignProblem, program: str) -> xr
     if program == "planar-laplace":
         if problem.domain.size > TABLES:
             note(f"{problem.domain.size:,} cells have {_pairs(problem.domain)}")
-        return planar_laplace.mechanism(problem)
+        return planar_laplace_mechanism(problem)
     stated: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
     if request.limit is not None:
         stated = Constrained(problem, constraints=[request.limit])
@@ -314,10 +314,10 @@ def beside(
     level = float(problem.metric.smallest_level or 0.0)
     loss, placed, share = None, None, None
     if program != "planar-laplace" and problem.domain.size > TABLES:
-        closed = {"distance": mean_radius, "squared": planar_laplace.mean_squared_error}
+        closed = {"distance": mean_radius, "squared": mean_squared_error}
         loss = closed[problem.loss.name](level) if problem.loss.name in closed else None
     elif program != "planar-laplace":
-        table = where_possible("planar Laplace noise", lambda: build.laplace_clamped(problem, level), None)
+        table = where_possible("planar Laplace noise", lambda: laplace_clamped(problem, level), None)
         loss = None if table is None else float((problem.weighted_loss * table).sum())
         placed = None if table is None or cost is None else float((cost * table).sum())
         if table is not None and limit is not None:

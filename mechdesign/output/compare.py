@@ -18,7 +18,8 @@ from mechdesign.base.registry import PROVIDERS, provider
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
-from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss, remapped_loss
+from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss
+from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.matched import effective_epsilon, matched_makers
 from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms

@@ -51,7 +51,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.validation import validated
-from mechdesign.closed_forms.build import clamp_to_border, displacements, lattice_problem
+from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.dataset import certified_scale, make_mechanism
 from mechdesign.positions.cones import HIGHEST, repair
 from mechdesign.positions.patches import Patches, patches

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.closed_forms.build import laplace_clamped
+from mechdesign.closed_forms.planar_laplace import laplace_clamped
 from mechdesign.errors import DesignError, InputError, MechdesignError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.dataset import relative_gap, total_cost

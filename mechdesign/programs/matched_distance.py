@@ -25,8 +25,10 @@ from scipy.spatial import cKDTree
 
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.units import unit_word
-from mechdesign.closed_forms import build
-from mechdesign.closed_forms.build import TAIL_NATS
+from mechdesign.closed_forms.geometric import clamped_table, normalised_table
+from mechdesign.closed_forms.lattice_noise import TAIL_NATS
+from mechdesign.closed_forms.planar_laplace import laplace_clamped, laplace_normalised
+from mechdesign.closed_forms.randomized_response import randomized_response_table
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_distance
@@ -57,15 +59,15 @@ class Family:
 
 
 def _respond(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
-    return build.randomized_response_table(problem.domain.size, epsilon)
+    return randomized_response_table(problem.domain.size, epsilon)
 
 
 _READY = (
     Family(name="randomized_response", table=_respond, nats=True),
-    Family(name="geometric_normalised", table=build.normalised_table),
-    Family(name="geometric_clamped", table=build.clamped_table, followed=True),
-    Family(name="laplacian_normalised", table=build.laplace_normalised),
-    Family(name="laplacian_clamped", table=build.laplace_clamped, followed=True),
+    Family(name="geometric_normalised", table=normalised_table),
+    Family(name="geometric_clamped", table=clamped_table, followed=True),
+    Family(name="laplacian_normalised", table=laplace_normalised),
+    Family(name="laplacian_clamped", table=laplace_clamped, followed=True),
 )
 FAMILIES = {family.name: family for family in _READY}
 

@@ -14,8 +14,8 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import positive, validated
-from mechdesign.closed_forms import planar_laplace
-from mechdesign.closed_forms.build import exponential_mechanism
+from mechdesign.closed_forms.exponential import exponential_mechanism
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import UnsuitableError
 from mechdesign.geo.area import plane_level
 from mechdesign.mechanism.dataset import probabilities
@@ -75,7 +75,7 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     if weights.min() >= -ZERO * weights.max():
         return solve(program)
     try:
-        return planar_laplace.mechanism(problem, nats * _level(domain, within) * (1 - _SLACK))
+        return planar_laplace_mechanism(problem, nats * _level(domain, within) * (1 - _SLACK))
     except UnsuitableError:
         return exponential_mechanism(replace(problem, metric=(1 - _SLACK) * problem.metric))
 

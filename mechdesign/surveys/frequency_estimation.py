@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import gammaln
 
-from mechdesign.closed_forms.build import closed_form_mechanism, lattice_problem, shortest_edge
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.closed_forms.lattice_noise import lattice_problem
+from mechdesign.closed_forms.randomized_response import shortest_edge
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss

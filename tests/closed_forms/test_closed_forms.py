@@ -22,7 +22,10 @@ from mechdesign import (
     probabilities,
     verify,
 )
-from mechdesign.closed_forms import build, planar_laplace
+from mechdesign.closed_forms.geometric import clamped_table
+from mechdesign.closed_forms.lattice_noise import TAIL_NATS, clamp_to_border
+from mechdesign.closed_forms.planar_laplace import cell_masses, line_masses, mean_squared_error
+from mechdesign.closed_forms.randomized_response import randomized_response_table
 from mechdesign.errors import InputError, SizeError
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.utility import expected_distance
@@ -65,7 +68,7 @@ def steepest_over_all_pairs(mechanism, problem):
 
 @each_row(("epsilon", "cell"), LEVELS)
 def test_planar_laplace_cell_masses_sum_to_one(epsilon, cell):
-    masses = build.cell_masses(math.ceil(build.TAIL_NATS / (epsilon * cell)) + 1, cell, epsilon)
+    masses = cell_masses(math.ceil(TAIL_NATS / (epsilon * cell)) + 1, cell, epsilon)
     assert whole_plane(masses) == pytest.approx(1, abs=FLOAT)
 
 
@@ -79,12 +82,12 @@ def test_planar_laplace_cell_masses_against_quadrature(epsilon, cell, place):
         lambda y, x: folds * epsilon**2 / (2 * math.pi) * math.exp(-epsilon * math.hypot(x, y)),
         low[0], high[0], low[1], high[1], epsabs=0, epsrel=INTEGRAL / 10,
     )  # fmt: skip
-    assert build.cell_masses(4, cell, epsilon)[place] == pytest.approx(found, rel=INTEGRAL)
+    assert cell_masses(4, cell, epsilon)[place] == pytest.approx(found, rel=INTEGRAL)
 
 
 @each_row(("epsilon", "cell"), LEVELS)
 def test_laplace_on_a_line_takes_exact_integrals(epsilon, cell):
-    masses = build.line_masses(5, cell, epsilon)
+    masses = line_masses(5, cell, epsilon)
     edges = np.exp(-epsilon * cell * (np.arange(5) + 0.5)) / 2
     assert masses[0] == pytest.approx(1 - 2 * edges[0], rel=FLOAT)
     assert masses[1:] == pytest.approx(edges[:-1] - edges[1:], rel=FLOAT)
@@ -94,16 +97,16 @@ def test_laplace_on_a_line_takes_exact_integrals(epsilon, cell):
 def test_mean_squared_error(epsilon, dimension, value):
     density = epsilon**dimension / math.factorial(dimension - 1)
     found, _ = quad(lambda r: density * r ** (dimension + 1) * math.exp(-epsilon * r), 0, np.inf)
-    assert planar_laplace.mean_squared_error(epsilon, dimension) == pytest.approx(value, rel=FLOAT)
+    assert mean_squared_error(epsilon, dimension) == pytest.approx(value, rel=FLOAT)
     assert found == pytest.approx(value, rel=INTEGRAL)
 
 
 @pytest.mark.parametrize("step", [0.5, 0.25])
 def test_lattice_mean_squared_error_tends_to_the_continuous_one_plus_snapping(step):
-    count = math.ceil(build.TAIL_NATS / step)
+    count = math.ceil(TAIL_NATS / step)
     square = (np.arange(count) * step) ** 2
-    plane = build.cell_masses(count, step, 1.0) * (square[:, None] + square)
-    line = build.line_masses(count, step, 1.0) * square
+    plane = cell_masses(count, step, 1.0) * (square[:, None] + square)
+    line = line_masses(count, step, 1.0) * square
     cusp = step**4 / 50  # the Euler-Maclaurin remainder of a density with a cusp
     assert whole_plane(plane) == pytest.approx(6 + step**2 / 6, abs=cusp)
     assert 2 * line.sum() == pytest.approx(2 + step**2 / 12, abs=cusp)
@@ -123,7 +126,7 @@ def test_outside_and_masked_mass_goes_to_the_nearest_cell(shape, mask):
     domain = Domain.grid(shape, cell=2.0, unit="km", origin=-3.0, mask=mask)
     reach = 7
     offsets = np.random.default_rng(0).random((reach,) * len(shape))
-    found = build.clamp_to_border(offsets, domain)
+    found = clamp_to_border(offsets, domain)
     expected = np.zeros((domain.size, domain.size))
     for step in np.ndindex(*(2 * reach - 1,) * len(shape)):
         signed = np.array(step) - reach + 1
@@ -158,7 +161,7 @@ def test_randomized_response():
     domain = Domain.nodes(7)
     metric = Discrete(epsilon=1.3)
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=ZeroOne())
-    table = build.randomized_response_table(7, 1.3)
+    table = randomized_response_table(7, 1.3)
     off = table[~np.eye(7, dtype=bool)]
     assert table.sum(axis=1) == pytest.approx(np.ones(7), rel=FLOAT)
     assert np.ptp(off) == 0
@@ -193,7 +196,7 @@ def test_geometric_on_a_line(cell, epsilon):
     expected = math.tanh(step / 2) * np.exp(-step * away)
     for end in (0, -1):
         expected[:, end] = np.exp(-step * away[:, end]) / (1 + math.exp(-step))
-    table = build.clamped_table(on_grid(7, cell=cell, epsilon=epsilon), epsilon)
+    table = clamped_table(on_grid(7, cell=cell, epsilon=epsilon), epsilon)
     assert table == pytest.approx(expected, rel=FLOAT)
 
 
@@ -235,7 +238,7 @@ def test_the_default_level_is_the_smallest_of_the_metric():
         (lambda: baselines.geometric(on_grid((3, 3)), 0.0), "epsilon"),
         (lambda: baselines.geometric(on_grid((3, 3), cell=(1.0, 2.0))), "domain"),
         (lambda: baselines.planar_laplace(on_grid((2, 2, 2))), "domain"),
-        (lambda: planar_laplace.mean_squared_error(-1.0), "epsilon"),
+        (lambda: mean_squared_error(-1.0), "epsilon"),
         (lambda: baselines.randomized_response(on_grid((3, 3)), math.inf), "epsilon"),
     ],
 )

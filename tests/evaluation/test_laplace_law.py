@@ -12,7 +12,13 @@ from scipy.spatial import cKDTree
 from scipy.stats import kstest
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, verify
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.finite_precision import (
+    diameter,
+    finite_precision_bound,
+    finite_precision_epsilon,
+    truncated,
+)
+from mechdesign.closed_forms.planar_laplace import mean_squared_error
 from mechdesign.errors import InputError
 from mechdesign.evaluation import radial_laplace
 from mechdesign.losses import Distance
@@ -69,7 +75,7 @@ def test_the_moments_are_integrals_of_the_tail():
         mean, _ = quad(tail, 0, np.inf, epsrel=INTEGRAL)
         square, _ = quad(lambda r, tail=tail: 2 * r * tail(r), 0, np.inf, epsrel=INTEGRAL)
         assert radial_laplace.mean_radius(epsilon, dimension) == pytest.approx(mean, rel=1e-7)
-        assert planar_laplace.mean_squared_error(epsilon, dimension) == pytest.approx(square, rel=1e-7)
+        assert mean_squared_error(epsilon, dimension) == pytest.approx(square, rel=1e-7)
     assert radial_laplace.mean_radius(0.4) == pytest.approx(5)
 
 
@@ -109,9 +115,7 @@ def test_many_draws_have_the_law(dimension, draws):
     for far in (radius > np.median(radius), radius > 2 * np.median(radius)):  # the direction does not know the radius
         assert kstest(turn[far], "uniform").statistic * math.sqrt(far.sum()) < KOLMOGOROV
     assert radius.mean() == pytest.approx(radial_laplace.mean_radius(epsilon, dimension), rel=4 / math.sqrt(draws))
-    assert (radius**2).mean() == pytest.approx(
-        planar_laplace.mean_squared_error(epsilon, dimension), rel=8 / math.sqrt(draws)
-    )
+    assert (radius**2).mean() == pytest.approx(mean_squared_error(epsilon, dimension), rel=8 / math.sqrt(draws))
 
 
 def polar_points(epsilon, angles, radius_precision, far):
@@ -144,14 +148,14 @@ def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angl
     observed = observed_rate(epsilon, step, angles, r_max)
     bound = bound_of(epsilon, step, CIRCLE / angles, r_max)
     assert epsilon < observed <= bound  # the loss is real, so that a smaller level is needed
-    running = planar_laplace.finite_precision_epsilon(epsilon, step, CIRCLE / angles, r_max)
+    running = finite_precision_epsilon(epsilon, step, CIRCLE / angles, r_max)
     assert observed_rate(running, step, angles, r_max) <= epsilon
 
 
 @each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, step, angles, r_max):
     angle = CIRCLE / angles
-    running = planar_laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
+    running = finite_precision_epsilon(epsilon, step, angle, r_max)
     assert bound_of(running * (1 - FUNCTION), step, angle, r_max) <= epsilon
     assert bound_of(running * (1 + FUNCTION), step, angle, r_max) > epsilon
 
@@ -160,16 +164,16 @@ def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, s
 def test_the_guarantee_is_theorem_4_1_and_its_inverse(epsilon, step, angles, r_max):
     """The logarithm of the theorem against the artanh of the package; both directions give the other back."""
     angle = CIRCLE / angles
-    guaranteed = planar_laplace.finite_precision_bound(epsilon, step, angle, r_max)
+    guaranteed = finite_precision_bound(epsilon, step, angle, r_max)
     assert guaranteed == pytest.approx(bound_of(epsilon, step, angle, r_max), rel=FUNCTION)
-    running = planar_laplace.finite_precision_epsilon(guaranteed, step, angle, r_max)
+    running = finite_precision_epsilon(guaranteed, step, angle, r_max)
     assert running == pytest.approx(epsilon, rel=FUNCTION)
-    assert planar_laplace.finite_precision_bound(running, step, angle, r_max) <= guaranteed
+    assert finite_precision_bound(running, step, angle, r_max) <= guaranteed
 
 
 def test_at_double_precision_nearly_nothing_is_lost():
     epsilon, step, angle, r_max = math.log(2) / 200, 100.0, 2.0**-50, 1e5
-    running = planar_laplace.finite_precision_epsilon(epsilon, step, angle, r_max)
+    running = finite_precision_epsilon(epsilon, step, angle, r_max)
     first_order = 4 * r_max * angle * math.exp(epsilon * step) / step**2
     assert epsilon - running == pytest.approx(first_order, rel=1e-4)  # 1e-11 of the level, in steps of 1e-16 of it
     assert running < epsilon
@@ -178,10 +182,10 @@ def test_at_double_precision_nearly_nothing_is_lost():
 def test_where_no_level_is_small_enough():
     epsilon, step, r_max = 0.5, 2.0, 30.0
     threshold = step / (r_max * 2 / math.tanh(epsilon * step / 2))  # q = 2 / tanh(eps u / 2)
-    found = planar_laplace.finite_precision_epsilon(epsilon, step, threshold * 0.999, r_max)
+    found = finite_precision_epsilon(epsilon, step, threshold * 0.999, r_max)
     assert 0 < found < 0.01 * epsilon
     with pytest.raises(InputError, match="too coarse") as caught:
-        planar_laplace.finite_precision_epsilon(epsilon, step, threshold * 1.001, r_max)
+        finite_precision_epsilon(epsilon, step, threshold * 1.001, r_max)
     assert caught.value.field == "angle_precision"
     assert f"{threshold:.6g} radians" in caught.value.remedy
 
@@ -205,17 +209,17 @@ def test_a_grid_of_the_cells_of_paris_is_private_and_true_to_the_plane_away_from
 def test_the_diameter_of_many_places():
     rng = np.random.default_rng(0)
     domain = Domain.points_at(rng.normal(size=(700, 2)), unit="m")
-    assert planar_laplace.diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
+    assert diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
 
 
 @pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.slow)])
 def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
     epsilon, angles = 0.8, 400
     problem = on_grid((4, 4), epsilon=epsilon, mask=mask)
-    mechanism = planar_laplace.truncated(problem, angle_precision=CIRCLE / angles)
+    mechanism = truncated(problem, angle_precision=CIRCLE / angles)
     kept = json.loads(mechanism.attrs["parameters"])
     far = max(math.dist(a, b) for a in problem.domain.points for b in problem.domain.points)
-    running = planar_laplace.finite_precision_epsilon(epsilon, 1.0, CIRCLE / angles, far)
+    running = finite_precision_epsilon(epsilon, 1.0, CIRCLE / angles, far)
     assert (kept["r_max"], kept["running_epsilon"]) == (pytest.approx(far, rel=FUNCTION), pytest.approx(running))
     assert kept["angle_precision"] == CIRCLE / angles
     assert mechanism.attrs["claimed_epsilon"] == epsilon
@@ -251,15 +255,15 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
         (lambda: radial_laplace.sample([[0.0, 0.0]], 1.0, np.random.default_rng(0), 1), "location"),
         (lambda: radial_laplace.sample([0.0, math.inf], 1.0, np.random.default_rng(0), 1), "location"),
         (lambda: radial_laplace.sample([0.0, 0.0], 1.0, np.random.default_rng(0), -1), "size"),
-        (lambda: planar_laplace.finite_precision_epsilon(1.0, 1.0, 0.1, 5.0), "angle_precision"),
-        (lambda: planar_laplace.finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
-        (lambda: planar_laplace.finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),
-        (lambda: planar_laplace.finite_precision_epsilon(-1.0, 1.0, 0.1, 5.0), "epsilon"),
-        (lambda: planar_laplace.finite_precision_bound(1.0, 1.0, 0.1, 5.0), "running_epsilon"),
-        (lambda: planar_laplace.finite_precision_bound(0.0, 1.0, 1e-3, 5.0), "running_epsilon"),
-        (lambda: planar_laplace.finite_precision_bound(1e9, 1.0, 1e-9, 5.0), "running_epsilon"),
-        (lambda: planar_laplace.truncated(on_grid((4, 4), epsilon=0.8), angle_precision=0.5), "angle_precision"),
-        (lambda: planar_laplace.truncated(on_grid((4,), epsilon=0.8), angle_precision=1e-6), "domain"),
+        (lambda: finite_precision_epsilon(1.0, 1.0, 0.1, 5.0), "angle_precision"),
+        (lambda: finite_precision_epsilon(1.0, 0.0, 0.1, 5.0), "step"),
+        (lambda: finite_precision_epsilon(1.0, 1.0, 0.1, math.inf), "r_max"),
+        (lambda: finite_precision_epsilon(-1.0, 1.0, 0.1, 5.0), "epsilon"),
+        (lambda: finite_precision_bound(1.0, 1.0, 0.1, 5.0), "running_epsilon"),
+        (lambda: finite_precision_bound(0.0, 1.0, 1e-3, 5.0), "running_epsilon"),
+        (lambda: finite_precision_bound(1e9, 1.0, 1e-9, 5.0), "running_epsilon"),
+        (lambda: truncated(on_grid((4, 4), epsilon=0.8), angle_precision=0.5), "angle_precision"),
+        (lambda: truncated(on_grid((4,), epsilon=0.8), angle_precision=1e-6), "domain"),
     ],
 )
 def test_refusals_name_the_field(make, field):

@@ -9,7 +9,7 @@ from rows import each_row
 from scipy.optimize import minimize
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, baselines, priors, probabilities, utility
-from mechdesign.closed_forms import planar_laplace
+from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import InputError
 from mechdesign.evaluation import radial_laplace
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
@@ -45,7 +45,7 @@ def test_the_retrieved_disc_holds_the_area_as_often_as_asked(interest, confidenc
 @pytest.mark.parametrize("shape", SHAPES)
 def test_tables_by_their_integers_place_by_place(shape):
     problem = on_grid(shape, cell=0.7)
-    mechanism = planar_laplace.mechanism(problem)
+    mechanism = planar_laplace_mechanism(problem)
     away, mass = problem.domain.euclidean_to(problem.domain), mechanism["mass"].values.tolist()
 
     def held(u, radius):
@@ -74,7 +74,7 @@ def test_an_answer_is_exact_at_the_share_that_a_row_holds():
 
 def test_inside_a_fine_grid_the_table_has_the_radius_of_the_law():
     cell = 0.25
-    mechanism = planar_laplace.mechanism(on_grid((21, 21), epsilon=2.0, cell=cell))
+    mechanism = planar_laplace_mechanism(on_grid((21, 21), epsilon=2.0, cell=cell))
     center = 10 * 21 + 10
     for confidence in (0.3, 0.5, 0.7, 0.9):
         found = utility.table_retrieval_radius(mechanism, 1.0, confidence)[center]
@@ -102,7 +102,7 @@ def naive_errors(mechanism, prior, power):
 @each_row("shape", SHAPES, by_default=[(5,), (3, 5)])
 @each_row("loss", [Distance(), SquaredDistance()])
 def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
-    mechanism = planar_laplace.mechanism(on_grid(shape, loss=loss))
+    mechanism = planar_laplace_mechanism(on_grid(shape, loss=loss))
     other = priors.uniform(on_grid(shape).domain)
     power = 1 if loss.name == "distance" else 2
     for prior in (None, other):
@@ -122,7 +122,7 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
 @each_row("shape", SHAPES)
 @each_row("loss", [Distance(), SquaredDistance()])
 def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(shape, loss):
-    mechanism = planar_laplace.mechanism(on_grid(shape, loss=loss))
+    mechanism = planar_laplace_mechanism(on_grid(shape, loss=loss))
     error = utility.adversary_error(mechanism, loss.name)
     assert error.lower_bound <= error.value
     assert error.value <= utility.remapped_loss(mechanism) * (1 + FLOAT)
@@ -171,5 +171,5 @@ def on_nodes():
 )
 def test_refusals_name_the_field(ask, field):
     with pytest.raises(InputError) as caught:
-        ask(planar_laplace.mechanism(on_grid((3,))))
+        ask(planar_laplace_mechanism(on_grid((3,))))
     assert caught.value.field == field

@@ -14,7 +14,7 @@ from taken import needs
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
-from mechdesign.evaluation.loss import remapped_loss
+from mechdesign.evaluation.remap import remapped_loss
 
 SHOWN = 1e-5  # the table has six digits
 

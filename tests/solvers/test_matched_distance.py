@@ -12,7 +12,7 @@ from numpy.polynomial.legendre import leggauss
 from rows import few
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem, priors
-from mechdesign.closed_forms import build
+from mechdesign.closed_forms.planar_laplace import cell_masses, laplace_normalised, line_masses
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
 from mechdesign.programs import matched_distance
@@ -164,7 +164,7 @@ def test_a_problem_takes_no_such_distance(distance: float) -> None:
 @pytest.mark.parametrize("step", [0.05, 0.61, 1.0, 2.5])
 def test_every_cell_of_the_laplace_mechanism_to_twelve_digits(step: float) -> None:
     """The second route has six panels of 24 nodes an axis; the cell around the cusp 200 angles."""
-    masses, scale = build.cell_masses(5, 1.0, step), step**2 / (2 * math.pi)
+    masses, scale = cell_masses(5, 1.0, step), step**2 / (2 * math.pi)
     node, weight = leggauss(24)
     at = ((np.arange(6)[:, None] + (node + 1) / 2) / 6 - 0.5).ravel()
     share = np.tile(weight / 12, 6)
@@ -183,8 +183,8 @@ def test_normalised_laplace_rows_are_proportional_to_the_cell_masses(case: str) 
     domain = problem.domain
     assert domain.index is not None
     assert domain.cell is not None
-    table = build.laplace_normalised(problem, epsilon)
-    masses = build.line_masses if domain.dimension == 1 else build.cell_masses
+    table = laplace_normalised(problem, epsilon)
+    masses = line_masses if domain.dimension == 1 else cell_masses
     quadrant = masses(20, domain.cell[0], epsilon)
     for u, y in np.ndindex(table.shape):
         whole = math.fsum(quadrant[tuple(abs(domain.index[u] - z))] for z in domain.index)

@@ -19,7 +19,8 @@ import xarray as xr
 from mechdesign.base.formatting import amount, cell, length, number, percent
 from mechdesign.base.units import unit_word
 from mechdesign.errors import DesignError, VerificationError
-from mechdesign.evaluation.loss import constant_loss, position_loss, remapped_loss
+from mechdesign.evaluation.loss import constant_loss, position_loss
+from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.claim import Stored, read, stored_domain
 from mechdesign.mechanism.dataset import relative_gap
 from mechdesign.output.compare import POSITIONS, Row, columns, printed, private_between_cells

@@ -1,0 +1,40 @@
+"""The constant report: the place with the least expected loss, from everywhere. It reveals nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.validation import validated
+from mechdesign.closed_forms.build import closed_form_mechanism
+from mechdesign.problem.problem import DesignProblem
+
+
+@validated
+def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
+    """The best constant report: what any mechanism must beat.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Prior and loss decide which report.
+
+    Returns
+    -------
+    xarray.Dataset
+        The mechanism; its ratio is 0.
+
+    Examples
+    --------
+    >>> md.baselines.constant(md.load_problem("line", cells=4)).attrs["ratio"]
+    0.0
+    """
+    return closed_form_mechanism(problem, constant_table(problem), name="constant", claimed_epsilon=None)
+
+
+def constant_table(problem: DesignProblem) -> NDArray[np.float64]:
+    """The best report from every secret, (n, m)."""
+    table = np.zeros((problem.domain.size, problem.reports.size))
+    table[:, problem.best_constant] = 1.0
+    return table

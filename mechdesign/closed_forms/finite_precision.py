@@ -1,0 +1,148 @@
+"""The planar Laplace mechanism of machines with finite precision.
+
+A machine draws an angle that is a multiple of the angle precision d_theta, and a radius that is a
+multiple of the radius precision d_r, with the probability that the law gives to the sector [r, r + d_r) x
+[theta, theta + d_theta), and reports the nearest point of a grid of pitch u. What a grid point gathers then depends on
+where the true one is.
+
+Theorem 4.1 (Andrés et al. 2013). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is
+private for eps |x - x'| between all grid points x, x' at most r_max from the report, where
+
+    eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) = eps' + (2 / u) artanh(2 e^{eps' u} / q)
+
+Some eps' > 0 reaches eps exactly where q > 2 / tanh(eps u / 2). The bound rises with eps', which bisection uses.
+Theorem 4.2 (Andrés et al. 2013). Reports moved to the nearest point of a set of diameter r_max keep eps between its
+points. Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
+Source: Andrés et al. 2013, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+
+import xarray as xr
+from scipy.spatial.distance import cdist
+
+from mechdesign.base.validation import check_epsilon, positive
+from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
+from mechdesign.closed_forms.lattice_noise import lattice_problem
+from mechdesign.closed_forms.planar_laplace import laplace_clamped
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.problem import DesignProblem
+
+_ROWS = 256  # places at a time whose distances to all others are held
+
+
+def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
+    """The mechanism on the cells of the domain at the eps' with which a sampler of finite precision keeps `epsilon`.
+
+    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max, so that
+    a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest admissible cell is
+    private for `epsilon` by Theorem 4.2 of Andrés et al. 2013. The admissible cells are those of the domain: the table
+    holds the integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a
+    masked cell on to the nearest cell of the domain.
+    Certified is the table, in integers and for all pairs, at the multiple it shows, which is eps' / epsilon: drawn by
+    `Sampler`, its reports need no theorem. The machine's own arithmetic is not certified.
+    Parameters kept in the file: running_epsilon, angle_precision, r_max.
+    Raises: InputError where no eps' > 0 exists, and off square grids of two axes.
+    """
+    level = level_or_default(problem, epsilon)
+    shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
+    if len(shape) != 2:
+        raise UnsuitableError("angles need a grid of two axes", field="domain", value=f"{len(shape)} axis")
+    far = diameter(problem.domain)
+    running = finite_precision_epsilon(level, cell, angle_precision, far)
+    parameters = {"running_epsilon": running, "angle_precision": angle_precision, "r_max": far}
+    return closed_form_mechanism(
+        problem,
+        laplace_clamped(problem, running),
+        name="planar_laplace_truncated",
+        claimed_epsilon=level,
+        parameters=parameters,
+    )
+
+
+def finite_precision_bound(running_epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
+    """Return the eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
+
+    It is the inverse of `finite_precision_epsilon`, and one of the bounds of the literature: it proves nothing about
+    the arithmetic of a real machine.
+
+    Parameters
+    ----------
+    running_epsilon : float
+        eps' in nats per unit: the level that the machine draws with.
+    step : float
+        Pitch u of the grid, in units.
+    angle_precision : float
+        Step d_theta between the angles of the machine, in radians.
+    r_max : float
+        Largest distance between a grid point and the report for which the guarantee holds, in units.
+
+    Raises
+    ------
+    InputError
+        For a number that is not positive, and where 2 e^{eps' u} is q or more: the theorem guarantees nothing then.
+
+    References
+    ----------
+    Andrés et al. 2013, Theorem 4.1.
+
+    Examples
+    --------
+    >>> from mechdesign.closed_forms.finite_precision import finite_precision_bound
+    >>> round(finite_precision_bound(0.3, 1.0, angle_precision=0.001, r_max=10.0), 6)
+    0.354007
+    """
+    level, q = check_epsilon(running_epsilon, "running_epsilon"), _quotient(step, angle_precision, r_max)
+    bound = _bound(level, step, q)
+    if math.isinf(bound):
+        raise InputError(
+            f"guarantees nothing: 2 e^(eps' u) must be below q = u / (r_max d_theta) = {q:.6g}",
+            field="running_epsilon",
+            value=level,
+            remedy="use a smaller angle_precision, a smaller r_max or a smaller running_epsilon",
+        )
+    return bound
+
+
+def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
+    """The eps' in nats per unit to run the machine at: the largest with `finite_precision_bound` at most `epsilon`.
+
+    step, the pitch u of the grid, and r_max in units; angle_precision in radians.
+    Raises: InputError for numbers that are not positive, and where no eps' > 0 reaches epsilon.
+    Cost: bisection to neighbouring doubles, at most some 1,100 steps.
+    """
+    level = check_epsilon(epsilon)
+    q = _quotient(step, angle_precision, r_max)
+    finest = step * math.tanh(level * step / 2) / (2 * r_max)
+    low, high = 0.0, level
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (middle, high) if _bound(middle, step, q) <= level else (low, middle)
+    if low == 0:
+        raise InputError(
+            f"too coarse: no eps' > 0 reaches eps unless q = u / (r_max d_theta) = {q:.6g} is over 2 / tanh(eps u / 2)",
+            field="angle_precision",
+            value=angle_precision,
+            remedy=f"use angles finer than {finest:.6g} radians, a smaller r_max or a coarser grid",
+        )
+    return low
+
+
+def _quotient(step: float, angle_precision: float, r_max: float) -> float:
+    """The q of Theorem 4.1."""
+    return positive(step, "step") / (positive(r_max, "r_max") * positive(angle_precision, "angle_precision"))
+
+
+def _bound(level: float, step: float, q: float) -> float:
+    """The bound of Theorem 4.1, inf where 2 e^{eps' u} is q or more."""
+    exponent = math.log(2 / q) + level * step
+    return level + 2 / step * math.atanh(math.exp(exponent)) if exponent < 0 else math.inf
+
+
+def diameter(domain: Domain) -> float:
+    """The largest distance between two places of the domain, in units. Cost: O(n^2) time, O(n) memory."""
+    points = domain.points
+    blocks = (points[start : start + _ROWS] for start in range(0, len(points), _ROWS))
+    return max(float(cdist(block, points).max()) for block in blocks)

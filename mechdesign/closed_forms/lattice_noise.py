@@ -1,0 +1,108 @@
+"""Noise on a lattice: tables of translation-invariant masses, with all mass outside the domain moved to its border."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.base.memory import require_memory
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.problem import DesignProblem
+
+Border = Literal["normalised", "clamped"]
+Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
+TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
+
+
+def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
+    """The tables of one border: rows divided by their sums, or noise outside the domain moved to its border.
+
+    Raises: InputError for another border.
+    """
+    tables = {"normalised": normalised, "clamped": clamped}
+    if border not in tables:
+        raise InputError("unknown border", field="border", value=border, remedy="use normalised or clamped")
+    return tables[border]
+
+
+def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...], float]:
+    """Shape and cell size of a problem on square cells of one or two axes with reports = secrets.
+
+    Raises: UnsuitableError for other problems.
+    """
+    domain = problem.domain
+    if (
+        domain.shape is None
+        or domain.cell is None
+        or domain.dimension > 2
+        or len(set(domain.cell)) > 1
+        or problem.reports is not domain
+    ):
+        message = f"{name} needs a 1-D or 2-D grid of square cells whose reports are its secrets"
+        raise UnsuitableError(message, field="domain", value=f"{domain.kind}, cell {domain.cell}")
+    return domain.shape, domain.cell[0]
+
+
+def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
+    """Number of displacements 0, 1, ... cells that noise at `epsilon` per unit must be followed for.
+
+    Raises: SizeError where their masses would not fit: `epsilon` times `cell` is too small for this lattice.
+    """
+    count = max(shape) + math.ceil(TAIL_NATS / (epsilon * cell))
+    require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, what=f"noise at {epsilon:.3g} per unit")
+    return count
+
+
+def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
+
+    offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain.
+    Displacements of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
+    Cost: O(a k^2 + n a k) time for a the longest side, O(n^2 + k^2) memory.
+    """
+    assert domain.shape is not None and domain.index is not None
+    kernel = offsets[:, None] if offsets.ndim == 1 else offsets
+    shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
+    cells = shape[0] * shape[1]
+    require_memory(cells, cells, tables=2, what="a closed form")
+    full = _mirror(kernel)
+    table = np.empty((*shape, cells))
+    for i in range(shape[0]):
+        rows = _clamp(full, i, shape[0])
+        for j in range(shape[1]):
+            table[i, j] = _clamp(rows.T, j, shape[1]).T.ravel()
+    inside = (domain.lookup >= 0).ravel()
+    table = table.reshape(cells, cells)[inside]
+    if inside.all():
+        return table
+    assert domain.cell is not None and domain.origin is not None
+    everywhere = Domain.grid(domain.shape, cell=domain.cell, unit=domain.unit, origin=domain.origin)
+    _, target = cKDTree(domain.points).query(everywhere.points)
+    merged = np.zeros((domain.size, domain.size))
+    np.add.at(merged.T, target, table.T)
+    return merged
+
+
+def _mirror(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Masses at all signed displacements from those at non-negative ones."""
+    for axis in (0, 1):
+        flipped = np.flip(kernel, axis=axis)
+        keep = [slice(None), slice(None)]
+        keep[axis] = slice(0, -1)
+        kernel = np.concatenate([flipped[tuple(keep)], kernel], axis=axis)
+    return kernel
+
+
+def _clamp(masses: NDArray[np.float64], position: int, side: int) -> NDArray[np.float64]:
+    """Masses (side, ...) on the cells of an axis, from those at all signed displacements of a place at `position`."""
+    first = masses.shape[0] // 2 - position
+    landed = masses[first : first + side].copy()
+    landed[0] += masses[:first].sum(axis=0)
+    landed[-1] += masses[first + side :].sum(axis=0)
+    return landed
