@@ -76,7 +76,6 @@ PROGRAMS: dict[str, Row] = {
     "optimal, columns": _row(lambda problem: md.Optimal(problem=problem), method="columns"),
     "eikonal": _row(lambda problem: md.EikonalWeights(problem=problem), method="table"),
     "eikonal, factored": _row(lambda problem: md.EikonalWeights(problem=problem), method="factored", rounds=8),
-    "dictionary": _row(lambda problem: md.programs.Dictionary(problem=problem)),
     "query": _row(_query),
     "minimax": _row(lambda problem: md.programs.Minimax(problem=problem)),
     "robust": _row(_robust),

@@ -80,11 +80,6 @@ def optimum(case: str) -> xr.Dataset:
     return md.solve(md.Optimal(problem=problem_of(case)), gap=SOLVED)
 
 
-@cache
-def dictionary(case: str) -> xr.Dataset:
-    return md.solve(md.programs.Dictionary(problem=problem_of(case)))
-
-
 def table_of(mechanism: xr.Dataset) -> np.ndarray:
     return md.probabilities(mechanism).values
 

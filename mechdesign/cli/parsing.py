@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem, ProblemFile
     from mechdesign.programs.program import Program
 
-_CORE = ("optimal", "eikonal", "dictionary", "query", "minimax", "matched", "bounded")
+_CORE = ("optimal", "eikonal", "query", "minimax", "matched", "bounded")
 PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file of people
 _NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
 _LEVEL = ("within", "factor", "epsilon")

@@ -30,7 +30,7 @@ of their images. Beyond `reach` cells along an axis p goes on as it is there: th
 Known: at one level and far from the border no mechanism within the cones does better than this noise, since the mean of
 a mechanism over its translations is noise. Measured beside 6 / eps^2, the loss of planar Laplace noise, and without the
 h^2 / 2 of the spline: 24.0 at z = 0.5 and 6.13 at z = 1, in h^2.
-Source: ours; weights of given columns as in programs/dictionary.py.
+Source: ours; weights of given columns as in scripts/dictionary.py.
 """
 
 from __future__ import annotations

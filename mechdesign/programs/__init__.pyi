@@ -6,7 +6,6 @@ from .constrained import without_reports as without_reports
 from .coupled import Bounded as Bounded
 from .coupled import Minimax as Minimax
 from .coupled import Robust as Robust
-from .dictionary import Dictionary as Dictionary
 from .eikonal import EikonalWeights as EikonalWeights
 from .matched_optimal import MatchedOptimal as MatchedOptimal
 from .program import Optimal as Optimal

@@ -34,7 +34,6 @@ from mechdesign.problem.metric import Eikonal, Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.constrained import Constrained, constraint_from
 from mechdesign.programs.coupled import Bounded, Minimax, Robust, read_bounds
-from mechdesign.programs.dictionary import Dictionary
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched_optimal import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
@@ -42,7 +41,6 @@ from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.choose import ROUTES, accepts, choose
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
-from mechdesign.solvers.dictionary import solve_dictionary
 from mechdesign.solvers.eikonal.weights import solve_weights
 from mechdesign.solvers.matched import solve_matched_optimal
 from mechdesign.solvers.optimal import solve_optimal
@@ -124,7 +122,7 @@ def solve(
         Of the factored form: the address of a dask scheduler whose workers compute the blocks.
     bound : bool
         Whether a lower bound is computed beside the mechanism of a program that does not need one: eikonal weights (in
-        the factored form by default from 1,601 to 50,000 secrets), `QueryWeights`, `Dictionary`, `StatisticalDesign`,
+        the factored form by default from 1,601 to 50,000 secrets), `QueryWeights`, `StatisticalDesign`,
         and for `Positions` the bound between centres of cells.
     verbose : bool
         Print a line of progress on standard error.
@@ -342,7 +340,6 @@ SOLVERS: Table[Entry] = Table(
             options=_OPTIONS,
             large=True,
         ),
-        "dictionary": Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False, options=_BESIDE),
         "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False, options=_BESIDE),
         "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
         "bounded": Entry(

@@ -40,10 +40,10 @@ from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.dictionary import source_sets
 from mechdesign.programs.program import Program
 from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import ErrorKind, check_kind, error_norm, root_of
+from mechdesign.surveys.source_sets import source_sets
 
 if TYPE_CHECKING:
     import cvxpy as cp

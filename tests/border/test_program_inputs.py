@@ -83,7 +83,6 @@ INPUTS = {
     "optimal, parameters": lambda: line(name="mine", parameters={"cells": np.int64(4), "word": "ä", "most": INF}),
     "eikonal": lambda: md.EikonalWeights(EIKONAL),
     "eikonal, prior with zeros": lambda: md.EikonalWeights(line(prior=ZEROS)),
-    "dictionary": lambda: md.programs.Dictionary(line()),
     "query": lambda: asked("zero-one"),
     "query, distance": lambda: asked("distance"),
     "minimax": lambda: md.programs.Minimax(line(prior=ZEROS)),

@@ -124,7 +124,6 @@ def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
 @pytest.mark.parametrize(
     ("program", "objective"),
     [
-        (["dictionary"], None),
         (["minimax"], "the largest loss over the secrets"),
         (["bounded", "--worst-loss", "0.6"], "the expected loss"),
     ],

@@ -162,8 +162,6 @@ BAD = {
     "least zero": (lambda: md.programs.RequiredReport(report=0, least=0.0), "least"),
     "share zero": (lambda: md.programs.ErrorCap(radius=1.0, share=0.0), "share"),
     "radius negative": (lambda: md.programs.ErrorCap(radius=-1.0, share=0.5), "radius"),
-    "sources empty": (lambda: md.programs.Dictionary(problem=LINE, sources=[[]]), "sources"),
-    "sources outside": (lambda: md.programs.Dictionary(problem=LINE, sources=[[4]]), "sources"),
     "forbidden outside": (lambda: md.programs.without_reports(LINE, [7]), "forbidden"),
     "forbidden all but one": (lambda: md.programs.without_reports(LINE, [0, 1, 2]), "forbidden"),
     "no constraint": (lambda: md.programs.Constrained(problem=LINE, constraints=[0.5]), "constraints"),  # type: ignore[list-item]

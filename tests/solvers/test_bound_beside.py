@@ -21,7 +21,6 @@ from mechdesign.solvers.eikonal import weights
 
 PROGRAMS = {
     "eikonal": SMALL["eikonal"],
-    "dictionary": SMALL["eikonal"],
     "query": SMALL["query"],
 }
 

@@ -200,8 +200,6 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest
     monkeypatch.setattr(md.programs.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
     with pytest.raises(SizeError, match=str(MOST_ROWS)):
         md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=31)))
-    with pytest.raises(SizeError, match="GB"):
-        md.solve(md.programs.Dictionary(problem=load_problem("philadelphia", cells=250)))
 
 
 def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -> None:

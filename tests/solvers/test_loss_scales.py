@@ -129,7 +129,6 @@ ROUTES = {
     "answers": Route(problem=answers),
     "weights": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "table"}),
     "factored": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "factored"}, by_length=True),
-    "dictionary": Route(make=lambda problem: md.programs.Dictionary(problem)),
     "queries": Route(make=lambda problem: md.programs.QueryWeights(problem), problem=labelled, by_length=True),
     "minimax": Route(make=md.programs.Minimax),
     "robust": Route(make=robust),

@@ -1,17 +1,14 @@
-"""Minimax, robust, bounded and dictionary designs: known values, and the order that theory gives them."""
+"""Minimax, robust and bounded designs: known values, and the order that theory gives them."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 from cases import CASES
 from designs import (
-    OWN_REPORTS,
     SLACK,
-    dictionary,
     loss_at_secrets,
     optimum,
     problem_of,
@@ -33,58 +30,6 @@ DEFAULT = (  # one case of every kind
     "reports apart from secrets",
 )
 FEW = pytest.mark.parametrize("case", few(CASES, *DEFAULT))
-
-
-@FEW
-def test_the_dictionary_has_the_value_of_its_statement_and_is_certified(case: str) -> None:
-    mechanism = dictionary(case)
-    assert mechanism.attrs["lower_bound"] <= mechanism.attrs["expected_loss"]
-    statement = md.programs.Dictionary(problem=problem_of(case)).statement()
-    assert statement.solve(solver="HIGHS") == pytest.approx(mechanism.attrs["expected_loss"], rel=ORACLE)
-    result = md.verify(mechanism)
-    assert result.certified
-    assert result.lower_bound_checked is True
-
-
-@pytest.mark.parametrize("case", few(OWN_REPORTS, *(case for case in DEFAULT if case in OWN_REPORTS)))
-def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
-    eikonal = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs
-    found = dictionary(case).attrs["expected_loss"]
-    assert optimum(case).attrs["lower_bound"] <= found
-    if json.loads(eikonal["parameters"])["remedy"] == "none":
-        assert found <= eikonal["expected_loss"] * (1 + DESIGN_MARGIN)
-    assert dictionary(case).attrs["lower_bound"] <= optimum(case).attrs["expected_loss"]
-
-
-def test_source_sets_answer_for_the_border_where_single_places_cannot() -> None:
-    problem = load_problem("flat", cells=8, epsilon=0.5)
-    single = [[u] for u in range(64)]
-    with pytest.raises(InfeasibleError, match="no weights"):
-        md.solve(md.programs.Dictionary(problem=problem, sources=single))
-    everywhere = [list(range(64))]
-    held = md.solve(md.programs.Dictionary(problem=problem, sources=single + everywhere)).attrs["expected_loss"]
-    grown = md.solve(md.programs.Dictionary(problem=problem)).attrs["expected_loss"]
-    eikonal = md.solve(md.EikonalWeights(problem=problem)).attrs["expected_loss"]
-    best = md.solve(md.Optimal(problem=problem)).attrs["lower_bound"]
-    assert best <= grown < 1.02 * best
-    assert grown < 0.9 * eikonal
-    assert grown < held
-
-
-def test_a_dictionary_of_the_whole_domain_is_the_best_constant() -> None:
-    problem = problem_of("eikonal, masked")
-    everywhere = md.programs.Dictionary(problem=problem, sources=[range(problem.domain.size)])
-    assert md.solve(everywhere).attrs["expected_loss"] == pytest.approx(problem.constant_loss, rel=DESIGN_MARGIN)
-
-
-def test_kernels_of_source_sets_are_private_and_reported_by_bayes() -> None:
-    program = md.programs.Dictionary(problem=problem_of("eikonal, 16 neighbours"))
-    log = np.log(program.kernel)
-    rise = log[:, None, :] - log[None, :, :]
-    assert (rise.max(axis=2) <= program.problem.distances + DESIGN_MARGIN).all()
-    every = np.einsum("uk,uy->ky", program.kernel, program.problem.weighted_loss)
-    assert program.kernel_cost == pytest.approx(every.min(axis=1))
-    assert {len(source) for source in program.sets} == {1, 2, 4, 8, 16}
 
 
 @FEW

@@ -1,4 +1,6 @@
-r"""The dictionary mechanism: eikonal kernels of small source sets, mixed at the least expected loss.
+r"""What eikonal kernels of small source sets lose, mixed at the least expected loss, beside the optimal program.
+
+python scripts/dictionary.py [--problem flat] [--cells 10] [--epsilon 0.5]
 
     minimise    sum_S w(S) sum_u prior(u) e^{-f_S(u)} l(u, y(S))
     over        w >= 0, one weight per source set S
@@ -14,61 +16,36 @@ the optimal program; with single places among the source sets it is at most that
 exist with w >= 0; with the whole domain among them (a constant kernel) it always has a solution.
 """
 
-from __future__ import annotations
-
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.optimize
 from numpy.typing import NDArray
 
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Program, place_numbers
+import mechdesign as md
+from mechdesign.surveys.source_sets import source_sets
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-NEIGHBOURS = 8  # nearest places of a place that form pairs with it
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dictionary(Program):
-    """The program over weights of several kernels per place.
-
-    Its statement is in `mechdesign.programs.dictionary`.
-
-    Parameters
-    ----------
-    problem : DesignProblem
-        A problem whose reports are its secrets.
-    sources : sequence of sequences of int
-        The source sets, of place numbers; by default those of `source_sets`.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, Algorithm 1.
-
-    Examples
-    --------
-    >>> md.solve(md.programs.Dictionary(md.load_problem("line", cells=4))).attrs["program"]
-    'dictionary'
-    """
+class Dictionary(md.extend.Program):
+    """The program over weights of several kernels per place; sources, by default those of `source_sets`."""
 
     sources: Sequence[Sequence[int]] | None = None
     name = "dictionary"
-
-    def __post_init__(self) -> None:
-        if self.sources is not None:
-            self.sets  # noqa: B018
 
     @cached_property
     def sets(self) -> list[NDArray[np.int64]]:
         """The source sets k, each an array of place numbers."""
         if self.sources is None:
             return source_sets(self.problem)
-        return [place_numbers(source, self.problem.domain.size, "sources") for source in self.sources]
+        return [np.unique(np.asarray(source, np.int64)) for source in self.sources]
 
     @cached_property
     def kernel(self) -> NDArray[np.float64]:
@@ -86,7 +63,7 @@ class Dictionary(Program):
         """The expected loss of every kernel at weight 1, (k,)."""
         return (self.kernel * self.problem.weighted_loss[:, self.report]).sum(axis=0)
 
-    def statement(self) -> cp.Problem:
+    def statement(self) -> "cp.Problem":
         import cvxpy as cp
 
         weights = cp.Variable(self.kernel.shape[1], name="w")
@@ -102,29 +79,36 @@ class Dictionary(Program):
         return {"source_sets": len(self.sets), "largest_source_set": max(map(len, self.sets))}
 
 
-def source_sets(problem: DesignProblem) -> list[NDArray[np.int64]]:
-    """Single places; every place with each of its 8 nearest; every place with its 2^j - 1 nearest; the whole domain.
+def solve_dictionary(program: Dictionary, targets: md.extend.Targets) -> md.extend.Design:
+    """Solve the linear program of the weights, and repair its table."""
+    problem = program.problem
+    scale = problem.domain.size / (problem.constant_loss or 1.0)
+    solution = scipy.optimize.linprog(
+        program.kernel_cost * scale, A_eq=program.kernel, b_eq=np.ones(problem.domain.size), method="highs-ds"
+    )
+    if solution.x is None:
+        message = f"no weights w >= 0 of {len(program.sets)} kernels sum to 1 at every secret: add the whole domain"
+        raise md.errors.InfeasibleError(message, field="sources")
+    own = np.exp(-problem.distances) if problem.reports is problem.domain else None
+    table = program.table(np.maximum(solution.x, 0.0))
+    return md.extend.Design(mass=md.extend.repair(table, problem.edges, problem.weighted_loss, own))
 
-    Nearest in nats, ties by place number; each set once. O(n log n) sets.
-    """
-    n = problem.domain.size
-    nearest = np.argsort(problem.distances, axis=1, kind="stable")
-    nearest = np.column_stack([np.arange(n), nearest[nearest != np.arange(n)[:, None]].reshape(n, n - 1)])
-    sources: dict[bytes, NDArray[np.int64]] = {}
 
-    def add(source: NDArray[np.int64]) -> None:
-        ordered = np.sort(source).astype(np.int64)
-        sources.setdefault(ordered.tobytes(), ordered)
+ENTRY = md.extend.Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False)
 
-    for u in range(n):
-        add(nearest[u, :1])
-    for u in range(n):
-        for v in nearest[u, 1 : 1 + NEIGHBOURS]:
-            add(np.array([u, v]))
-    size = 4
-    while size < n:
-        for u in range(n):
-            add(nearest[u, :size])
-        size *= 2
-    add(np.arange(n))
-    return list(sources.values())
+
+def main() -> None:
+    """Print the losses of the dictionary, of eikonal weights and of the optimum."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problem", default="flat")
+    parser.add_argument("--cells", type=int, default=10)
+    parser.add_argument("--epsilon", type=float, default=0.5, help="nats per cell")
+    given = parser.parse_args()
+    md.extend.SOLVERS[Dictionary.name] = ENTRY
+    problem = md.load_problem(given.problem, cells=given.cells, epsilon=given.epsilon)
+    for program in (Dictionary(problem), md.EikonalWeights(problem), md.Optimal(problem)):
+        print(f"{program.name:10} loss {md.solve(program).attrs['expected_loss']:.4g}")
+
+
+if __name__ == "__main__":
+    main()
