@@ -18,7 +18,7 @@ import mechdesign as md
 from mechdesign.output.text_tables import print_table, say
 from mechdesign.pictures.canvas import mechanism_style, mechanism_words
 from mechdesign.pictures.plot import check_plot_target, save_plot
-from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.programs.matched import FAMILIES
 
 LEVELS = (0.0035, 0.005, 0.0075, 0.01, 0.015, 0.02)  # nats per m
 MECHANISMS = ("geometric_clamped", "laplacian_clamped")

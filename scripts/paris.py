@@ -28,10 +28,10 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.evaluation.loss import expected_distance
-from mechdesign.output.matched import effective_epsilon, family_mechanism
 from mechdesign.pictures.canvas import mechanism_style, mechanism_words
 from mechdesign.problem.problem import read_problem_file
-from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.programs.matched import FAMILIES
+from mechdesign.solvers.matched import effective_epsilon, family_mechanism
 from mechdesign.surveys.study import ESTIMATORS
 
 if TYPE_CHECKING:

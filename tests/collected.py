@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from mechdesign import load_problem
-from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.programs.matched import FAMILIES
 from mechdesign.surveys.channel import Channel
 
 SIDE = 10

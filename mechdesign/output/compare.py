@@ -21,14 +21,15 @@ from mechdesign.errors import InputError, MechdesignError, SizeError, SolverErro
 from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss
 from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.dataset import relative_gap
-from mechdesign.output.matched import effective_epsilon, matched_makers
 from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
 from mechdesign.output.text_tables import where_possible
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.queries import QueryWeights
+from mechdesign.solvers.matched import effective_epsilon, matched_families
 from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
 
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
@@ -88,7 +89,8 @@ def makers(
     positions.
     """
     if problem.matched_distance is not None:
-        return matched_makers(problem, gap=gap, time_limit=time_limit)
+        optimal = partial(solve, MatchedOptimal(problem=problem), gap=gap, time_limit=time_limit)
+        return matched_families(problem) | {"optimal": optimal}
     ends = time.monotonic() + time_limit
 
     def solved(program: Callable[[DesignProblem], Program], **options: Any) -> Maker:

@@ -7,7 +7,7 @@ from .coupled import Bounded as Bounded
 from .coupled import Minimax as Minimax
 from .coupled import Robust as Robust
 from .eikonal import EikonalWeights as EikonalWeights
-from .matched_optimal import MatchedOptimal as MatchedOptimal
+from .matched import MatchedOptimal as MatchedOptimal
 from .program import Optimal as Optimal
 from .program import Program as Program
 from .queries import QueryWeights as QueryWeights

@@ -1,62 +1,82 @@
-"""The least epsilon of a family, or of any mechanism, at one expected distance or at one true level.
+"""Solve for the least epsilon of a family, or of any mechanism, at one expected distance or at one true level.
 
-`match_distance`, the program of programs/matched_distance.py: the eps at which a family has an expected distance, by
-bracketing and Brent's method on the logarithm of eps.
+The program is programs/matched.py. For a family `find_crossing` brackets the level and bisects, by Brent's method on
+the logarithm of eps: for an expected distance, or for a true level,
 
-`match_effective_epsilon`: the eps at which the largest log-ratio of a family per unit of distance is a level.
-
-    largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y
+    largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y.
 
 Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim: where mechanisms
 are matched by distance (Alvim et al. 2018, section III) their levels differ by an order of magnitude.
 
-`solve_matched_optimal`, the program of programs/matched_optimal.py: two or three optimal designs, and their multipliers
-priced at other levels. A design at level g of the graph with expected distance at most the target gives, at up to k g,
-a mechanism that is private over all pairs. The expected distance is near a power of the level, so the next level
-follows from the last two. The mechanism is mixed with the best constant report, rounded and certified over all pairs at
-the level it truly has. From below: multipliers of one level, scaled as the loss is, bound the loss at any other level;
-the largest level found whose bound exceeds the target is below the least eps.
+For all tables every evaluation is an optimal design, so the next level follows from the power by which the expected
+distance fell between the last two (1), and two or three designs suffice. From above: the design at level g of the graph
+with expected distance at most the target gives, at up to k g, a mechanism that is private over all pairs. It is mixed
+with the best constant report until the target is met, since convex combinations of private mechanisms are private (2),
+then rounded and certified over all pairs at the level it truly has. From below: multipliers of one level, scaled as the
+loss is, bound the loss at any other level (3); the largest level found whose bound exceeds the target is below the
+least eps.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from mechdesign.base.records import ReprMixin
+from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import check_epsilon, validated
+from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair, round_to_integers
+from mechdesign.problem.losses import check_distance
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.matched_distance import Family, MatchedDistance, family_of
-from mechdesign.programs.matched_optimal import MatchedOptimal
+from mechdesign.programs.matched import (
+    FAMILIES,
+    Family,
+    MatchedOptimal,
+    TableOfEpsilon,
+    family_of,
+    require_distances,
+    require_euclidean,
+)
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.result import Design, Progress, Targets
+from mechdesign.solvers.result import Design, Progress, Stop, Targets
 
-_DISTANCE_ACCURACY = 1e-12  # of ln eps; 1e-10 of eps is promised
-_STEP = math.log(2)  # by which a bracket grows in ln eps
-_LEVEL_ACCURACY = 1e-8  # of ln eps
-_REACH = 60 * math.log(2)  # of ln eps around the target level
-_SHARE = 0.2  # of the excess k - 1 of the graph metric: designs need no smaller gap than this
-_START = 0.97  # of the level of clamped noise, near which the search begins
-_SOLVES = 12
-_PRICINGS = 8
-_APART = 5.0  # gaps, in the logarithm, by which levels must differ to tell a power
-_ABOVE = 1e-5  # of the target, by which a bound is meant to exceed it
-_POWER = (0.3, 4.0)  # of the level that the expected distance may fall with
-_SLACK = 1e-9  # by which the claimed level exceeds the true one, so that the repair has its margin
-_ROUNDED = 1 - 2.0**-40  # levels that a bound rules out are lowered by this: edges are rounded down
+
+@dataclass(frozen=True, kw_only=True)
+class MatchedOptions:
+    """Constants of the searches, guesses but for the first two. They decide how long a search takes: the bounds that
+    it returns are certified and priced whatever they are.
+    """
+
+    distance_accuracy: float = 1e-12  # of ln eps; the docstring of `Matched` promises 1e-10 of eps
+    level_accuracy: float = 1e-8  # of ln eps
+    level_range: float = 60 * math.log(2)  # of ln eps, on either side of the target level
+    bracket_step: float = math.log(2)  # of ln eps
+    excess_share: float = 0.2  # of the excess k - 1 of the graph metric: a smaller gap of designs gains nothing
+    first_level: float = 0.97  # of the level of clamped noise
+    max_designs: int = 12
+    max_pricings: int = 8
+    min_power_gaps: float = 5.0  # gaps, in ln eps, by which two levels must differ to estimate the power (1)
+    power: tuple[float, float] = (0.3, 4.0)  # range of the estimated power
+    bound_margin: float = 1e-5  # of the target, by which a bound is aimed above it
+    level_margin: float = 1e-9  # of the level: room for the repair
+    rounding: float = 1 - 2.0**-40  # factor on levels that are ruled out: edges are rounded down
+
+
+_OPTIONS = MatchedOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +92,7 @@ class Matched(ReprMixin):
 
 
 @validated
-def match_distance(
-    problem: DesignProblem,
-    family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
-    distance: float,
-) -> Matched:
+def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon, distance: float) -> Matched:
     """The eps at which a family of mechanisms has an expected distance under the prior of a problem.
 
     Parameters
@@ -116,32 +132,33 @@ def match_distance(
     >>> found.epsilon > 0
     True
     """
-    program = MatchedDistance(problem=problem, family=family_of(family), distance=distance)
-    least, middle, most = map(math.log, program.epsilons)
-
-    def excess(log_epsilon: float) -> float:
-        return program.expected_distance(math.exp(log_epsilon)) - program.distance
-
-    root = crossing(excess, middle, least, most, _DISTANCE_ACCURACY)
+    chosen, target, domain = family_of(family), check_distance(distance), problem.domain
+    expected_distance = chosen.expected_distances(problem)
+    least, middle, most = map(math.log, chosen.epsilons(domain))
+    root = find_crossing(
+        lambda log_epsilon: expected_distance(math.exp(log_epsilon)) - target,
+        middle,
+        least,
+        most,
+        _OPTIONS.distance_accuracy,
+    )
     if root is None:
-        nearest, widest = program.reach
-        unit = program.problem.domain.unit
-        message = f"{program.family.name} reaches from {nearest:.6g} to {widest:.6g} {unit} under this prior"
-        raise InputError(message, field="distance", value=program.distance)
-    return _matched(program, math.exp(root))
+        nearest, widest = expected_distance(math.exp(most)), expected_distance(math.exp(least))
+        message = f"{chosen.name} reaches from {nearest:.6g} to {widest:.6g} {domain.unit} under this prior"
+        raise InputError(message, field="distance", value=target)
+    return _matched(problem, chosen, math.exp(root))
 
 
-def _matched(program: MatchedDistance, epsilon: float) -> Matched:
-    """What a family has at `epsilon`."""
+def _matched(problem: DesignProblem, family: Family, epsilon: float) -> Matched:
     return Matched(
-        family=program.family.name,
+        family=family.name,
         epsilon=epsilon,
-        unit=program.unit,
-        distance=program.expected_distance(epsilon),
+        unit=family.unit(problem.domain),
+        distance=family.expected_distances(problem)(epsilon),
     )
 
 
-def crossing(
+def find_crossing(
     falling: Callable[[float], float], start: float, least: float, most: float, accuracy: float
 ) -> float | None:
     """The ln eps within [least, most] at which a falling function of ln eps is 0, to an absolute accuracy.
@@ -153,20 +170,16 @@ def crossing(
     while excess(high) > 0:
         if high >= most:
             return None
-        low, high = high, min(high + _STEP, most)
+        low, high = high, min(high + _OPTIONS.bracket_step, most)
     while excess(low) < 0:
         if low <= least:
             return None
-        low, high = max(low - _STEP, least), low
+        low, high = max(low - _OPTIONS.bracket_step, least), low
     return float(brentq(excess, low, high, xtol=accuracy)) if low < high else low
 
 
 @validated
-def match_effective_epsilon(
-    problem: DesignProblem,
-    family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
-    level: float,
-) -> Matched:
+def match_effective_epsilon(problem: DesignProblem, family: str | Family | TableOfEpsilon, level: float) -> Matched:
     """The eps at which a family of mechanisms has an effective epsilon over all pairs.
 
     Parameters
@@ -200,19 +213,49 @@ def match_effective_epsilon(
     0.01051
     """
     check_epsilon(level, "level")
-    program = MatchedDistance(problem=problem, family=family_of(family), distance=1.0)
+    chosen = family_of(family)
+    require_distances(problem.domain)
     edges = Euclidean(epsilon=1.0, unit=problem.domain.unit).edges(problem.domain)
 
-    def lacking(log_epsilon: float) -> float:
-        table = np.asarray(program.family.table(problem, math.exp(log_epsilon)), float)
+    def missing_level(log_epsilon: float) -> float:
+        table = np.asarray(chosen.table(problem, math.exp(log_epsilon)), float)
         return math.log(level / worst_ratio(table, edges).finite)
 
-    start = math.log(level * float(edges.length.min()) if program.family.nats else level)
-    root = crossing(lacking, start, start - _REACH, start + _REACH, _LEVEL_ACCURACY)
+    start, span = math.log(level * float(edges.length.min()) if chosen.nats else level), _OPTIONS.level_range
+    root = find_crossing(missing_level, start, start - span, start + span, _OPTIONS.level_accuracy)
     if root is None:
         levels = "levels whose inverse lies between the size of a cell and that of the domain"
-        raise InputError(f"{program.family.name} has {levels}", field="level", value=level)
-    return _matched(program, math.exp(root))
+        raise InputError(f"{chosen.name} has {levels}", field="level", value=level)
+    return _matched(problem, chosen, math.exp(root))
+
+
+def matched_families(problem: DesignProblem) -> dict[str, Callable[[], xr.Dataset]]:
+    """Makers of the mechanisms of the closed forms at the problem's `matched_distance`, by name."""
+    require_euclidean(problem)
+    return {name: partial(_matched_mechanism, problem, name) for name in FAMILIES}
+
+
+def _matched_mechanism(problem: DesignProblem, name: str) -> xr.Dataset:
+    distance = check_distance(problem.matched_distance)
+    return family_mechanism(problem, name, match_distance(problem, name, distance).epsilon, matched_distance=distance)
+
+
+def family_mechanism(problem: DesignProblem, name: str, epsilon: float, **parameters: float) -> xr.Dataset:
+    """The mechanism of a closed form at `epsilon`, over the metric that it claims there."""
+    claimed = replace(problem, metric=FAMILIES[name].metric(problem.domain, epsilon))
+    table = FAMILIES[name].table(claimed, epsilon)
+    return closed_form_mechanism(claimed, table, name=name, claimed_epsilon=epsilon, parameters=parameters or None)
+
+
+def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
+    """Largest log-ratio of a mechanism per unit of Euclidean distance over all pairs of secrets, in nats per unit.
+
+    None where the metric of `problem` is not Euclidean. Cost: O(e m) for the e pairs that imply all others.
+    """
+    if not isinstance(problem.metric, Euclidean):
+        return None
+    level = problem.metric.smallest_level
+    return max_log_ratio(mechanism["mass"].values, problem.edges).value * level
 
 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
@@ -225,110 +268,119 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
     one or two designs more.
     """
-    least, on_progress = _SHARE * (program.excess - 1), targets.on_progress
-    search = _Search(program=program, gap=max(targets.gap, least), ends=time.monotonic() + targets.time_limit)
-    stopped = search.run(on_progress)
+    search = MatchedSearch(
+        program=program,
+        gap=max(targets.gap, _OPTIONS.excess_share * (program.excess - 1)),
+        budget=TimeBudget.of(targets.time_limit),
+        on_progress=targets.on_progress,
+    )
+    stopped = search.run()
     if search.nearest is None:
         message = "ended before a mechanism came as near as the target: allow more, or use fewer cells"
         raise SolverError(message, field="time-limit", value=targets.time_limit)
     level, design = search.nearest
-    ruled_out = search.ruled_out(level, design) or search.designed_out(level, design, on_progress)
-    mass, epsilon, share = _mixed(program, design, level * program.excess)
+    excluded = search.level_excluded_by_pricing(level, design) or search.level_excluded_by_designs(level, design)
+    mass, epsilon, share = _mixed_with_constant(program, design, level * program.excess)
     return Design(
         problem=program.at(epsilon),
         mass=mass,
         loss=total_cost(mass, program.at(epsilon).weighted_loss),
         claimed_epsilon=epsilon,
-        figures={} if ruled_out is None else {"epsilon_lower_bound": ruled_out * _ROUNDED},
+        figures={} if excluded is None else {"epsilon_lower_bound": excluded * _OPTIONS.rounding},
         parameters={"constant_share": share},
         stopped=stopped,
     )
 
 
 @dataclass(kw_only=True, eq=False)
-class _Search:
-    """Levels tried, ln level and ln loss; the least level with a near enough design."""
+class MatchedSearch:
+    """Levels tried, as ln level and ln loss, and the least level whose design comes within the target."""
 
     program: MatchedOptimal
     gap: float
-    ends: float
+    budget: TimeBudget
+    on_progress: Callable[[Progress], None] | None = None
     tried: list[tuple[float, float]] = field(default_factory=list)
     nearest: tuple[float, Design] | None = None
 
-    def run(self, on_progress: Callable[[Progress], None] | None) -> str:
-        """Solve at one level after another until the loss is within the gap below the target; why the search ended."""
+    def run(self) -> Stop:
+        """Design at one level after another until the loss is within the gap below the target."""
         target = self.program.target
-        level, design = _start(self.program) / self.program.excess, None
-        for _ in range(_SOLVES):
-            left = self.ends - time.monotonic()
-            if left <= 0:
-                return "time"
-            there = self.program.at(level, graph=True)
-            targets = Targets(gap=self.gap, time_limit=left, on_progress=on_progress)
-            design = solve_optimal(there, targets, start=design)
+        level, design = _first_level(self.program) / self.program.excess, None
+        for _ in range(_OPTIONS.max_designs):
+            if self.budget.is_spent():
+                return Stop.TIME
+            design = self._design_at(level, design)
             self.tried.append((math.log(level), math.log(design.loss)))
             if design.loss <= target and (self.nearest is None or level < self.nearest[0]):
                 self.nearest = level, design
-            if design.stopped in ("time", "interrupt"):
-                return design.stopped
+            if Stop(design.stopped).is_early:
+                return Stop(design.stopped)
             if self.nearest is not None and self.nearest[1].loss >= target * (1 - self.gap):
-                return "gap"
+                return Stop.GAP
+            # (1), aimed at the middle of the gap
             level *= float((target * (1 - self.gap / 2) / design.loss) ** (-1 / self.power))
-        return "precision"
+        return Stop.PRECISION
+
+    def _design_at(self, level: float, start: Design | None) -> Design:
+        targets = Targets(gap=self.gap, time_limit=self.budget.remaining(), on_progress=self.on_progress)
+        return solve_optimal(self.program.at(level, graph=True), targets, start=start)
 
     @property
     def power(self) -> float:
         """The power of the level that the loss falls with, by the first and the last design that lie apart; else 1."""
-        (x, y), (z, w) = self.tried[0], self.tried[-1]
-        if abs(z - x) <= _APART * self.gap:
+        (first_level, first_loss), (last_level, last_loss) = self.tried[0], self.tried[-1]
+        if abs(last_level - first_level) <= _OPTIONS.min_power_gaps * self.gap:
             return 1.0
-        return min(max((y - w) / (z - x), _POWER[0]), _POWER[1])
+        least, most = _OPTIONS.power
+        return min(max((first_loss - last_loss) / (last_level - first_level), least), most)
 
-    def ruled_out(self, level: float, design: Design) -> float | None:
+    def level_excluded_by_pricing(self, level: float, design: Design) -> float | None:
         """A level whose bound, by the multipliers of a design at another, exceeds the target; None if none is found."""
         target, trial = self.program.target, level
-        for _ in range(_PRICINGS):
-            there = self.program.at(trial, graph=True)
-            pricer, bound = ConePricer.of(there), 0.5 * target
-            for power in (1.0, self.power):
+        for _ in range(_OPTIONS.max_pricings):
+            problem = self.program.at(trial, graph=True)
+            pricer, bound = ConePricer.of(problem), 0.5 * target
+            for power in (1.0, self.power):  # (3)
                 dual = design.dual * (level / trial) ** power
-                bound = max(bound, lower_bound(dual, pricer.price(there.weighted_loss, dual).value))
+                bound = max(bound, lower_bound(dual, pricer.price(problem.weighted_loss, dual).value))
             if bound > target:
                 return trial
-            trial *= bound / (target * (1 + _ABOVE))
+            trial *= bound / (target * (1 + _OPTIONS.bound_margin))
         return None
 
-    def designed_out(
-        self, level: float, design: Design, on_progress: Callable[[Progress], None] | None
-    ) -> float | None:
+    def level_excluded_by_designs(self, level: float, design: Design) -> float | None:
         """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
         target = self.program.target
-        for _ in range(_SOLVES):
-            left = self.ends - time.monotonic()
-            if left <= 0 or design.stopped in ("time", "interrupt"):
+        for _ in range(_OPTIONS.max_designs):
+            if self.budget.is_spent() or Stop(design.stopped).is_early:
                 return None
             level *= float((min(design.lower_bound / target, 1.0) / (1 + self.gap / 2)) ** (1 / self.power))
-            there = self.program.at(level, graph=True)
-            targets = Targets(gap=self.gap, time_limit=left, on_progress=on_progress)
-            design = solve_optimal(there, targets, start=design)
+            design = self._design_at(level, design)
             if design.lower_bound > target:
                 return level
         return None
 
 
-def _start(program: MatchedOptimal) -> float:
+def _first_level(program: MatchedOptimal) -> float:
     try:
-        return _START * match_distance(program.problem, "geometric_clamped", program.target).epsilon
+        noise = match_distance(program.problem, "geometric_clamped", program.target)
+        return _OPTIONS.first_level * noise.epsilon
     except UnsuitableError:
-        return 2 / program.target
+        return 2 / program.target  # planar Laplace noise, whose expected distance is 2 / eps
 
 
-def _mixed(program: MatchedOptimal, design: Design, epsilon: float) -> tuple[NDArray[np.uint64], float, float]:
-    """A design with as much of the constant report as the target allows: mass, its level over all pairs, the share."""
+def _mixed_with_constant(
+    program: MatchedOptimal, design: Design, epsilon: float
+) -> tuple[NDArray[np.uint64], float, float]:
+    """A design with as much of the constant report as the target allows (2): mass, its level over all pairs, the share
+    of the constant report.
+    """
     problem = program.at(epsilon)
     share = (program.target - design.loss) / (problem.constant_loss - design.loss)
     table = design.mass.astype(np.float64) * ((1 - share) / ROW_SUM)
     table[:, problem.best_constant] += share
-    level = epsilon * max_log_ratio(round_to_integers(table, problem.edges), problem.edges).value * (1 + _SLACK)
+    true_ratio = max_log_ratio(round_to_integers(table, problem.edges), problem.edges).value
+    level = epsilon * true_ratio * (1 + _OPTIONS.level_margin)
     claimed = program.at(level)
     return repair(table, claimed.edges, claimed.weighted_loss, overwrite=True), level, share

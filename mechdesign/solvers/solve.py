@@ -35,7 +35,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.constrained import Constrained, constraint_from
 from mechdesign.programs.coupled import Bounded, Minimax, Robust, read_bounds
 from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.matched_optimal import MatchedOptimal
+from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.choose import ROUTES, accepts, choose

@@ -25,8 +25,8 @@ from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versi
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.matched_distance import Family, MatchedDistance, family_of
-from mechdesign.solvers.matched import crossing
+from mechdesign.programs.matched import Family, family_of
+from mechdesign.solvers.matched import find_crossing
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.intervals import fewest_effective, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
@@ -248,17 +248,17 @@ def epsilon_for(
     """
     z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
     count = check_whole(people, "people")
-    program = MatchedDistance(problem=problem, family=family_of(family), distance=1.0)
+    chosen = family_of(family)
+    least, middle, most = map(math.log, chosen.epsilons(problem.domain))
     prior, wanted = problem.prior_array, areas.indicator
 
     def excess(log_epsilon: float) -> float:
-        table = np.asarray(program.family.table(problem, math.exp(log_epsilon)), float)
+        table = np.asarray(chosen.table(problem, math.exp(log_epsilon)), float)
         deviation, _, _ = _figures(Channel.of(table), wanted, prior, prior)
         times = float(z * deviation.max() / math.sqrt(count) / error)
         return math.log(min(max(times, math.exp(-100)), math.exp(100)))  # one area of all places has no deviation
 
-    least, middle, most = map(math.log, program.epsilons)
     if excess(most) > 0:
         return None
-    root = crossing(excess, middle, least, most, CLOSE)
+    root = find_crossing(excess, middle, least, most, CLOSE)
     return math.exp(least if root is None else root + CLOSE)

@@ -237,7 +237,7 @@ def _of_levels(
     problem: DesignProblem, epsilons: Sequence[float | None], called: str, *, share: float = 1.0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tables of the family at epsilons, on the plane at `share` of them, and what to keep of each, by name."""
-    from mechdesign.programs.matched_distance import family_of
+    from mechdesign.programs.matched import family_of
 
     family, tables, described = family_of(FAMILY), {}, {}
     for epsilon in epsilons:

@@ -15,7 +15,7 @@ from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem,
 from mechdesign.closed_forms.planar_laplace import cell_masses, laplace_normalised, line_masses
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
-from mechdesign.programs import matched_distance
+from mechdesign.programs import matched
 from mechdesign.utility import match_distance, match_effective_epsilon
 
 ANCHOR = 1e-6  # the anchors are printed with seven digits or more
@@ -68,7 +68,7 @@ def test_randomized_response_has_a_closed_form(case: str, share: float) -> None:
     assert match_distance(problem, "randomized_response", target).epsilon == pytest.approx(expected, rel=TUNED)
 
 
-@pytest.mark.parametrize("name", matched_distance.FAMILIES)
+@pytest.mark.parametrize("name", matched.FAMILIES)
 @pytest.mark.parametrize(
     ("case", "target"), few(itertools.product(DOMAINS, [0.2, 1.0, 2.5]), ("line", 2.5), ("masked", 1.0))
 )
@@ -78,7 +78,7 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     found, points = match_distance(problem, name, target), problem.domain.points
     distances = []
     for factor in (0.99, 1.0, 1.01):
-        table = matched_distance.FAMILIES[name].table(problem, factor * found.epsilon)
+        table = matched.FAMILIES[name].table(problem, factor * found.epsilon)
         terms = (
             problem.prior_array[u] * table[u, y] * math.dist(points[u], points[y]) for u, y in np.ndindex(table.shape)
         )
@@ -88,15 +88,15 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
     assert distances[0] > distances[1] > distances[2]
 
 
-@pytest.mark.parametrize("name", matched_distance.FAMILIES)
+@pytest.mark.parametrize("name", matched.FAMILIES)
 def test_what_is_out_of_reach_is_refused_with_the_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With narrower limits than the shipped ones, which take seconds."""
-    monkeypatch.setattr(matched_distance, "FOLLOWED", 10_000)
-    monkeypatch.setattr(matched_distance, "LARGEST", 5.0)
+    monkeypatch.setattr(matched, "MAX_DISPLACEMENTS", 10_000)
+    monkeypatch.setattr(matched, "MAX_STEP_NATS", 5.0)
     problem = DOMAINS["grid"]()
-    near, wide = matched_distance.MatchedDistance(
-        problem=problem, family=matched_distance.FAMILIES[name], distance=1.0
-    ).reach
+    family = matched.FAMILIES[name]
+    least, _, most = family.epsilons(problem.domain)
+    near, wide = map(family.expected_distances(problem), (most, least))
     assert 0 < near < wide
     for target in (0.5 * near, 1.001 * wide):
         with pytest.raises(InputError, match="under this prior") as caught:
@@ -112,8 +112,9 @@ def test_the_widest_noise_tends_to_a_uniform_report_or_to_the_corners() -> None:
     place, prior = problem.domain.points[:, 0], problem.prior_array
     uniform = float(prior @ abs(place[:, None] - place).mean(axis=1))
     ends = float(prior @ (abs(place - place[0]) + abs(place - place[-1]))) / 2
-    for name, family in matched_distance.FAMILIES.items():
-        wide = matched_distance.MatchedDistance(problem=problem, family=family, distance=1.0).reach[1]
+    for name, family in matched.FAMILIES.items():
+        least, _, _ = family.epsilons(problem.domain)
+        wide = family.expected_distances(problem)(least)
         assert wide == pytest.approx(ends if family.followed else uniform, rel=1e-3), name
 
 
@@ -139,7 +140,7 @@ def test_any_function_is_a_family() -> None:
         ("geometric_clamped", math.inf, {}, "distance"),
         ("geometric_clamped", "far", {}, "distance"),
         ("gaussian", 1.0, {}, "family"),
-        (matched_distance.Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
+        (matched.Family(name="short", table=lambda problem, epsilon: np.eye(3)), 1.0, {}, "family"),
         ("laplacian_normalised", 1.0, {"domain": Domain.points_at([[0, 0], [1, 2]], unit="km")}, "domain"),
         ("geometric_normalised", 1.0, {"domain": Domain.nodes(4), "metric": Discrete(epsilon=1.0)}, "domain"),
     ],
@@ -203,11 +204,11 @@ def max_log_ratio(table, problem):
 
 
 @pytest.mark.parametrize("level", few([0.002, 0.007, 0.03], 0.007))
-@pytest.mark.parametrize("name", matched_distance.FAMILIES)
+@pytest.mark.parametrize("name", matched.FAMILIES)
 def test_a_matched_level_is_that_of_all_pairs(name, level):
     problem = paris()
     found = match_effective_epsilon(problem, name, level)
-    table = matched_distance.FAMILIES[name].table(problem, found.epsilon)
+    table = matched.FAMILIES[name].table(problem, found.epsilon)
     assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
     assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
     if name == "randomized_response":

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_problem, priors
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.losses import Distance
-from mechdesign.programs import MatchedOptimal, matched_optimal
+from mechdesign.programs import MatchedOptimal, matched
 
 MATCHED = 1e-6  # asked of the expected distance
 ROOT = 1e-6  # accuracy of the second route, a root search over cvxpy's default tolerances
@@ -34,7 +34,7 @@ def least_by_statement() -> float:
 
 @pytest.mark.parametrize("direct", [4_000, 0], ids=["all pairs", "graph"])
 def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matched_optimal, "DIRECT", direct)
+    monkeypatch.setattr(matched, "MAX_DIRECT_PAIRS", direct)
     asked, gap = program(), 1e-3
     found = design_of(asked, gap=gap)
     epsilon, least = found.claimed_epsilon, found.figures["epsilon_lower_bound"]
@@ -56,7 +56,7 @@ def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytes
 @pytest.mark.parametrize("cells", [5, 9])
 def test_the_excess_of_the_graph_by_adding_all_paths(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Floyd and Warshall over steps of the 32-neighbour stencil, written out."""
-    monkeypatch.setattr(matched_optimal, "DIRECT", 0)
+    monkeypatch.setattr(matched, "MAX_DIRECT_PAIRS", 0)
     place = np.array(list(np.ndindex(cells, cells)))
     step = abs(place[:, None] - place)
     steps = {(1, 0), (1, 1), (2, 1), (3, 1), (3, 2)}

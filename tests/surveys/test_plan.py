@@ -15,7 +15,7 @@ from mechdesign import load_problem, save
 from mechdesign.errors import InputError
 from mechdesign.geo import Areas
 from mechdesign.mechanism.storage import load_sealed
-from mechdesign.programs.matched_distance import FAMILIES
+from mechdesign.programs.matched import FAMILIES
 from mechdesign.surveys import epsilon_for, plan
 from mechdesign.surveys.linear_estimator import linear_weights
 from mechdesign.surveys.plan import PLAN

@@ -1,0 +1,224 @@
+r"""The least epsilon at which a mechanism comes within an expected distance.
+
+    minimise    eps > 0
+    subject to  sum_u prior(u) sum_y P(y|u) |u - y| <= distance                                         (1)
+    over        the tables P = P_eps of a family with one parameter, or all tables P with
+                P(y|u) <= e^{eps |u - v|} P(y|v) for all secrets u, v and reports y                     (2)
+
+Source: Alvim et al. 2018, section III, equation (2): mechanisms of different kinds are compared at one expected
+distance between secret and report, because their eps are not of one type: nats for randomized response, nats per unit
+of length for noise.
+
+Families. Normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0; noise that is moved to the
+border comes nearer in every coordinate when it shrinks; randomized response over K secrets has
+E = K D / (K - 1 + e^eps) with D the mean distance to a uniform report, which gives eps = ln(K D / distance - K + 1):
+of the prior it sees D only.
+
+All tables. The least expected distance L(eps) falls with eps. A mechanism with L <= distance bounds the answer from
+above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
+|u - v| <= g(u, v) <= k |u - v| for the shortest paths g of a graph, privacy for (eps / k) g implies privacy for
+eps |u - v|, which implies privacy for eps g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.base.units import unit_word
+from mechdesign.closed_forms.geometric import clamped_table, normalised_table
+from mechdesign.closed_forms.lattice_noise import TAIL_NATS
+from mechdesign.closed_forms.planar_laplace import laplace_clamped, laplace_normalised
+from mechdesign.closed_forms.randomized_response import randomized_response_table
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import Distance, check_distance
+from mechdesign.problem.metric import Discrete, Euclidean, Metric
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.near_pairs import excess, near_pairs
+from mechdesign.programs.program import Optimal, Program
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+# The range of eps that is searched for a family.
+MAX_STEP_NATS = 24.0  # nats between the nearest places, or between any two: e^-24 is a noise of 4e-11
+MIN_DOMAIN_NATS = 1e-12  # nats across the domain: wider noise moves no expected distance in its tenth digit
+MAX_DISPLACEMENTS = 500_000  # displacements over which noise is followed
+
+MAX_DIRECT_PAIRS = 4_000  # pairs up to which the Euclidean metric is used itself; near pairs are faster beyond
+
+TableOfEpsilon = Callable[[DesignProblem, float], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Mechanisms with one parameter: table(problem, eps) is P_eps (n, m), with rows that sum to 1.
+
+    nats: eps is in nats, a claim of local privacy; otherwise in nats per unit of length. followed: noise is followed
+    beyond the domain, which bounds how wide it can be.
+    """
+
+    name: str
+    table: TableOfEpsilon
+    nats: bool = False
+    followed: bool = False
+
+    def metric(self, domain: Domain, epsilon: float) -> Metric:
+        """The metric of the claim at `epsilon`."""
+        return Discrete(epsilon=epsilon) if self.nats else Euclidean(epsilon=epsilon, unit=domain.unit)
+
+    def unit(self, domain: Domain) -> str:
+        """The unit of eps."""
+        return "nats" if self.nats else f"nats per {unit_word(domain.unit)}"
+
+    def epsilons(self, domain: Domain) -> tuple[float, float, float]:
+        """The smallest eps of a search, one at which noise is about a step wide, and the largest."""
+        require_distances(domain)
+        if self.nats:
+            return MIN_DOMAIN_NATS, 1.0, MAX_STEP_NATS
+        points = domain.points
+        neighbours, _ = cKDTree(points).query(points, k=2)
+        step = float(neighbours[:, 1].min())
+        least = MIN_DOMAIN_NATS / math.dist(points.min(axis=0), points.max(axis=0))
+        if self.followed:
+            least = TAIL_NATS / (step * MAX_DISPLACEMENTS ** (1 / points.shape[1]))
+        return least, 1 / step, MAX_STEP_NATS / step
+
+    def expected_distances(self, problem: DesignProblem) -> Callable[[float], float]:
+        """The function that gives the left-hand side of (1), in units, at an eps. Cost of a call: one table."""
+        require_distances(problem.domain)
+        weights = problem.prior_array[:, None] * problem.domain.euclidean_to(problem.reports)
+
+        def expected_distance(epsilon: float) -> float:
+            table = np.asarray(self.table(problem, epsilon), float)
+            if table.shape != weights.shape:
+                message = f"must give tables of shape {weights.shape}, one row per secret of the prior"
+                raise InputError(message, field="family", value=table.shape)
+            return float(np.vdot(table, weights))
+
+        return expected_distance
+
+
+def _randomized_response(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
+    return randomized_response_table(problem.domain.size, epsilon)
+
+
+_CLOSED_FORMS = (
+    Family(name="randomized_response", table=_randomized_response, nats=True),
+    Family(name="geometric_normalised", table=normalised_table),
+    Family(name="geometric_clamped", table=clamped_table, followed=True),
+    Family(name="laplacian_normalised", table=laplace_normalised),
+    Family(name="laplacian_clamped", table=laplace_clamped, followed=True),
+)
+FAMILIES = {family.name: family for family in _CLOSED_FORMS}
+
+
+def family_of(family: str | Family | TableOfEpsilon) -> Family:
+    """The family of this name or function. Raises: InputError for an unknown name."""
+    if isinstance(family, Family):
+        return family
+    if callable(family):
+        return Family(name=getattr(family, "__name__", "family"), table=partial(family))
+    if family not in FAMILIES:
+        raise InputError("unknown family", field="family", value=family, remedy="use one of " + ", ".join(FAMILIES))
+    return FAMILIES[family]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatchedOptimal(Program):
+    """The mechanism of least epsilon at one expected distance.
+
+    Its statement is in `mechdesign.programs.matched`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Domain, prior and reports; its metric is Euclidean.
+    distance : float
+        Expected distance in units; by default the problem's `matched_distance`.
+
+    Raises
+    ------
+    UnsuitableError
+        Where the problem's metric is not Euclidean.
+    InputError
+        For a distance that is not positive and finite, not below that of the best constant report, which every eps
+        reaches, or not above that of the nearest reports, which none does.
+
+    References
+    ----------
+    Alvim et al. 2018, equation (2).
+
+    Examples
+    --------
+    >>> problem = md.load_problem("paris", cells=2, distance=60.0)
+    >>> program = md.programs.MatchedOptimal(problem)
+    >>> program.statement().is_dcp()
+    True
+    """
+
+    distance: float | None = None
+    name = "matched"
+
+    def __post_init__(self) -> None:
+        require_euclidean(self.problem)
+        euclidean, unit = self.at(1.0), self.problem.domain.unit
+        widest, nearest = euclidean.constant_loss, float(euclidean.weighted_loss.min(axis=1).sum())
+        if self.target >= widest:
+            message = f"must be below {widest:.6g} {unit}: a report that tells nothing comes as near"
+            raise InputError(message, field="distance", value=self.target)
+        if self.target <= nearest:
+            message = f"must be above {nearest:.6g} {unit}: no report comes as near"
+            raise InputError(message, field="distance", value=self.target)
+
+    @property
+    def target(self) -> float:
+        """The target: an expected distance, in units."""
+        return check_distance(self.problem.matched_distance if self.distance is None else self.distance)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"matched_distance": self.target}
+
+    def at(self, epsilon: float, *, graph: bool = False) -> DesignProblem:
+        """The optimal program's problem at eps nats per unit: Euclidean, or for the graph of near pairs."""
+        metric = Euclidean(epsilon=epsilon, unit=self.problem.domain.unit)
+        euclidean = replace(self.problem, metric=metric, loss=Distance(), query=None, matched_distance=None)
+        return near_pairs(euclidean) if graph and self.graph else euclidean
+
+    @cached_property
+    def graph(self) -> bool:
+        """True if near pairs replace all pairs (programs/near_pairs.py): on grids of up to two axes with many pairs."""
+        domain = self.problem.domain
+        return domain.kind == "grid" and domain.dimension <= 2 and len(self.problem.edges.tail) > MAX_DIRECT_PAIRS
+
+    @cached_property
+    def excess(self) -> float:
+        """The factor k >= 1: the largest graph distance over Euclidean distance of the domain."""
+        return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
+
+    def statement(self, epsilon: float | None = None) -> cp.Problem:
+        """L(eps) in cvxpy, by default at the problem's own eps. The answer is the least eps with L(eps) <= distance."""
+        epsilon = self.problem.metric.smallest_level if epsilon is None else epsilon
+        assert epsilon is not None
+        return Optimal(problem=self.at(epsilon)).statement()
+
+
+def require_euclidean(problem: DesignProblem) -> None:
+    """Raise an UnsuitableError unless the metric is Euclidean."""
+    if not isinstance(problem.metric, Euclidean):
+        message = "mechanisms are matched by distance under the Euclidean metric alone"
+        raise UnsuitableError(message, field="metric", value=problem.metric.kind)
+
+
+def require_distances(domain: Domain) -> None:
+    """Raise an UnsuitableError unless places have coordinates."""
+    if domain.kind == "nodes":
+        raise UnsuitableError("nodes of a graph have no distance in units", field="domain")
