@@ -31,7 +31,7 @@ BLOCK = re.compile(
 )
 STARTS = ["start/app.md", "start/paper.md", "start/office.md"]
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-RUN_BY_DEFAULT = [*STARTS, "epsilon.md"]
+RUN_BY_DEFAULT = [*STARTS, "epsilon.md", "walkthrough.md"]
 PRINTED = 5e-3  # figures of three digits
 
 
@@ -89,7 +89,7 @@ def run_page(page: str, folder: Path, run: Callable[..., tuple[int, str, str]], 
     return ran
 
 
-@pytest.mark.parametrize("page", few(RUN_BY_DEFAULT, "start/office.md", "epsilon.md"))
+@pytest.mark.parametrize("page", few(RUN_BY_DEFAULT, "start/office.md", "epsilon.md", "walkthrough.md"))
 def test_the_quick_starts_run_as_they_stand(page, folder, run):
     for extra in ("matplotlib", "pyproj", "shapely"):
         pytest.importorskip(extra)
