@@ -80,11 +80,6 @@ def finite_precision_bound(running_epsilon: float, step: float, angle_precision:
     r_max : float
         Largest distance between a grid point and the report for which the guarantee holds, in units.
 
-    Raises
-    ------
-    InputError
-        For a number that is not positive, and where 2 e^{eps' u} is q or more: the theorem guarantees nothing then.
-
     References
     ----------
     Andrés et al. 2013, Theorem 4.1.

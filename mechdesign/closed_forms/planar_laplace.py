@@ -62,11 +62,6 @@ def planar_laplace_mechanism(
     xarray.Dataset
         The mechanism, certified at the smallest scale that holds.
 
-    Raises
-    ------
-    InputError
-        For another border, and off square grids of one or two axes.
-
     References
     ----------
     Andrés et al. 2013, section 4.

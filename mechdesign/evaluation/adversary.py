@@ -91,8 +91,6 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
 
     Raises
     ------
-    InputError
-        For another loss or a prior that is none.
     UnsuitableError
         For graph nodes, which have no place.
     SizeError

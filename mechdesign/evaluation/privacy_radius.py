@@ -37,11 +37,6 @@ def epsilon_within(radius: float, nats: float) -> float:
     float
         Nats per unit.
 
-    Raises
-    ------
-    InputError
-        For numbers that are not positive and finite, and where their quotient is not.
-
     References
     ----------
     Andrés et al. 2013, section 3.
@@ -69,11 +64,6 @@ def nats_within(radius: float, epsilon: float) -> float:
     -------
     float
         Nats.
-
-    Raises
-    ------
-    InputError
-        As `epsilon_within`.
 
     References
     ----------

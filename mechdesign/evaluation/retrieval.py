@@ -49,11 +49,6 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
     array
         In units, shape of confidence; inf at confidence 1.
 
-    Raises
-    ------
-    InputError
-        For a radius that is negative or infinite, a confidence outside [0, 1], a level not positive.
-
     References
     ----------
     Andrés et al. 2013, section 5.
@@ -89,8 +84,6 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
 
     Raises
     ------
-    InputError
-        For a radius that is negative or infinite, or a confidence outside [0, 1].
     UnsuitableError
         For mechanisms whose reports are no places.
 
