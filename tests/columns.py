@@ -17,9 +17,8 @@ import mechdesign as md
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored.certificate import WEIGHT_BITS, Columns, Factors
 from mechdesign.factored.dataset import loss_data, make_factored
-from mechdesign.factored.design import all_rows
 from mechdesign.factored.integer_metric import IntegerMetric
-from mechdesign.factored.row_sums import LossData, RowBlock, join_words
+from mechdesign.factored.row_sums import CertifiedFactors, LossData, RowBlock, all_rows, join_words
 
 STEP = int(1e-3 * 2**48)  # a thousandth of a nat per unit, in steps of 2^-STEP_BITS nats
 CAP = 25_000
@@ -41,7 +40,7 @@ def lists_of(columns: Columns) -> list[list[tuple[int, int]]]:
 
 def every_sum(factors: Factors) -> list[int]:
     """S(u) of all secrets, from one window around all of them."""
-    return factors.row_sums(factors.around(np.arange(len(factors.inner)), factors.metric.windows()))
+    return factors.row_sums(factors.window_of(np.arange(len(factors.inner)), factors.metric.windows()))
 
 
 def integer_metric(problem: md.DesignProblem) -> IntegerMetric:
@@ -87,7 +86,8 @@ def mechanism_of(
 ) -> xr.Dataset:
     """The mechanism of factors as they are."""
     data = loss_data(problem, factors, target)
-    return make_factored(problem, data, all_rows(data), target, program=program, parameters={}, diagnosis={})
+    certified = CertifiedFactors(data=data, rows=all_rows(data), target=target, factor=1.0)
+    return make_factored(problem, certified, program=program, parameters={}, diagnosis={})
 
 
 def sealed(problem: md.DesignProblem, factors: Factors, target: NDArray[np.int64]) -> xr.Dataset:

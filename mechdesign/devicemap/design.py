@@ -33,10 +33,9 @@ from mechdesign.devicemap.device_map import (
 from mechdesign.devicemap.files import save_compact
 from mechdesign.errors import DesignError, UnsuitableError
 from mechdesign.factored.certificate import STEP_BITS
-from mechdesign.factored.design import row_sums
 from mechdesign.factored.integer_metric import LARGEST
 from mechdesign.factored.rounds import FARTHEST, SLACK
-from mechdesign.factored.row_sums import join_words, rounded_words
+from mechdesign.factored.row_sums import join_words, rounded_words, row_sums
 from mechdesign.mechanism.claim import Stored, read
 from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
@@ -80,7 +79,7 @@ def _settled(
         sums = join_words(row_sums(near.factors, on_done=counter(report, stage, compact.secrets)))
         floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
         above = np.array([float(s - floor) for s in sums])
-        kappa = float(near.factors.strain(claim, above, SLACK).max())
+        kappa = float(near.factors.claim_utilisation(claim, above, SLACK).max())
         report(stage, done=compact.secrets, total=compact.secrets, kappa=kappa)
         return np.log(above) - centre, kappa
 
@@ -97,7 +96,7 @@ def _certified(compact: CompactMap, claim: Edges, kappa: float, report: Report) 
         compact = replace(compact, step=int(compact.grain * factor))
         words = row_sums(compact.factors, on_done=counter(report, "certificate", compact.secrets))
         sums = join_words(words)
-        kappa = float(compact.factors.strain(claim, rounded_words(words), SLACK).max())
+        kappa = float(compact.factors.claim_utilisation(claim, rounded_words(words), SLACK).max())
         report("certificate", done=compact.secrets, total=compact.secrets, kappa=kappa)
         if compact.factors.breaches(compact.edges, sums) == 0:
             bounded = replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], sums))

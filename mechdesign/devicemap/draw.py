@@ -95,7 +95,7 @@ class Drawing:
     def ball(self, secret: int) -> Ball:
         """The ball of a secret. Cost: 0.2 microseconds a place in it, and as much again for the integers."""
         compact = self.compact
-        window = self._room.around(compact.inner[[secret]])
+        window = self._room.window_of(compact.inner[[secret]])
         near, distance = window.places.astype(np.int64), window.field[:, 0]
         order = np.lexsort((near, distance))
         places = near[order]

@@ -15,8 +15,7 @@ from mechdesign.devicemap.draw import MapSampler
 from mechdesign.devicemap.files import KIND, load_compact
 from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, subject_of
 from mechdesign.factored.dataset import largest_ratio
-from mechdesign.factored.design import row_sums
-from mechdesign.factored.row_sums import join_words
+from mechdesign.factored.row_sums import join_words, row_sums
 from mechdesign.factored.verify import worst_edge
 from mechdesign.mechanism.container import is_frame
 from mechdesign.solvers.result import Progress, counter, reporter

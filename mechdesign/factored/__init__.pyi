@@ -1,1 +1,2 @@
 from .dataset import FactoredMechanism as FactoredMechanism
+from .options import FactoredOptions as FactoredOptions

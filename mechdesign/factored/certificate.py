@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.factored.integer_metric import Distances, IntegerMetric, Window, Windows, tiled
+from mechdesign.factored.integer_metric import Distances, IntegerMetric, Window, Windows, tile_order
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.problem.lattice import Edges
 
@@ -159,26 +159,26 @@ class Factors:
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """The secrets (n,) in the order of passes over all of them: 128 in a row are neighbours."""
-        return tiled(self.metric.points[self.inner])
+        return tile_order(self.metric.points[self.inner])
 
     def distances(self, secrets: NDArray[np.int64]) -> Distances:
         """q_k(u) (c, b) in units, for b secrets. Cost: a window around them, and a look at every generator."""
-        return self.around(secrets, self.metric.windows()).whole(self.size, self.metric.cap)
+        return self.window_of(secrets, self.metric.windows()).dense(self.size, self.metric.cap)
 
-    def around(self, secrets: NDArray[np.int64], room: Windows) -> Window:
+    def window_of(self, secrets: NDArray[np.int64], room: Windows) -> Window:
         """Columns, all that are nearer than the cap to one of b secrets, and q_k(u) of them, in the room of
         `metric.windows()`.
         """
-        window = room.around(self.inner[secrets])
+        window = room.window_of(self.inner[secrets])
         if self.columns is None:
             return window
         cap = self.metric.cap
-        gathered = self.columns.gather(window.whole(self.metric.size, cap), cap)
+        gathered = self.columns.gather(window.dense(self.metric.size, cap), cap)
         return Window(places=np.arange(self.size, dtype=np.int32), field=gathered)
 
     def row_sums(self, window: Window) -> list[int]:
-        """S(u), exact, for the secrets of a window of columns (`around`): sum of (E(q) - E(F)) W inside, and E(F) times
-        the sum of all W. Cost: 1 ns for every column and secret of the window.
+        """S(u), exact, for the secrets of a window of columns: sum of (E(q) - E(F)) W inside, and E(F) times the sum
+        of all W. Cost: 1 ns for every column and secret of the window.
         """
         high, low = self._above
         parts = _row_sums(window.field, high, low, self.weight, window.places).tolist()
@@ -200,19 +200,19 @@ class Factors:
         edges over the n secrets, row_sums of all of them. An edge that the integer metric lacks counts twice.
         Cost: O(e), 3 microseconds an edge.
         """
-        spare = self.spare(edges)
-        distinct, place = np.unique(np.maximum(spare >> _SPARE_BITS, 0), return_inverse=True)
+        slack = self.slack(edges)
+        distinct, place = np.unique(np.maximum(slack >> _SPARE_BITS, 0), return_inverse=True)
         factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
-        bad = 2 * int((spare < 0).sum())
-        for first in range(0, len(spare), _AT_ONCE):
-            part = np.flatnonzero(spare[first : first + _AT_ONCE] >= 0) + first
+        bad = 2 * int((slack < 0).sum())
+        for first in range(0, len(slack), _AT_ONCE):
+            part = np.flatnonzero(slack[first : first + _AT_ONCE] >= 0) + first
             for u, v, e in zip(*(a[part].tolist() for a in (edges.tail, edges.head, place)), strict=True):
                 (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
                 left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
                 bad += (a << left > right * b) + (b << left > right * a)
         return bad
 
-    def spare(self, edges: Edges) -> NDArray[np.int64]:
+    def slack(self, edges: Edges) -> NDArray[np.int64]:
         """d_e - j_e step in 2^-48 nats, rounded down, for edges (e,) over the secrets; -1 where the integer metric has
         no such edge. Both terms are under 2^61, as the class says.
         """
@@ -220,7 +220,7 @@ class Factors:
         units = self.units_of(edges)
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
-    def strain(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
+    def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
         """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor. No ratio over length
         exceeds the largest; where it is at most 1 with the slack of rounds.py the integers will certify.
         """

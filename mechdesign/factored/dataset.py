@@ -43,7 +43,15 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
 from mechdesign.factored.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
 from mechdesign.factored.integer_metric import BLOCK, IntegerMetric
-from mechdesign.factored.row_sums import LossData, RowBlock, join_words, merged_rows, rounded_words, whole_rows
+from mechdesign.factored.row_sums import (
+    CertifiedFactors,
+    LossData,
+    RowBlock,
+    dense_rows,
+    join_words,
+    merged_rows,
+    rounded_words,
+)
 from mechdesign.mechanism.claim import Proof, Stored, read
 from mechdesign.mechanism.dataset import (
     COST,
@@ -63,10 +71,8 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import SQUARE
 from mechdesign.problem.problem import DesignProblem
 
-ROWS = 1024  # of a block: the last bits of sums depend on it
 
-
-def unsuited(problem: DesignProblem) -> str | None:
+def rejection_reason(problem: DesignProblem) -> str | None:
     """Why a problem has no factored mechanism; None where it has one."""
     if not problem.metric.sparse:
         return f"the {problem.metric.kind} metric has no short list of edges"
@@ -88,9 +94,7 @@ def loss_data(problem: DesignProblem, factors: Factors, target: NDArray[np.int64
 
 def make_factored(
     problem: DesignProblem,
-    data: LossData,
-    rows: RowBlock,
-    target: NDArray[np.int64],
+    certified: CertifiedFactors,
     *,
     program: str,
     parameters: Mapping[str, Any],
@@ -100,15 +104,15 @@ def make_factored(
 ) -> xr.Dataset:
     """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
 
-    rows holds all n rows; target (c,), the secret that each column reports; diagnosis, arrays (n,) to keep under their
-    names; bound, where one was computed.
-    Raises: DesignError where the integer certificate does not hold.
+    diagnosis, arrays (n,) to keep under their names; bound, where one was computed. DesignError where the integer
+    certificate does not hold.
     """
-    domain, factors = problem.domain, data.factors
+    domain, data, rows = problem.domain, certified.data, certified.rows
+    factors = data.factors
     if factors.breaches(problem.edges, join_words(rows.row_sum)):
         raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
     metric, columns = factors.metric, factors.columns
-    figures = judgement(data, rows, domain)
+    figures = loss_figures(data, rows, domain)
     places = {
         name.replace("secret", "place"): ("place", values, attrs)
         for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
@@ -116,7 +120,7 @@ def make_factored(
     unit = problem.loss.unit(domain.unit)
     variables: dict[str, Any] = {
         "weight": ("column", factors.weight),
-        "target": ("column", target),
+        "target": ("column", certified.target),
         "inner": ("secret", factors.inner),
         "edge_tail": ("edge", metric.tail),
         "edge_head": ("edge", metric.head),
@@ -177,7 +181,7 @@ class ProvedBound:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judgement:
+class LossFigures:
     """loss, the expected loss; remap (c,), the best cell for every column, and remapped_loss, the expected loss with
     it: None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
     """
@@ -187,11 +191,11 @@ class Judgement:
     remapped_loss: float | None = None
 
 
-def judgement(data: LossData, rows: RowBlock, domain: Domain) -> Judgement:
+def loss_figures(data: LossData, rows: RowBlock, domain: Domain) -> LossFigures:
     """The figures of all n rows."""
     loss = math.fsum(data.prior * rows.loss)
     if data.loss.code != SQUARE:
-        return Judgement(loss=loss)
+        return LossFigures(loss=loss)
     centre = data.secrets.mean(axis=0)
     assert rows.moments is not None
     share = data.prior * data.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
@@ -204,7 +208,7 @@ def judgement(data: LossData, rows: RowBlock, domain: Domain) -> Judgement:
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
     was, becomes = data.reports - centre, domain.points[remap] - centre
     gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
-    return Judgement(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
+    return LossFigures(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
 
 def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
@@ -212,7 +216,7 @@ def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -
     where the integers certify. Attained, before columns of one report are merged, where the edge is a shortest path and
     one of its ends is a column of its own.
     """
-    return min(1.0, float(factors.strain(edges, rounded_words(row_sum)).max()))
+    return min(1.0, float(factors.claim_utilisation(edges, rounded_words(row_sum)).max()))
 
 
 def stored_factors(stored: Stored) -> Factors:
@@ -230,7 +234,7 @@ def stored_factors(stored: Stored) -> Factors:
     return Factors(metric=metric, step=int(attrs["step"]), weight=weight, inner=inner, columns=columns)
 
 
-def examined_factors(stored: Stored) -> Proof:
+def check_factors(stored: Stored) -> Proof:
     """The claim compared with metric and geometry, and every edge of it checked by the stored row sums."""
     bad = stored.factors.breaches(stored.edges, join_words(stored.mechanism["row_sum"].values))
     reasons = [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
@@ -314,7 +318,7 @@ class FactoredMechanism(Rows):
         for first in range(0, self.secrets, BLOCK):
             reports = factors.order[first : first + BLOCK]
             columns = np.flatnonzero((ordered >= first) & (ordered < first + BLOCK))
-            window = room.around(columns)
+            window = room.window_of(columns)
             own = secret[window.places] >= 0
             secrets = secret[window.places[own]]
             block = np.zeros((len(reports), len(secrets)))
@@ -371,7 +375,7 @@ class FactoredMechanism(Rows):
         bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)
-        for own, distances in whole_rows(self.factors, numbers):
+        for own, distances in dense_rows(self.factors, numbers):
             for b, row in enumerate(range(own.start, own.stop)):
                 high, low = self._cumulative(distances[:, b])
                 self._check_sum(numbers[row], (int(high[-1]) << _LIMB) + int(low[-1]))

@@ -62,7 +62,7 @@ class Generators:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Spread:
+class FieldTask:
     """What fields are made of: places; units, the lengths of their directed edges, as the graph has them, in steps;
     step, in nats; the columns; the nats to which fields are kept, and to which their losses are summed.
     """
@@ -100,7 +100,7 @@ def generators_of(
     return Generators(place=at_place[:total].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
 
 
-def field_block(spread: Spread, start: int, stop: int) -> Arrays:
+def field_block(spread: FieldTask, start: int, stop: int) -> Arrays:
     """Fields g of the columns start..stop: count (b,), place and value (sum count,), single precision, where they are
     above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
     """

@@ -69,7 +69,7 @@ class Window:
     places: NDArray[np.int32]
     field: Distances
 
-    def whole(self, size: int, cap: int) -> Distances:
+    def dense(self, size: int, cap: int) -> Distances:
         """The distances (size, b) of all places, the cap outside."""
         nearby = np.full((size, self.field.shape[1]), cap, np.uint16)
         nearby[self.places] = self.field
@@ -77,7 +77,7 @@ class Window:
 
 
 class Windows:
-    """Room for one window at a time: what `around` returns is overwritten by its next call.
+    """Room for one window at a time: what `window_of` returns is overwritten by its next call.
 
     Memory: 58 bytes for every place found and 12 bytes for each of its edges, 14 bytes for every other place; 2 bytes
     for every place of the largest window and each source.
@@ -96,7 +96,7 @@ class Windows:
         self.lengths, self.units = (np.empty(edges, np.uint16) for _ in range(2))
         self.room = np.empty(0, np.uint16)
 
-    def around(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
+    def window_of(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
         """The window of the places `sources` (b,), which may come twice.
 
         exact: whether sweeps go on to the fixed point; else, past the tile, one sweep outwards has to do, after which
@@ -122,7 +122,7 @@ class Windows:
         return Window(places=places, field=field)
 
 
-def tiled(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int64]:
+def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int64]:
     """An order (n,) of points (n, a) in which `size` in a row, from a multiple of it on, lie close together.
 
     Halved along the longest side, at a multiple of `size`, until `size` are left. Cost: O(n log n).
@@ -314,5 +314,5 @@ class IntegerMetric:
         return Windows(self.neighbours, self.cap)
 
     def from_sources(self, sources: NDArray[np.int64]) -> Distances:
-        """Distances (k, b) in units from b places. Cost: a window around them (`Windows.around`), and the result."""
-        return self.windows().around(sources).whole(self.size, self.cap)
+        """Distances (k, b) in units from b places. Cost: a window around them (`Windows.window_of`), and the result."""
+        return self.windows().window_of(sources).dense(self.size, self.cap)

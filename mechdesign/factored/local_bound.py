@@ -44,18 +44,18 @@ from mechdesign.errors import MechdesignError
 from mechdesign.factored.dataset import ProvedBound
 from mechdesign.factored.local_pricing import (
     BLOCK,
+    DualState,
     Places,
     PricingTask,
     Radii,
-    State,
     Vector,
-    advance,
     ceiling,
+    dual_step,
     flat_block,
     ratio_block,
     value_block,
 )
-from mechdesign.factored.work_folder import Arrays, OnDone, Workers, all_blocks, whole_pass
+from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks, merged_pass
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import APART, LENGTH, SQUARE
 from mechdesign.problem.problem import DesignProblem
@@ -132,19 +132,21 @@ def _mended(task: PricingTask, blocks: list[Arrays], spare: float) -> Vector:
 
 def _exact(executor: Workers, task: PricingTask, on_done: OnDone) -> tuple[float, list[Arrays]]:
     """The bound if all other reports hold, and the blocks of the pass."""
-    blocks = all_blocks(executor, value_block, task, len(task.reports), BLOCK, name="prices", on_done=on_done)
+    blocked = BlockedWork(work=value_block, state=task, total=len(task.reports), block=BLOCK, name="prices")
+    blocks = all_blocks(executor, blocked, on_done=on_done)
     return lower_bound(task.dual, np.concatenate([arrays["value"] for arrays in blocks])), blocks
 
 
-def flat_state(executor: Workers, places: Places) -> State:
+def flat_state(executor: Workers, places: Places) -> DualState:
     """The state of the profile e^{-D}, summed within 9 nats; priors are raised to `_SPREAD` of their mean under it, so
     that secrets without any have multipliers. Cost: a search of every ball.
     """
     ones = replace(places, costs=places.costs._replace(prior=np.ones(places.size)))
     task = PricingTask.all(ones, places.costs.prior, reach=_PROFILE, core=0.0)
-    means = whole_pass(executor, flat_block, task, places.size, BLOCK, over_rows=("cost", "dual", "mass"), name="flat")
+    blocked = BlockedWork(work=flat_block, state=task, total=places.size, block=BLOCK, name="flat")
+    means = merged_pass(executor, blocked, ("cost", "dual", "mass"))
     prior = np.maximum(places.costs.prior, _SPREAD * means["dual"])
-    return State(dual=prior * means["cost"], weight=1 / means["mass"], ratio=np.ones(places.size))
+    return DualState(dual=prior * means["cost"], weight=1 / means["mass"], ratio=np.ones(places.size))
 
 
 def halved(problem: DesignProblem) -> DesignProblem | None:
@@ -172,7 +174,7 @@ def halved(problem: DesignProblem) -> DesignProblem | None:
     return coarse
 
 
-def interpolated(state: State, coarse: DesignProblem, problem: DesignProblem) -> State:
+def interpolated(state: DualState, coarse: DesignProblem, problem: DesignProblem) -> DualState:
     """The state of a `halved` problem carried to the problem."""
     scale, share = _scales(coarse)
     fine_scale, fine_share = _scales(problem)
@@ -180,7 +182,7 @@ def interpolated(state: State, coarse: DesignProblem, problem: DesignProblem) ->
         dual = _carried(state.dual * scale / coarse.prior_array, coarse.domain, problem.domain)
     weight = _carried(state.weight / share, coarse.domain, problem.domain)
     ratio = np.ones(problem.domain.size)
-    return State(dual=dual * problem.prior_array / fine_scale, weight=weight * fine_share, ratio=ratio)
+    return DualState(dual=dual * problem.prior_array / fine_scale, weight=weight * fine_share, ratio=ratio)
 
 
 def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
@@ -242,14 +244,14 @@ def in_time(report: Report, deadline: float) -> Report:
 
 def settled(
     problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent, last: int = MOST
-) -> tuple[State, float]:
+) -> tuple[DualState, float]:
     """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest where a
     coarser one came before; and the seconds of the slowest pass there.
     """
     ladder = [problem]
     while (coarser := halved(ladder[-1])) is not None:
         ladder.append(coarser)
-    state: State | None = None
+    state: DualState | None = None
     slowest, before = 0.0, problem
     for grid in reversed(ladder):
         places = Places.of(grid)
@@ -282,11 +284,12 @@ def _of_the_table(problem: DesignProblem, executor: Workers, deadline: float) ->
     return max(whole, lowered, key=lambda bound: bound.value)
 
 
-def _rescaled(executor: Workers, places: Places, state: State) -> State:
+def _rescaled(executor: Workers, places: Places, state: DualState) -> DualState:
     """Multipliers times the mean ratio of a sample of reports, so that no pass is spent on their scale."""
     sample = np.arange(0, places.size, max(1, places.size // _SAMPLE))
     task = PricingTask.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
-    blocks = all_blocks(executor, ratio_block, task, len(sample), BLOCK, name="sample")
+    blocked = BlockedWork(work=ratio_block, state=task, total=len(sample), block=BLOCK, name="sample")
+    blocks = all_blocks(executor, blocked)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
     share = state.dual[sample] / max(float(state.dual[sample].sum()), SMALLEST)
     scale = float(share @ np.clip(np.nan_to_num(ratio, nan=1.0), 1 / _MOST_SCALE, _MOST_SCALE))
@@ -294,8 +297,8 @@ def _rescaled(executor: Workers, places: Places, state: State) -> State:
 
 
 def _settled(
-    executor: Workers, places: Places, state: State, deadline: float, report: Report, most: int, slowest: float
-) -> tuple[State, float]:
+    executor: Workers, places: Places, state: DualState, deadline: float, report: Report, most: int, slowest: float
+) -> tuple[DualState, float]:
     """The state after the passes on one grid, and the seconds of the slowest; at first those that one takes, about."""
     radii = _WIDE if places.size <= _SMALL else Radii()
     count = min(max(FEWEST, WORK // places.size), most)
@@ -306,7 +309,7 @@ def _settled(
         if started + (1 + _CERTIFICATE) * (slowest or expected) > deadline or not state.dual.any():
             break
         stage = f"bound, pass {number + 1} of {count}" + (f", about {worth[-1]:.6g}" if worth else "")
-        state, value = advance(executor, places, state, radii, counter(report, stage, places.size))
+        state, value = dual_step(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         worth.append(value)
         if number >= _LATE and value - worth[-1 - _LATE] < _STILL * value:

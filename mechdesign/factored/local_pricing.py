@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.validation import read_only
-from mechdesign.factored.work_folder import Arrays, OnDone, Workers, all_blocks
+from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import graph_of
 from mechdesign.solvers.cone.tree_simplex import Graph, price_reports, ratio_reports
@@ -76,7 +76,7 @@ class Costs(NamedTuple):
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
 
 
-class Search(NamedTuple):
+class BallScratch(NamedTuple):
     """Room for one ball at a time. By place (n,): distance and where, its number in the ball, inf and -1 where no ball
     is open; before, the place before it on its path, and step, the length between. By number: nodes, the place; cost;
     left and handed, what stands for c and lambda; rank, the number in the core, or -1. Buckets of a search: head, the
@@ -97,7 +97,7 @@ class Search(NamedTuple):
     place: NDArray[np.int32]
 
 
-class Core(NamedTuple):
+class CoreArrays(NamedTuple):
     """The program of a core: parents tree, above and below, what stands for c and lambda, and its graph, as `Graph`."""
 
     tree: NDArray[np.int32]
@@ -343,7 +343,7 @@ class PricingTask:
         return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
 
 
-class Ball:
+class LocalProgram:
     """Room for one ball at a time, and the program of its core as the kernels read it."""
 
     def __init__(self, task: PricingTask) -> None:
@@ -352,7 +352,7 @@ class Ball:
         self.costs, self.dual = places.costs.read_only(), read_only(task.dual)
         self.reach = min(task.reach, float(lengths.sum()))
         self.width = max(float(lengths.min()), self.reach / _BUCKETS)
-        self.room = Search(
+        self.room = BallScratch(
             distance=np.full(n, np.inf),
             where=np.full(n, -1, np.int32),
             before=np.empty(n, np.int32),
@@ -366,7 +366,7 @@ class Ball:
             following=np.empty(len(lengths) + 1, np.int32),
             place=np.empty(len(lengths) + 1, np.int32),
         )
-        self.inner = Core(
+        self.inner = CoreArrays(
             tree=np.empty(n, np.int32),
             above=np.empty(n),
             below=np.empty(n),
@@ -411,7 +411,7 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """Ratios, `ratio` (b,), of the reports start..stop; their rays with g = 1 at the report, within `keep` nats: count
     (b,), place (sum count,) and ray (sum count,), in single precision; `left_out`.
     """
-    ball = Ball(task)
+    ball = LocalProgram(task)
     ratio, count = task.start[start:stop].copy(), np.zeros(stop - start, np.int64)
     places, rays = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
     ray = np.empty((1, task.places.size))
@@ -433,7 +433,7 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
     `left_out`; and for what is negative the places that the minimising ray weighs, place (k,), with share (k,), 1 less
     <c, g> / <lambda, g>, by which their multipliers are too large.
     """
-    ball, value = Ball(task), np.empty(stop - start)
+    ball, value = LocalProgram(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=True)
@@ -458,7 +458,7 @@ def flat_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """For the reports start..stop and the profile e^{-D}: cost (b,) and dual (b,), the means of c and lambda within the
     ball, and mass (b,), the sum of the profile.
     """
-    ball, means = Ball(task), np.empty((3, stop - start))
+    ball, means = LocalProgram(task), np.empty((3, stop - start))
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
         means[:, j] = profile(ball.k, ball.room, ball.dual)
@@ -476,7 +476,7 @@ class Radii:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class State:
+class DualState:
     """Multipliers dual (n,) >= 0 and weights weight (n,) > 0 of the reports; ratio (n,), the last ones found."""
 
     dual: Vector
@@ -485,7 +485,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
+class SparseRays:
     """Rays of all reports as sparse rows, a block of reports after the other; sums are added in the order of blocks."""
 
     size: int
@@ -504,20 +504,21 @@ class Rows:
         return total
 
 
-def advance(
-    executor: Workers, places: Places, state: State, radii: Radii, on_done: OnDone = lambda done: None
-) -> tuple[State, float]:
+def dual_step(
+    executor: Workers, places: Places, state: DualState, radii: Radii, on_done: OnDone = lambda done: None
+) -> tuple[DualState, float]:
     """The state after a pass, and what the multipliers before it are worth, sum lambda min(1, rho), without a proof.
 
     on_done is called with the number of reports done. Cost: that of `ratio_block` for all reports. Memory: 8 bytes for
     every place within `keep` nats of a report, 450 MB on a grid of 200 x 200 cells.
     """
     task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio)
-    blocks = all_blocks(executor, ratio_block, task, places.size, BLOCK, name="ratios", on_done=on_done)
+    blocked = BlockedWork(work=ratio_block, state=task, total=places.size, block=BLOCK, name="ratios")
+    blocks = all_blocks(executor, blocked, on_done=on_done)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
     ratio = np.nan_to_num(np.minimum(ratio, _MOST), nan=_MOST)
     worth = float(state.dual @ np.minimum(ratio, 1.0))
-    moved = _moved(state, ratio, Rows(size=places.size, blocks=blocks))
+    moved = _moved(state, ratio, SparseRays(size=places.size, blocks=blocks))
     return replace(moved, dual=np.minimum(moved.dual, ceiling(places, blocks))), worth
 
 
@@ -529,7 +530,7 @@ def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:
     return most
 
 
-def _moved(state: State, ratio: Vector, rows: Rows) -> State:
+def _moved(state: DualState, ratio: Vector, rows: SparseRays) -> DualState:
     whole = rows.across(np.ones(rows.size))
     weight = np.maximum(state.weight * np.exp(-_REPLY * np.clip(ratio - 1, -0.2, 0.2)), _FAINT)
     for _ in range(_LEVELLINGS):
@@ -548,7 +549,7 @@ def _moved(state: State, ratio: Vector, rows: Rows) -> State:
             rest = rest - channel(rest)
             move = move + rest
     steps = np.clip(move, -_STEP, _STEP) - _ROWS * np.clip(np.log(sums), -0.5, 0.5)
-    return State(dual=state.dual * np.exp(steps), weight=weight, ratio=ratio)
+    return DualState(dual=state.dual * np.exp(steps), weight=weight, ratio=ratio)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -29,16 +29,26 @@ from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
 from mechdesign.errors import SizeError, UnsuitableError
+from mechdesign.factored import dataset
 from mechdesign.factored.certificate import Columns, Factors
-from mechdesign.factored.dataset import ROWS, ProvedBound, make_factored, unsuited
-from mechdesign.factored.design import GOOD, OVER_ROWS, certified
-from mechdesign.factored.fields import Generators, Spread, field_block, generators_of
+from mechdesign.factored.certify import GOOD, certify_factors
+from mechdesign.factored.dataset import ProvedBound, make_factored
+from mechdesign.factored.fields import FieldTask, Generators, field_block, generators_of
 from mechdesign.factored.local_bound import certify, settled
-from mechdesign.factored.local_pricing import BLOCK, Places, PricingTask, Radii, State, ratio_block
+from mechdesign.factored.local_pricing import BLOCK, DualState, Places, PricingTask, Radii, ratio_block
 from mechdesign.factored.pool_master import Blocks, Matrix, Vector, improve
-from mechdesign.factored.rounds import SLACK, Units, whole_weights
-from mechdesign.factored.row_sums import LossData, RowBlock, merged_rows, rounded_words, row_block, sum_block
-from mechdesign.factored.work_folder import Arrays, Work, Workers, all_blocks, threads, whole_pass
+from mechdesign.factored.rounds import SLACK, Units, quantised_weights
+from mechdesign.factored.row_sums import (
+    OVER_ROWS,
+    ROWS,
+    CertifiedFactors,
+    LossData,
+    merged_rows,
+    rounded_words,
+    row_block,
+    sum_block,
+)
+from mechdesign.factored.work_folder import Arrays, BlockedWork, Work, Workers, all_blocks, merged_pass, threads
 from mechdesign.mechanism.dataset import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.losses import Distance
@@ -67,7 +77,7 @@ _CERTIFIED, _LEVELS = 5.0, 2  # passes of pricing that they take, about, and rep
 ROUNDS, _PATIENCE = 40, 8  # passes in which lengths fall, at most, and without more of them kept
 
 
-class Settling:
+class ColumnCertifier:
     """The columns of a pool with fixed weights (c,) > 0, on their way to a certificate."""
 
     def __init__(
@@ -81,9 +91,9 @@ class Settling:
             offset=np.minimum(columns.offset, self.units.cap).astype(np.uint16),
             first=columns.first[:-1].copy(),
         )
-        self.weight = whole_weights(weight)
+        self.weight = quantised_weights(weight)
 
-    def certified(self) -> tuple[LossData, RowBlock, float]:
+    def certify(self) -> CertifiedFactors:
         """Integers that satisfy the certificate, their rows, and the factor of the step.
 
         Cost: up to 40 passes over the exact sums of the rows, and one or two over their losses.
@@ -95,26 +105,27 @@ class Settling:
             return self._pass("certificate", row_block, data, OVER_ROWS)
 
         factors = self._factors(units)
-        return certified(self.problem, factors, self.target, self.problem.edges, sums, exact=exact, report=self.report)
+        edges, report = self.problem.edges, self.report
+        return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
 
     def _lengths(self) -> tuple[NDArray[np.int64], Vector]:
         """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor: those of the
         round that keeps the most of the claimed lengths, once its kappa is taken off.
         """
         edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
-        units, at = self.units.whole(edges.length), 0
+        units, at = self.units.quantise(edges.length), 0
         best = units, np.ones(size)
         for number in range(1, ROUNDS + 1):
             factors = self._factors(units)
             sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
-            kappa = float(factors.strain(edges, sums, SLACK).max())
+            kappa = float(factors.claim_utilisation(edges, sums, SLACK).max())
             self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
             keeps = float(np.mean(units / edges.length)) / kappa
             if keeps > kept:
                 kept, best, at = keeps, (units, sums), number
             if kappa <= GOOD or number - at >= _PATIENCE:
                 break
-            wanted = self.units.whole(left(edges, np.log(sums), SLACK))
+            wanted = self.units.quantise(left(edges, np.log(sums), SLACK))
             units = np.minimum(units, (units + wanted) // 2)
         return best
 
@@ -125,8 +136,8 @@ class Settling:
 
     def _pass(self, name: str, work: Work, state: object, over_rows: tuple[str, ...]) -> Arrays:
         size = self.problem.domain.size
-        on_done = counter(self.report, name, size)
-        return whole_pass(self.executor, work, state, size, ROWS, over_rows=over_rows, name=name, on_done=on_done)
+        blocks = BlockedWork(work=work, state=state, total=size, block=ROWS, name=name)
+        return merged_pass(self.executor, blocks, over_rows, on_done=counter(self.report, name, size))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +158,13 @@ WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=
 _REACH, _CORE = 18.0, 10.0  # of the balls of the certificate: narrower ones than in pricing lose 0.09 %
 
 
-def suits(problem: DesignProblem) -> str | None:
+def rejection_reason(problem: DesignProblem) -> str | None:
     """Why a problem cannot be solved by a pool of columns; None where it can."""
     if problem.reports is not problem.domain:
         return "reports are other places than the secrets"
     if problem.loss.code is None and problem.metric.sparse and problem.domain.size <= TABLED:
         return None
-    return unsuited(problem)
+    return dataset.rejection_reason(problem)
 
 
 def makes_table(problem: DesignProblem) -> bool:
@@ -169,34 +180,32 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     finished one found is certified; a second one ends the run.
     Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
     Memory: some 22 bytes for every place within 12 nats of a column.
-    Raises: UnsuitableError for a problem that `suits` refuses; SizeError beyond 50,000 secrets.
+    Raises: UnsuitableError for a problem that `rejection_reason` refuses; SizeError beyond 50,000 secrets.
     """
     problem = program.problem
-    reason = suits(problem)
+    reason = rejection_reason(problem)
     if reason is not None:
         raise UnsuitableError(f"cannot be solved by a pool of columns: {reason}", field="method", value="pool")
     if problem.domain.size > LARGEST:
         message = f"a pool of columns has at most {LARGEST:,} secrets: use the program eikonal"
         raise SizeError(message, field="cells", value=problem.domain.size)
     with threads() as executor, _BLAS.limit(limits=1):
-        search = Search(problem, targets, executor)
+        search = PoolRun(problem, targets, executor)
         stopped = search.rounds()
         columns, weight = search.used()
         # A loss that is a table is computed of the table: its certificate by rows takes any loss.
         stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
-        data, rows, factor = Settling(stated, executor, columns, weight, report=search.report).certified()
+        certified = ColumnCertifier(stated, executor, columns, weight, report=search.report).certify()
         if makes_table(problem):
-            every, total = np.arange(problem.domain.size), rounded_words(rows.row_sum)
-            table = merged_rows(data.factors, every, columns.report, total)
+            every, total = np.arange(problem.domain.size), rounded_words(certified.rows.row_sum)
+            table = merged_rows(certified.data.factors, every, columns.report, total)
             return _tabled(problem, table, [search.proof, search.best], stopped)
         bound = search.bound()
-    parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": factor}
-    return make_factored(
-        problem, data, rows, columns.report, program=program.name, parameters=parameters, stopped=stopped, bound=bound
-    )
+    parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": certified.factor}
+    return make_factored(problem, certified, program=program.name, parameters=parameters, stopped=stopped, bound=bound)
 
 
-class Search:
+class PoolRun:
     """A run under way: the pool, its fields, costs and weights, the multipliers, and the weights of the least loss."""
 
     def __init__(self, problem: DesignProblem, targets: Targets, executor: Workers) -> None:
@@ -207,10 +216,10 @@ class Search:
         self.places = Places.of(problem)
         units = Units.for_lengths(problem.edges.length)
         self.step = units.nats
-        self.lengths = units.whole(self.places.graph.length)
+        self.lengths = units.quantise(self.places.graph.length)
         n = self.places.size
         self.depths = WIDE if n <= _FEW else USUAL
-        self.state = State(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
+        self.state = DualState(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
         self.proof, self.best, self.worth = np.zeros(n), np.zeros(n), 0.0
         self.columns, self.cost, self.weight = Generators.none(), np.zeros(0), np.zeros(0)
         self.loss, self.least = np.inf, np.zeros(0)
@@ -290,10 +299,9 @@ class Search:
         started, n, dual = time.monotonic(), self.places.size, self.state.dual
         task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
+        blocks = BlockedWork(work=ratio_block, state=task, total=n, block=BLOCK, name="ratios")
         ratios, fresh = [], Generators.none()
-        for number, rays in enumerate(
-            all_blocks(self.executor, ratio_block, task, n, BLOCK, name="ratios", on_done=on_done)
-        ):
+        for number, rays in enumerate(all_blocks(self.executor, blocks, on_done=on_done)):
             ratios.append(rays["ratio"])
             reports = BLOCK * number + np.arange(len(rays["ratio"]))
             columns = generators_of(self.places, rays, reports, step=self.step, deepest=self.depths.deepest)
@@ -328,9 +336,16 @@ class Search:
         return np.array(fresh, np.int64)
 
     def _fields(self, columns: Generators) -> tuple[Matrix, Vector]:
-        keep, reach = self.depths.keep, self.depths.reach
-        spread = Spread(places=self.places, units=self.lengths, step=self.step, columns=columns, keep=keep, reach=reach)
-        blocks = all_blocks(self.executor, field_block, spread, columns.size, BLOCK, name="fields")
+        task = FieldTask(
+            places=self.places,
+            units=self.lengths,
+            step=self.step,
+            columns=columns,
+            keep=self.depths.keep,
+            reach=self.depths.reach,
+        )
+        blocked = BlockedWork(work=field_block, state=task, total=columns.size, block=BLOCK, name="fields")
+        blocks = all_blocks(self.executor, blocked)
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 

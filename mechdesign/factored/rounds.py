@@ -9,7 +9,7 @@ gives at once
 
 and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed, with ln s for the next potential: every
 round moves weights and lengths together. The last rounds leave the weights alone and move the potential by part of the
-way, which settles it.
+way, which leaves_weights it.
 
 Rounds tell apart fewer nats than the certificate, at the same step. Those that settle stop at 20: beyond 16 lies up to
 1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep outwards once, so that a
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.factored.certificate import STEP_BITS, WEIGHT_BITS
 from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric
+from mechdesign.factored.options import SETTLING
 from mechdesign.factored.work_folder import Arrays
 from mechdesign.problem.lattice import Edges
 from mechdesign.solvers.eikonal.row_sum_budget import moved
@@ -37,14 +38,13 @@ RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cel
 FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
 MOVING, SETTLED = 10.0, 20.0  # the same in rounds that move weights, and in those that settle the potential
 SHORT = 0.15  # nats of the shortest edge, below which all rounds are as exact as those that settle
-SETTLING = 4  # last rounds, with fixed weights
 SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
 _RELAXED = 1.5  # power of the update of the weights
 _CHUNK = 64  # places whose masses are summed in single precision
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class State:
+class EikonalState:
     """weight (k,) > 0 of the places and potential (n,) of the secrets, in nats, before round `number`."""
 
     number: int
@@ -76,7 +76,7 @@ class Units:
         """The step in nats."""
         return float(np.ldexp(self.step, -STEP_BITS))
 
-    def whole(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
+    def quantise(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
         """Lengths (e,) in nats as whole units, rounded down, cut at the cap."""
         units = np.floor(np.ldexp(np.minimum(length, self.reach), STEP_BITS)).astype(np.int64) // self.step
         return np.minimum(units, self.cap)
@@ -87,7 +87,7 @@ class Units:
         return IntegerMetric(points=points, tail=edges.tail, head=edges.head, units=whole, cap=self.cap)
 
 
-def whole_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
+def quantised_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Weights (c,) > 0 as integers of which the largest is 2^28, and the least 1."""
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
@@ -104,9 +104,9 @@ def claim_of(frame: Framed) -> tuple[Edges, NDArray[np.int64]]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shared:
+class PassData:
     """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
-    0 at the cap, and weight (k,) in single precision; exact, as `Windows.around` has it.
+    0 at the cap, and weight (k,) in single precision; exact, as `Windows.window_of` has it.
     """
 
     metric: IntegerMetric
@@ -117,7 +117,7 @@ class Shared:
     exact: bool
 
 
-def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
+def pass_block(shared: PassData, start: int, stop: int) -> Arrays:
     """The rows start..stop in the order of tiles, for weights scaled to maximum 1: secret (b,) with its row_sum (b,);
     column (w,), with their share of rise and column sum (w,), of `size` places.
     """
@@ -126,7 +126,7 @@ def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
     rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
     for first in range(0, len(secrets), BLOCK):
         own = slice(first, min(first + BLOCK, len(secrets)))
-        window = room.around(shared.inner[secrets[own]], exact=shared.exact)
+        window = room.window_of(shared.inner[secrets[own]], exact=shared.exact)
         _add_rows(window.field, window.places, shared.kernel, shared.weight, total[own])
         inverse = (1 / total[own]).astype(np.float32)
         _add_columns(window.field, window.places, shared.kernel, inverse, rise, mass)
@@ -137,18 +137,20 @@ def pass_block(shared: Shared, start: int, stop: int) -> Arrays:
     }  # fmt: skip
 
 
-def settles(state: State, rounds: int) -> bool:
+def leaves_weights(state: EikonalState, rounds: int) -> bool:
     """Whether a round leaves the weights alone."""
     return state.number >= rounds - SETTLING
 
 
-def advance(state: State, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int) -> State:
+def next_round(
+    state: EikonalState, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int
+) -> EikonalState:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
-    if settles(state, rounds):
+    if leaves_weights(state, rounds):
         weight, potential = state.weight, moved(state.potential, logarithm)
     else:
         weight, potential = state.weight * update**_RELAXED, logarithm
-    return State(number=state.number + 1, weight=weight / weight.max(), potential=potential)
+    return EikonalState(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)

@@ -2,7 +2,7 @@
 
 Rows are taken in the order of tiles (`Factors.order`), and a block names the secrets that its rows are. All sums run
 over windows: with F the cap, E(q_k(u)) = (E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same
-for all columns and added for all rows at once, exactly in row sums (certificate.py), else in `far` and `judgement`.
+for all columns and added for all rows at once, exactly in row sums (certificate.py), else in `far` and `loss_figures`.
 Row sums are integers and enter the certificate; losses and moments are floating point and enter figures only.
 
 What columns at the cap add to losses is T(u) = sum over columns of W l(u, report), for all secrets at once: squared
@@ -18,7 +18,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numba
 import numpy as np
@@ -29,6 +28,7 @@ from mechdesign.base.validation import read_only
 from mechdesign.errors import UnsuitableError
 from mechdesign.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.factored.integer_metric import BLOCK, Distances, Window
+from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, merged_pass, threads
 from mechdesign.problem.domain import CLOSE
 from mechdesign.problem.losses import APART, LENGTH, LOSSES, SQUARE, Loss
 
@@ -36,6 +36,8 @@ _LOW = (1 << 64) - 1
 _NODES = {1: 4096, 2: 1024, 3: 96}  # of an axis whose coordinates are not evenly spaced, by the number of axes
 _MOST = 1 << 22  # nodes in all
 _EVEN = 1e-6  # of a step
+ROWS = 1024  # of a block: the last bits of sums depend on it
+OVER_ROWS = ("row_sum", "loss")  # arrays of `row_block`
 Vector = NDArray[np.float64]
 
 
@@ -157,7 +159,38 @@ class RowBlock:
     moments: NDArray[np.float64] | None = None
 
 
-def row_block(data: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CertifiedFactors:
+    """Factors that satisfy the certificate: what losses are computed of, all rows, the secret that each column reports
+    (c,), and the factor by which the step was shortened.
+    """
+
+    data: LossData
+    rows: RowBlock
+    target: NDArray[np.int64]
+    factor: float
+
+
+def all_rows(data: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock:
+    """Sums and losses of all rows, on this machine's cores; on_done is called with the rows done. Cost: the windows
+    around the secrets, and 4 ns for each of their columns. Memory: that of a few blocks.
+    """
+    blocked = BlockedWork(work=row_block, state=data, total=len(data.prior), block=ROWS, name="rows")
+    return RowBlock(**_on_this_machine(blocked, OVER_ROWS, on_done))
+
+
+def row_sums(factors: Factors, *, on_done: OnDone = lambda done: None) -> NDArray[np.uint64]:
+    """High and low 64 bits of S(u) (n, 2); the same for a quarter of the cost."""
+    blocked = BlockedWork(work=sum_block, state=factors, total=len(factors.inner), block=ROWS, name="sums")
+    return _on_this_machine(blocked, ("row_sum",), on_done)["row_sum"]
+
+
+def _on_this_machine(blocked: BlockedWork, over_rows: tuple[str, ...], on_done: OnDone) -> Arrays:
+    with threads() as executor:
+        return merged_pass(executor, blocked, over_rows, on_done=on_done)
+
+
+def row_block(data: LossData, start: int, stop: int) -> Arrays:
     """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
     (w,), with their share of its moments (w, 1 + a), of `size` columns.
 
@@ -191,7 +224,7 @@ def row_block(data: LossData, start: int, stop: int) -> dict[str, NDArray[Any]]:
     return block
 
 
-def sum_block(factors: Factors, start: int, stop: int) -> dict[str, NDArray[Any]]:
+def sum_block(factors: Factors, start: int, stop: int) -> Arrays:
     """S(u) alone of the rows start..stop in the order of tiles: secret (b,) and row_sum (b, 2)."""
     secrets = factors.order[start:stop]
     return {"secret": secrets, "row_sum": sum_rows(factors, secrets)}
@@ -209,13 +242,13 @@ def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[sli
     room = factors.metric.windows()
     for first in range(0, len(secrets), BLOCK):
         own = slice(first, min(first + BLOCK, len(secrets)))
-        yield own, factors.around(secrets[own], room)
+        yield own, factors.window_of(secrets[own], room)
 
 
-def whole_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
+def dense_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
     """q_k(u) (c, b) of all columns, for `BLOCK` of the secrets (m,) at a time."""
     for own, window in tiles_of(factors, secrets):
-        yield own, window.whole(factors.size, factors.metric.cap)
+        yield own, window.dense(factors.size, factors.metric.cap)
 
 
 def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
@@ -225,7 +258,7 @@ def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np
     """
     kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
     rows = np.zeros((len(secrets), len(factors.inner)))
-    for own, distances in whole_rows(factors, secrets):
+    for own, distances in dense_rows(factors, secrets):
         np.add.at(rows[own].T, target, kernel[distances] * weight[:, None] / total[own])
     return rows
 

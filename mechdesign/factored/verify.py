@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from mechdesign.evaluation.protection import protection
 from mechdesign.factored.certificate import Factors
-from mechdesign.factored.dataset import Judgement, ProvedBound, judgement, largest_ratio, loss_data
-from mechdesign.factored.design import all_rows
+from mechdesign.factored.dataset import LossFigures, ProvedBound, largest_ratio, loss_data, loss_figures
 from mechdesign.factored.local_bound import WIDEST, proved
 from mechdesign.factored.local_pricing import Places
-from mechdesign.factored.row_sums import RowBlock, rounded_words
+from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
 from mechdesign.mechanism.claim import Stored, examined
 from mechdesign.problem.lattice import Edges
@@ -43,7 +42,7 @@ def check_factored(
     rows = all_rows(data, on_done=counter(reporter(on_progress), "rows", len(data.prior)))
     reasons += _row_differences(stored, rows)
     value = largest_ratio(factors, edges, rows.row_sum)
-    figures = judgement(data, rows, stored.domain)
+    figures = loss_figures(data, rows, stored.domain)
     derived = {"expected_loss": figures.loss, "ratio": value, "remapped_loss": figures.remapped_loss}
     reasons += figure_differences(mechanism, derived)
     reasons += _place_differences(stored, figures)
@@ -78,7 +77,7 @@ def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None)
         return proof.value <= proved(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
 
 
-def _place_differences(stored: Stored, figures: Judgement) -> list[str]:
+def _place_differences(stored: Stored, figures: LossFigures) -> list[str]:
     """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
     mechanism, reasons = stored.mechanism, []
     if float(mechanism.attrs["scale"]) != 1:
@@ -112,7 +111,7 @@ def worst_edge(
     place is a column, else the report of the column whose ratio between the ends is the largest.
     """
     total = rounded_words(row_sum)
-    e = int(np.argmax(factors.strain(edges, total)))
+    e = int(np.argmax(factors.claim_utilisation(edges, total)))
     tail, head = int(edges.tail[e]), int(edges.head[e])
     secret, other = (head, tail) if total[tail] > total[head] else (tail, head)
     if factors.columns is None:

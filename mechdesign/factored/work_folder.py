@@ -77,7 +77,7 @@ class Folder:
         digest = self._digest(name, content)
         _put(self._block(name), digest + content)
 
-    def retain(self, *names: str) -> None:
+    def keep_only(self, *names: str) -> None:
         """Drop all arrays but those of these names and of the blocks of these passes."""
         prefixes = tuple(f"{name} " for name in names)
         for block in () if self.path is None else self.path.glob("*.block"):
@@ -249,29 +249,31 @@ def threads(count: int = WORKERS) -> Iterator[Threads]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def in_order(
-    executor: Workers,
-    work: Work,
-    state: Any,
-    total: int,
-    block: int,
-    *,
-    name: str,
-    folder: Folder | None = None,
-    on_done: OnDone = lambda done: None,
-) -> Generator[tuple[int, int, Arrays], None, None]:
-    """(start, stop, work(state, start, stop)) for consecutive ranges of `block` out of range(total), in this order.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlockedWork:
+    """work(state, start, stop) for consecutive ranges of `block` out of range(total); `name` differs between states."""
 
-    Blocks found in the folder under `name` are not computed again; the others are kept there as they come. `name` must
-    differ between states. Close the iterator (contextlib.closing) where it may be left early: blocks under way are then
-    given up. on_done is called with the rows done after every block.
-    Memory: the results of `executor.ahead()` blocks.
-    Raises: SolverError, with the rows, where a block fails.
+    work: Work
+    state: Any
+    total: int
+    block: int
+    name: str
+
+
+def in_order(
+    executor: Workers, blocked: BlockedWork, *, folder: Folder | None = None, on_done: OnDone = lambda done: None
+) -> Generator[tuple[int, int, Arrays], None, None]:
+    """(start, stop, arrays) of all blocks in their order; a SolverError, with the rows, where one fails.
+
+    Blocks found in the folder are not computed again; the others are kept there as they come. Close the iterator
+    (contextlib.closing) where it may be left early: blocks under way are then given up. on_done is called with the rows
+    done after every block. Memory: the results of `executor.ahead()` blocks.
     """
-    folder = folder or Folder()
-    waiting = deque((start, min(start + block, total)) for start in range(0, total, block))
+    folder, name = folder or Folder(), blocked.name
+    starts = range(0, blocked.total, blocked.block)
+    waiting = deque((start, min(start + blocked.block, blocked.total)) for start in starts)
     pending: deque[tuple[int, int, Any]] = deque()
-    with executor.sharing(work, state) as submit:
+    with executor.sharing(blocked.work, blocked.state) as submit:
         try:
             while waiting or pending:
                 while waiting and len(pending) < executor.ahead():
@@ -293,30 +295,22 @@ def in_order(
                     unfinished.cancel()
 
 
-def whole_pass(
+def merged_pass(
     executor: Workers,
-    work: Work,
-    state: Any,
-    total: int,
-    block: int,
-    *,
+    blocked: BlockedWork,
     over_rows: tuple[str, ...],
-    name: str,
+    *,
     folder: Folder | None = None,
     on_done: OnDone = lambda done: None,
 ) -> Arrays:
-    """The arrays of all blocks, `together`; without a folder nothing is kept. Raises as `in_order` does."""
-    with contextlib.closing(
-        in_order(executor, work, state, total, block, name=name, folder=folder, on_done=on_done)
-    ) as blocks:
-        return together((arrays for _, _, arrays in blocks), over_rows)
+    """The arrays of all blocks, by `merge_blocks`; without a folder nothing is kept."""
+    with contextlib.closing(in_order(executor, blocked, folder=folder, on_done=on_done)) as blocks:
+        return merge_blocks((arrays for _, _, arrays in blocks), over_rows)
 
 
-def all_blocks(
-    executor: Workers, work: Work, state: Any, total: int, block: int, *, name: str, on_done: OnDone = lambda done: None
-) -> list[Arrays]:
-    """The arrays of all blocks, one after the other; on_done and errors as in `whole_pass`."""
-    with contextlib.closing(in_order(executor, work, state, total, block, name=name, on_done=on_done)) as blocks:
+def all_blocks(executor: Workers, blocked: BlockedWork, *, on_done: OnDone = lambda done: None) -> list[Arrays]:
+    """The arrays of all blocks, one after the other."""
+    with contextlib.closing(in_order(executor, blocked, on_done=on_done)) as blocks:
         return [arrays for _, _, arrays in blocks]
 
 
@@ -337,7 +331,7 @@ def _explained(name: str, start: int, stop: int) -> Iterator[None]:
         raise SolverError(message, field="work", value=rows, remedy=remedy) from error
 
 
-def together(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
+def merge_blocks(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
     """Arrays named in `over_rows` put together, others summed, in the order of the blocks.
 
     Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold

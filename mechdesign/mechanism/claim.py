@@ -370,7 +370,7 @@ class Proof:
 def examined(stored: Stored) -> Proof:
     """The claim compared with metric and geometry, and every edge of it checked in integers."""
     if stored.factored:
-        proof: Proof = provider("factors").examined_factors(stored)
+        proof: Proof = provider("factors").check_factors(stored)
         return proof
     mass = np.ascontiguousarray(stored.mechanism["mass"].values)
     whole, placed = row_sums_exact(mass), stored.positions

@@ -88,7 +88,7 @@ def accepts(route: Route, problem: DesignProblem) -> str | None:
         if "pool" not in PROVIDERS:
             return "the capability maps is not installed"
         pool = provider("pool")
-        return f"it takes up to {pool.LARGEST:,} secrets" if size > pool.LARGEST else pool.suits(problem)
+        return f"it takes up to {pool.LARGEST:,} secrets" if size > pool.LARGEST else pool.rejection_reason(problem)
     if route == "columns" and size > LARGEST:
         return f"its columns are dense: up to {LARGEST:,} secrets"
     if route == "highs" and not _small(problem):

@@ -74,7 +74,7 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
             solve_optimal(one, Targets(gap=0.01, method=method))
         if isinstance(program, EikonalWeights) and "factored" in PROVIDERS:
             maps = provider("factored")
-            maps.solve_factored(EikonalWeights(problem=problem), maps.Run(bound=False))
+            maps.solve_factored(EikonalWeights(problem=problem), maps.FactoredOptions(bound=False))
         return False
 
     if interrupts.search(run, True):  # as one search: an interrupt of it ends no other one
@@ -319,9 +319,11 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     large = program.problem.domain.size > LARGEST_TABLE
     many = targets.method == "auto" and large and "factored" in PROVIDERS
     maps: Any = provider("factored") if many or targets.method == "factored" else None
-    if targets.method == "factored" or (maps is not None and maps.suits(program) is None):
-        run = maps.Run(time_limit=targets.time_limit, on_progress=targets.on_progress, **targets.options)
-        mechanism: xr.Dataset = maps.solve_factored(program, run)
+    if targets.method == "factored" or (maps is not None and maps.rejection_reason(program) is None):
+        options = maps.FactoredOptions(**targets.options)
+        mechanism: xr.Dataset = maps.solve_factored(
+            program, options, time_limit=targets.time_limit, on_progress=targets.on_progress
+        )
         return mechanism
     _check_options(targets, _BESIDE)
     _require_table(program)

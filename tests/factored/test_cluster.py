@@ -19,8 +19,9 @@ from rows import few
 from mechdesign import EikonalWeights, load_problem
 from mechdesign.errors import InputError, SolverError
 from mechdesign.factored import cluster
-from mechdesign.factored.design import Run, solve_factored
-from mechdesign.factored.work_folder import Folder, in_order
+from mechdesign.factored.design import solve_factored
+from mechdesign.factored.options import FactoredOptions
+from mechdesign.factored.work_folder import BlockedWork, Folder, in_order
 
 distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
 
@@ -34,7 +35,7 @@ def program():
 
 @pytest.fixture(scope="module")
 def local(program):
-    return solve_factored(program, Run(rounds=ROUNDS, block=BLOCK))
+    return solve_factored(program, FactoredOptions(rounds=ROUNDS), block=BLOCK)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +69,16 @@ def rows(state, start, stop):
     return {"rows": state["values"][start:stop] * 2.0, "worker": np.array([os.getpid()])}
 
 
+def blocked(work, state):
+    return BlockedWork(work=work, state=state, total=800, block=100, name="pass")
+
+
 def run(address, state, after=lambda start: None, work=rows):
     """The processes that computed rows; `after` is called with the first row of every block."""
     found = []
     with (
         cluster.workers(address) as executor,
-        contextlib.closing(in_order(executor, work, state, 800, 100, folder=Folder(), name="pass")) as blocks,
+        contextlib.closing(in_order(executor, blocked(work, state), folder=Folder())) as blocks,
     ):
         for start, stop, arrays in blocks:
             assert (start, stop) == (100 * len(found), 100 * len(found) + 100)
@@ -106,7 +111,7 @@ def state(tmp_path):
 @ON_PROCESSES
 def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, local, address, client):
     before = {thread.name for thread in threading.enumerate()}
-    found = solve_factored(program, Run(rounds=ROUNDS, block=BLOCK, scheduler=address))
+    found = solve_factored(program, FactoredOptions(rounds=ROUNDS, scheduler=address), block=BLOCK)
     assert found.attrs == local.attrs
     for name, variable in local.variables.items():
         assert found[name].values.tobytes() == variable.values.tobytes(), name
@@ -123,11 +128,12 @@ def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, a
         if len(told) == 7:
             raise KeyboardInterrupt
 
-    options = {"rounds": ROUNDS, "block": BLOCK, "work": tmp_path / "work"}
-    stopped = solve_factored(program, Run(**options, scheduler=address, on_progress=interrupt))
+    options = {"rounds": ROUNDS, "work": tmp_path / "work"}
+    elsewhere = FactoredOptions(**options, scheduler=address)
+    stopped = solve_factored(program, elsewhere, block=BLOCK, on_progress=interrupt)
     assert stopped.attrs["stopped"] == "interrupt"
     assert (tmp_path / "work" / "round 2 of 6 from 0.block").exists()
-    assert solve_factored(program, Run(**options)).attrs == local.attrs
+    assert solve_factored(program, FactoredOptions(**options), block=BLOCK).attrs == local.attrs
 
 
 @ON_THREADS
@@ -144,7 +150,7 @@ def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, s
 def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
     with cluster.workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
-            list(in_order(executor, rows, state | {"fail": 300}, 800, 100, folder=Folder(), name="pass"))
+            list(in_order(executor, blocked(rows, state | {"fail": 300}), folder=Folder()))
         check_empty(client)
     assert caught.traceback is not None
 

@@ -15,7 +15,7 @@ from moments import SOURCE
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError
 from mechdesign.factored import design as factored
-from mechdesign.factored.rounds import SETTLING
+from mechdesign.factored.options import SETTLING, FactoredOptions
 
 CELLS, ROUNDS, BLOCK = 20, 6, 128  # four blocks a pass
 PROVED = 5.475739  # squared units, 300 x 300 cells, 8 neighbours
@@ -27,7 +27,9 @@ def program():
 
 
 def solved(program, **options):
-    return factored.solve_factored(program, factored.Run(**{"rounds": ROUNDS, "block": BLOCK} | options))
+    fields = {"rounds": ROUNDS, "block": BLOCK} | options
+    chosen = {name: fields.pop(name) for name in FactoredOptions.__dataclass_fields__ if name in fields}
+    return factored.solve_factored(program, FactoredOptions(**chosen), **fields)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +144,7 @@ def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_pa
     work = tmp_path / "work"
     check_identical(solved(program, work=work), undisturbed)
     with monkeypatch.context() as patched:
-        patched.setattr(factored, "whole_pass", None)
+        patched.setattr(factored, "merged_pass", None)
         check_identical(solved(program, work=work, scheduler="tcp://127.0.0.1:9"), undisturbed)
     (work / "mechanism.nc").write_bytes((work / "mechanism.nc").read_bytes()[:-9])
     check_identical(solved(program, work=work), undisturbed)
@@ -178,10 +180,11 @@ import os, signal
 from mechdesign.mechanism.storage import save
 from mechdesign.problem.problem import load_problem
 from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.factored.design import Run, solve_factored
+from mechdesign.factored.design import solve_factored
+from mechdesign.factored.options import FactoredOptions
 program = EikonalWeights(problem=load_problem("philadelphia", cells={cells}))
 events = at_event(int(sys.argv[3]), lambda: os.kill(os.getpid(), signal.SIGKILL))
-found = solve_factored(program, Run(rounds={rounds}, block={block}, work=sys.argv[1]))
+found = solve_factored(program, FactoredOptions(rounds={rounds}, work=sys.argv[1]), block={block})
 save(found, sys.argv[2], overwrite=True)
 print(events())
 """
@@ -344,13 +347,13 @@ def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program,
 @pytest.mark.parametrize(("extent", "first"), [(20.0, ROUNDS - SETTLING), (5.0, 0)])
 def test_rounds_are_exact_where_they_settle_and_where_edges_are_short(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
-    seen, shared = [], factored.Shared
+    seen, shared = [], factored.PassData
 
     def seeing(**given):
         seen.append((given["exact"], given["metric"].cap))
         return shared(**given)
 
-    monkeypatch.setattr(factored, "Shared", seeing)
+    monkeypatch.setattr(factored, "PassData", seeing)
     found = solved(EikonalWeights(problem=load_problem("philadelphia", cells=CELLS, extent=extent)))
     assert verify(found).certified
     assert [exact for exact, _ in seen] == [number >= first for number in range(ROUNDS)]

@@ -26,14 +26,22 @@ from mechdesign import DesignProblem
 from mechdesign.errors import DesignError, InputError
 from mechdesign.extend import Edges
 from mechdesign.factored import FactoredMechanism
-from mechdesign.factored import design as step
+from mechdesign.factored import certify as step
 from mechdesign.factored.certificate import WEIGHT_BITS, Factors
 from mechdesign.factored.dataset import _MOST_COLUMNS
-from mechdesign.factored.design import row_sums
 from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.rounds import RANGE, Units
-from mechdesign.factored.row_sums import LossData, join_words, rounded_words, row_block, split_words, sum_rows
-from mechdesign.factored.work_folder import Arrays, together
+from mechdesign.factored.row_sums import (
+    OVER_ROWS,
+    LossData,
+    join_words,
+    rounded_words,
+    row_block,
+    row_sums,
+    split_words,
+    sum_rows,
+)
+from mechdesign.factored.work_folder import Arrays, merge_blocks
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 OVERSHOT = 4e-3  # of a factor: as much as is taken off at most beyond what a step breaks the claim by
@@ -137,7 +145,7 @@ def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
     """A row sum at the bound that the edge allows holds, one unit further does not; both ways."""
     factors, edges = factors_of("eikonal, 8 neighbours")
     one = Edges(tail=edges.tail[:1], head=edges.head[:1], length=edges.length[:1])
-    spare = int(factors.spare(one)[0]) >> 28
+    spare = int(factors.slack(one)[0]) >> 28
     ratio, shift = lower_ratio(spare * 2.0**-20)
     small = 1 << 80
     bound = (ratio * small) >> shift
@@ -153,7 +161,7 @@ def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
 def test_the_spare_length_is_exact() -> None:
     factors, edges = factors_of("eikonal, 16 neighbours", share=0.9)
     step = Fraction(factors.step, 1 << STEP_BITS)
-    for spare, length, units in zip(factors.spare(edges), edges.length, factors.units_of(edges), strict=True):
+    for spare, length, units in zip(factors.slack(edges), edges.length, factors.units_of(edges), strict=True):
         exact = (Fraction(float(length)) - int(units) * step) * (1 << STEP_BITS)
         assert exact - 1 < int(spare) <= exact
 
@@ -242,7 +250,7 @@ def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
 def test_whole_units_are_the_most_that_fit_and_end_at_the_cap() -> None:
     units = Units.for_lengths(np.array([RANGE]))
     length = np.concatenate([np.random.default_rng(3).uniform(0, 1.2 * RANGE, 500), [0.0, RANGE, 40.0, 1e300]])
-    whole = units.whole(length)
+    whole = units.quantise(length)
     for units_of, nats in zip(whole.tolist(), length.tolist(), strict=True):
         fits = math.floor(math.ldexp(min(nats, 2 * RANGE), STEP_BITS)) // units.step  # in integers of any size
         assert units_of == min(fits, units.cap)
@@ -257,7 +265,7 @@ def weighed(ratio: float) -> tuple[DesignProblem, Factors, Edges]:
         points=problem.domain.points,
         tail=edges.tail,
         head=edges.head,
-        units=units.whole(edges.length).astype(np.uint16),
+        units=units.quantise(edges.length).astype(np.uint16),
         cap=units.cap,
     )
     weight = np.full(problem.domain.size, 1000, np.uint32)
@@ -285,7 +293,9 @@ def searched(
         assert kappa is not None
         told.append(stage)
 
-    data, rows, factor = step.certified(problem, factors, np.arange(size), claim, expected, exact=noted, report=report)
+    target = np.arange(size)
+    certified = step.certify_factors(problem, factors, target, claim, expected, exact=noted, report=report)
+    data, rows, factor = certified.data, certified.rows, certified.factor
     assert data.factors.step == steps[-1]
     assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0
     assert factor == steps[-1] / factors.step
@@ -293,7 +303,7 @@ def searched(
 
 
 def whole(data: LossData) -> Arrays:
-    return together(iter([row_block(data, 0, len(data.prior))]), step.OVER_ROWS)
+    return merge_blocks(iter([row_block(data, 0, len(data.prior))]), OVER_ROWS)
 
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])
@@ -309,9 +319,9 @@ def test_steps_fall_until_the_integers_certify(ratio: float) -> None:
 @pytest.mark.parametrize("ratio", few([3, 20], 3))
 def test_row_sums_that_are_known_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 42 edges all are tried alone, those of the heavy place among them: one pass over all rows is left."""
-    monkeypatch.setattr(step, "_SHARE", 1)
+    monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edge_share=1))
     factor, _, steps = searched(ratio, whole, known=True)
-    monkeypatch.setattr(step, "_TRIED", 0)
+    monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edges=0))
     without, _, more = searched(ratio, whole)
     assert len(steps) == 1
     assert len(more) > 1

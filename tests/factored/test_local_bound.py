@@ -23,7 +23,7 @@ import mechdesign as md
 from mechdesign import DesignProblem, Eikonal, load_problem
 from mechdesign.factored import local_bound as local
 from mechdesign.factored.cluster import workers
-from mechdesign.factored.local_pricing import Places, PricingTask, Radii, State, advance, ratio_block, value_block
+from mechdesign.factored.local_pricing import DualState, Places, PricingTask, Radii, dual_step, ratio_block, value_block
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
@@ -266,10 +266,10 @@ def settled(name: str) -> np.ndarray:
     """Multipliers after some passes from a flat guess."""
     problem = problem_of(name)
     cost = problem.weighted_loss * np.exp(-problem.distances)
-    state = State(dual=cost.mean(axis=1), weight=np.full(len(cost), 0.2), ratio=np.ones(len(cost)))
+    state = DualState(dual=cost.mean(axis=1), weight=np.full(len(cost), 0.2), ratio=np.ones(len(cost)))
     with threads(1) as executor:
         for _ in range(12):
-            state, _ = advance(executor, Places.of(problem), state, Radii())
+            state, _ = dual_step(executor, Places.of(problem), state, Radii())
     return state.dual
 
 

@@ -18,7 +18,7 @@ from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored import pool as run
-from mechdesign.factored.fields import Generators, Spread, field_block, generators_of
+from mechdesign.factored.fields import FieldTask, Generators, field_block, generators_of
 from mechdesign.factored.local_pricing import Places
 from mechdesign.factored.pool_master import Blocks, Matrix, conjugate_gradients
 from mechdesign.factored.work_folder import threads
@@ -149,10 +149,10 @@ def test_what_has_no_pool_is_refused(name: str) -> None:
         md.solve(md.Optimal(SMALL[name]()), method="pool")
 
 
-def spread(problem: DesignProblem, columns: Generators) -> Spread:
+def spread(problem: DesignProblem, columns: Generators) -> FieldTask:
     places = Places.of(problem)
     units = np.floor(places.graph.length / STEP).astype(np.int64)
-    return Spread(places=places, units=units, step=STEP, columns=columns, keep=8.0, reach=50.0)
+    return FieldTask(places=places, units=units, step=STEP, columns=columns, keep=8.0, reach=50.0)
 
 
 def test_fields_are_the_least_of_distances_from_generators() -> None:

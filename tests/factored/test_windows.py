@@ -15,10 +15,9 @@ from scipy.sparse.csgraph import dijkstra
 import mechdesign as md
 from mechdesign import Domain
 from mechdesign.factored.certificate import Factors
-from mechdesign.factored.design import row_sums
-from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric, Neighbours, Windows, tiled
+from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric, Neighbours, Windows, tile_order
 from mechdesign.factored.rounds import FARTHEST, Units
-from mechdesign.factored.row_sums import join_words, sum_block
+from mechdesign.factored.row_sums import join_words, row_sums, sum_block
 from mechdesign.problem.lattice import stencil_pairs
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
@@ -112,11 +111,11 @@ def weighted(metric: IntegerMetric, step: int = STEP) -> Factors:
 @EVERY
 def test_windows_hold_all_places_below_the_cap_with_their_distances(name: str) -> None:
     metric = metric_of(name)
-    expected, order, room = distances(name), tiled(metric.points), metric.windows()
+    expected, order, room = distances(name), tile_order(metric.points), metric.windows()
     sizes = []
     for start in range(0, metric.size, BLOCK):
         sources = order[start : start + BLOCK]
-        window = room.around(sources)
+        window = room.window_of(sources)
         found = np.full((metric.size, len(sources)), metric.cap)
         found[window.places] = window.field
         assert np.array_equal(found, expected[:, sources])
@@ -170,7 +169,7 @@ def test_room_is_left_as_it_was() -> None:
     metric = metric_of("streets")
     room = Windows(metric.neighbours, metric.cap)
     for sources in (np.array([3]), np.arange(200), np.array([499, 0])):
-        again, fresh = room.around(sources), metric.windows().around(sources)
+        again, fresh = room.window_of(sources), metric.windows().window_of(sources)
         assert np.array_equal(again.places, fresh.places)
         assert np.array_equal(again.field, fresh.field)
     assert (room.distance == LARGEST).all()
@@ -190,7 +189,7 @@ def test_neighbours_are_those_of_the_edges() -> None:
 @pytest.mark.parametrize("shape", [(1,), (127,), (128,), (300,), (40, 30), (9, 10, 11)], ids=str)
 def test_tiles_are_close_together(shape: tuple[int, ...]) -> None:
     points = np.argwhere(np.ones(shape, bool)).astype(float)
-    order = tiled(points)
+    order = tile_order(points)
     assert np.array_equal(np.sort(order), np.arange(len(points)))
     for start in range(0, len(points), BLOCK):
         own = points[order[start : start + BLOCK]]
@@ -207,7 +206,7 @@ def test_row_sums_of_a_map_are_those_over_all_its_places(cells: int, stencil: in
     problem = md.load_problem("philadelphia", cells=cells, stencil=stencil)
     units = Units.for_lengths(problem.edges.length, FARTHEST)
     tail, head = problem.edges.tail, problem.edges.head
-    whole = units.whole(problem.edges.length).astype(np.uint16)
+    whole = units.quantise(problem.edges.length).astype(np.uint16)
     metric = IntegerMetric(points=problem.domain.points, tail=tail, head=head, units=whole, cap=units.cap)
     factors = weighted(metric, step=units.step)
     chosen = np.random.default_rng(8).choice(len(factors.inner), rows, replace=False)

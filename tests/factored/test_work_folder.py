@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, SolverError
-from mechdesign.factored.work_folder import Folder, in_order, run_key, threads, together, whole_pass, work_folder
+from mechdesign.factored.work_folder import (
+    BlockedWork,
+    Folder,
+    in_order,
+    merge_blocks,
+    merged_pass,
+    run_key,
+    threads,
+    work_folder,
+)
 
 TOTAL, BLOCK = 1000, 96  # eleven blocks, the last of 40 rows
 STARTS = list(range(0, TOTAL, BLOCK))
@@ -35,13 +44,17 @@ class Work:
         return {"rows": state[start:stop] ** 2, "sum": np.array([state[start:stop].sum()])}
 
 
+def blocked(work, name="pass"):
+    return BlockedWork(work=work, state=VALUES, total=TOTAL, block=BLOCK, name=name)
+
+
 def run(work, folder=None, count=2, name="pass"):
     with threads(count) as executor:
-        return list(in_order(executor, work, VALUES, TOTAL, BLOCK, folder=folder or Folder(), name=name))
+        return list(in_order(executor, blocked(work, name), folder=folder or Folder()))
 
 
 def put_together(blocks):
-    return together((arrays for _, _, arrays in blocks), ("rows",))
+    return merge_blocks((arrays for _, _, arrays in blocks), ("rows",))
 
 
 def check(blocks):
@@ -61,7 +74,7 @@ def test_rows_that_say_their_secret_are_put_in_order_and_sums_of_some_columns_ad
         {"secret": np.array([2, 1, 3]), "rows": np.array([20.0, 10.0, 30.0]), "column": np.array([1]),
          "size": np.array([7]), "sum": np.array([[10.0, 20.0]])},
     ]  # fmt: skip
-    found = together(iter(blocks), ("rows",))
+    found = merge_blocks(iter(blocks), ("rows",))
     assert set(found) == {"rows", "sum"}
     assert found["rows"].tolist() == [0, 10, 20, 30, 40]
     assert found["sum"].tolist() == [[0, 0], [13, 24], [0, 0], [0, 0], [0, 0], [1, 2], [0, 0]]
@@ -110,7 +123,7 @@ class Counted:
 
 def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_closed():
     executor = Counted()
-    with contextlib.closing(in_order(executor, Work(), VALUES, TOTAL, BLOCK, folder=Folder(), name="pass")) as blocks:
+    with contextlib.closing(in_order(executor, blocked(Work()), folder=Folder())) as blocks:
         for start, _, _ in blocks:
             if start == 480:
                 break
@@ -121,9 +134,8 @@ def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_cl
 def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
     on_done, folder = [], Folder(path=tmp_path, run="a")
     with threads(2) as executor:
-        given = {"over_rows": ("rows",), "name": "pass", "on_done": on_done.append}
-        found = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given, folder=folder)
-        unkept = whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, **given)
+        found = merged_pass(executor, blocked(Work()), ("rows",), on_done=on_done.append, folder=folder)
+        unkept = merged_pass(executor, blocked(Work()), ("rows",), on_done=on_done.append)
     expected = put_together(run(Work()))
     assert {name: values.tobytes() for name, values in found.items()} == {
         name: values.tobytes() for name, values in expected.items()
@@ -143,7 +155,7 @@ def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
 
     executor = Counted()
     with pytest.raises(Left):
-        whole_pass(executor, Work(), VALUES, TOTAL, BLOCK, over_rows=("rows",), name="pass", on_done=leave)
+        merged_pass(executor, blocked(Work()), ("rows",), on_done=leave)
     assert (executor.out, executor.most) == (0, 3)
 
 
@@ -183,11 +195,11 @@ def test_passes_have_blocks_of_their_own_and_only_those_named_are_retained(tmp_p
         run(Work(), folder, name=name)
     folder.write("state", {"x": VALUES})
     (tmp_path / "notes.txt").touch()
-    folder.retain("state", "round 1")
+    folder.keep_only("state", "round 1")
     assert {path.name.split(" from")[0] for path in tmp_path.iterdir()} == {
         "round 1", "state", "state.block", "notes.txt",
     }  # fmt: skip
-    folder.retain()
+    folder.keep_only()
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -117,7 +117,7 @@ def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None
     step = (int(KERNEL_BITS * 0.69 * 2**STEP_BITS) - 1) // cap
     factors = Factors(metric=metric, step=step, weight=np.ones(4, np.uint32), inner=np.arange(4))
     length = np.array([1e300, 1e-3, 8192.0])
-    found = factors.spare(Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
+    found = factors.slack(Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
     wanted = [
         math.floor(Fraction(min(d, 8192.0)) * 2**STEP_BITS) - step * int(j) for d, j in zip(length, units, strict=True)
     ]

@@ -244,7 +244,7 @@ def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch
     monkeypatch.setattr(factored, "row_block", late)
     program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=8))
     with pytest.raises(SolverError, match=r"time_limit: is too short to certify 64 rows, which takes about \d+ s"):
-        factored.solve_factored(program, factored.Run(time_limit=1.0, started=0.0))
+        factored.solve_factored(program, time_limit=1.0, started=0.0)
 
 
 @pytest.mark.parametrize(

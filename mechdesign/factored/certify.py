@@ -1,0 +1,111 @@
+"""Integers that satisfy the certificate, by a shorter step.
+
+Shorter steps shorten every distance, and with them the ratios between rows, in proportion; the row sums, which spend
+the rest of an edge, change as well. A step breaks the claim by some kappa > 1, the largest log-ratio over claimed
+length; the next one is that much shorter and more. The edges nearest to their claim are tried alone before all rows are
+summed. At 0.49 of the step, which is 1/2 less the rounding, the certificate holds for any weights (certificate.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import DesignError
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.dataset import loss_data
+from mechdesign.factored.rounds import SLACK
+from mechdesign.factored.row_sums import CertifiedFactors, LossData, RowBlock, join_words, rounded_words, sum_rows
+from mechdesign.factored.work_folder import Arrays
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.result import Report
+
+GOOD = 1.0 + 2e-5  # kappa at which rounds end early
+Pass = Callable[[LossData], Arrays]  # `row_block` of all rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSearch:
+    """How the factor of the step is found: all guesses that cost time, not accuracy."""
+
+    least_factor: float = 0.49  # of the step, at which any weights certify
+    shrink: float = 1e-6  # relative: by which a factor falls more than kappa asks for
+    more: float = 4e-3  # kappa - 1 up to which as much is taken off again: a shorter step changes the sums as well
+    edges: int = 1024  # tried alone at most
+    edge_share: int = 64  # one edge of so many is tried alone
+    trials: int = 12  # at most, of the edges alone
+
+
+STEP_SEARCH = StepSearch()
+
+
+def certify_factors(
+    problem: DesignProblem,
+    factors: Factors,
+    target: NDArray[np.int64],
+    claim: Edges,
+    expected: NDArray[np.float64],
+    *,
+    exact: Pass,
+    report: Report,
+) -> CertifiedFactors:
+    """Integers that satisfy the certificate, with their rows and the factor of the step, in [0.49, 1].
+
+    factors at the whole step; target (c,), the report of every column; claim, its edges; expected (n,), the row sums
+    there up to a factor, about, or ones where nothing is known of them. DesignError where half the distances break the
+    claim, which they do for no weights.
+    Cost: one pass over the exact sums and losses of the rows, rarely two, and sums of up to 2,048 rows a few times.
+    """
+    size, sums = problem.domain.size, expected
+    factor = 1 / max(1.0, _kappa(factors, claim, sums))
+    while True:
+        factor = _factor_of_tight_edges(factors, claim, sums, factor)
+        scaled = _at(factors, factor)
+        data = loss_data(problem, scaled, target)
+        rows = RowBlock(**exact(data))
+        breaches = scaled.breaches(problem.edges, join_words(rows.row_sum))
+        sums = rounded_words(rows.row_sum)
+        kappa = _kappa(scaled, claim, sums)
+        report(f"certificate, {breaches} breaches", done=size, total=size, kappa=kappa)
+        if breaches == 0:
+            return CertifiedFactors(data=data, rows=rows, target=target, factor=scaled.step / factors.step)
+        if factor <= STEP_SEARCH.least_factor:
+            raise DesignError("half the distances break the claim", field="weight", value=scaled.step)
+        factor = _shorter(factor, kappa)
+
+
+def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.float64], factor: float) -> float:
+    """A factor, at most this one, at which the edges nearest to their claim keep it; expected row sums (n,), about."""
+    utilisation = _at(factors, factor).claim_utilisation(claim, expected, SLACK)
+    count = min(STEP_SEARCH.edges, len(utilisation) // STEP_SEARCH.edge_share)
+    if count == 0:
+        return factor
+    chosen = np.argpartition(-utilisation, count - 1)[:count]
+    tight = Edges(tail=claim.tail[chosen], head=claim.head[chosen], length=claim.length[chosen])
+    ends = np.isin(factors.order, tight.tail) | np.isin(factors.order, tight.head)
+    secrets, sums = factors.order[ends], np.ones(len(factors.inner))
+    for _ in range(STEP_SEARCH.trials):
+        scaled = _at(factors, factor)
+        sums[secrets] = rounded_words(sum_rows(scaled, secrets))
+        kappa = _kappa(scaled, tight, sums)
+        if kappa <= 1 or factor <= STEP_SEARCH.least_factor:
+            break
+        factor = _shorter(factor, kappa)
+    return factor
+
+
+def _kappa(factors: Factors, edges: Edges, row_sum: NDArray[np.float64]) -> float:
+    return float(factors.claim_utilisation(edges, row_sum, SLACK).max())
+
+
+def _at(factors: Factors, factor: float) -> Factors:
+    return replace(factors, step=int(factors.step * max(factor, STEP_SEARCH.least_factor)))
+
+
+def _shorter(factor: float, kappa: float) -> float:
+    excess = max(0.0, kappa - 1.0)
+    return factor * (1 - STEP_SEARCH.shrink) / (1.0 + excess + min(excess, STEP_SEARCH.more))
