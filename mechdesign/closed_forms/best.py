@@ -64,11 +64,11 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
     """
     now = time.monotonic()
     until = now + _SHARE * (deadline - now) if problem.domain.size > REMAPPED else math.inf
-    constant = _constant(problem)
+    constant = _constant_report(problem)
     _require_time(
         problem, constant.mass, time.monotonic(), deadline
     )  # at least as long for any other, which costs to make
-    for name, table in _by_loss(problem, until):
+    for name, table in _tables_by_loss(problem, until):
         mass = round_private(table, problem.edges)
         started = time.monotonic()
         _require_time(problem, mass, started, deadline)
@@ -84,17 +84,17 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
 
 def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
     """Every closed form that is certified, as it is and remapped, the constant report last."""
-    for name, make in _tables(problem):
+    for name, make in _fitting_tables(problem):
         table = make(1 - spare(problem.edges, problem.reports.size))
-        for called, one in ((name, table), (f"{name}, remapped", _remapped(problem, table)[0])):
+        for called, one in ((name, table), (f"{name}, remapped", _remap_table(problem, table)[0])):
             mass = round_private(one, problem.edges)
             if violations(mass, problem.edges) == 0:
                 yield ClosedForm(name=called, mass=mass, loss=total_cost(mass, problem.weighted_loss))
-    yield _constant(problem)
+    yield _constant_report(problem)
 
 
 def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, deadline: float) -> None:
-    """Raises: SolverError where certifying the integers would take longer than there is."""
+    """Raise SolverError if certifying the integers would take longer than the time that remains."""
     left = deadline - now
     if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
         return
@@ -109,29 +109,29 @@ def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, 
         )
 
 
-def _by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str, Table]]:
+def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str, Table]]:
     """The closed forms, remapped, from the least expected loss on; the constant report is not among them. After
     `until`, of time.monotonic(), no more are made, nor remapped.
     """
     share, cost = 1 - spare(problem.edges, problem.reports.size), problem.weighted_loss
-    makers, every = dict(_tables(problem)), problem.domain.size <= REMAPPED
+    makers, every = dict(_fitting_tables(problem)), problem.domain.size <= REMAPPED
     losses: list[tuple[float, str]] = []
     best: Table | None = None
     for name, make in makers.items():
         if best is not None and time.monotonic() >= until:
             break
         table = make(share)
-        losses.append((_remapped(problem, table)[1] if every else float((cost * table).sum()), name))
+        losses.append((_remap_table(problem, table)[1] if every else float((cost * table).sum()), name))
         best = table if losses[-1] == min(losses) else best
     for loss, name in sorted(losses):
         if every and loss >= problem.constant_loss:
             return
         table = makers[name](share) if best is None else best
         best = None  # the next one is made again: two tables do not stay
-        yield name, _remapped(problem, table)[0] if time.monotonic() < until else table
+        yield name, _remap_table(problem, table)[0] if time.monotonic() < until else table
 
 
-def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
+def _fitting_tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
     """The closed forms that fit a problem, each a function of the share of the lengths that it is made for; beyond
     REMAPPED secrets the one of the least loss, as a rule, first.
     """
@@ -139,7 +139,7 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
     if not len(lengths) or lengths.min() < SHORTEST:
         return
     noise = level > 0 and _holds_noise(problem, level)
-    if not (noise and problem.domain.size > REMAPPED and _level(problem, 2 * level)):
+    if not (noise and problem.domain.size > REMAPPED and _half_of_edges_below(problem, 2 * level)):
         yield "exponential", lambda share: _exponential(problem, share)
     if noise:
         yield "geometric_clamped", lambda share: clamped_table(problem, level * share)
@@ -154,12 +154,9 @@ def _tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Tab
 
 
 def _holds_noise(problem: DesignProblem, level: float) -> bool:
-    """Whether noise at a level has a table of use: on square cells, and where its masses take no longer than the rest.
-
-    There are more of them only where a map is next to nothing across: with D nats P(y|u) >= e^{-D} P(y|v), so that no
-    report of any table, remapped or not, loses less than e^{-D} times the best constant one; and masses go on for 45/D
-    maps.
-    """
+    """True if noise at a level has a table: square cells, and masses that take no longer than the rest."""
+    # There are more masses only on maps of D << 1 nats across, where noise is followed for 45 / D maps. There
+    # P(y|u) >= e^{-D} P(y|v), so that no table loses less than e^{-D} times the best constant report: nothing is lost.
     try:
         shape, cell = lattice_problem(problem, "noise")
         followed = displacements(shape, cell, level) ** len(shape)
@@ -168,10 +165,9 @@ def _holds_noise(problem: DesignProblem, level: float) -> bool:
     return followed <= max(_FEW, _EACH * problem.domain.size)
 
 
-def _level(problem: DesignProblem, most: float) -> bool:
-    """Whether half of the edges have at most so many nats per unit: the exponential mechanism, at half the distances,
-    is worse than noise at half of that.
-    """
+def _half_of_edges_below(problem: DesignProblem, most: float) -> bool:
+    """True if at least half of the edges have at most `most` nats per unit."""
+    # The exponential mechanism works at half the distances: it is then worse than noise at half of `most`.
     edges, points = problem.edges, problem.domain.points
     away = np.linalg.norm(points[edges.tail] - points[edges.head], axis=1)
     return bool(np.median(edges.length / away) <= most)
@@ -187,7 +183,7 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
     return decaying_table(distances[:, problem.anchors], share / 2)
 
 
-def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
+def _remap_table(problem: DesignProblem, table: Table) -> tuple[Table, float]:
     """The table with every report moved to the best one, and its expected loss."""
     target, loss = best_reports(table, problem.weighted_loss)
     moved = np.zeros_like(table)
@@ -195,7 +191,7 @@ def _remapped(problem: DesignProblem, table: Table) -> tuple[Table, float]:
     return moved, loss
 
 
-def _constant(problem: DesignProblem) -> ClosedForm:
+def _constant_report(problem: DesignProblem) -> ClosedForm:
     """The best constant report: rows are alike, which is private whatever the metric."""
     mass = np.tile(round_private(constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
     return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))
