@@ -41,10 +41,6 @@ def _skip() -> NoReturn:
     pytest.skip("needs a capability that is taken away", allow_module_level=True)
 
 
-def _provider(role: str) -> Any:
-    return registry.PROVIDERS[role] if role in registry.PROVIDERS else _skip()
-
-
 class _Module(ModuleType):
     __path__: ClassVar[list[str]] = []
 
@@ -77,4 +73,5 @@ def install() -> None:
     absent = frozenset(CAPABILITIES) - frozenset(registry.capabilities())
     if absent:
         sys.meta_path.insert(0, _Finder(absent))
-        registry.provider = _provider
+        implementation = registry.Role.get
+        registry.Role.get = lambda role: implementation(role) if role.is_filled else _skip()

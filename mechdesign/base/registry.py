@@ -1,11 +1,13 @@
-"""Tables of the core that capabilities add to.
+"""Registries of the core that capabilities add to.
 
-A capability is a folder of this package with a file registration.py, whose `TABLES` says what it adds: for each table
-of the core names and where their values are found, as "module:name". That file imports nothing, and a value is imported
-when it is first asked for, so that a table costs what is taken from it. Without its folder a capability's names are
-gone, and nothing else is.
+A capability is a folder of this package with a file registration.py. Its `TABLES` lists what it adds to each registry:
+names, and where their values stand, as "module:name". That file imports nothing, and a value is imported at its first
+use, so that unused entries are never imported. Without its folder only a capability's names are gone.
 
     TABLES = {"solvers": {"positions": "mechdesign.positions.solve:ENTRY"}}
+
+A `Registry` has many entries of one type. A `Role` has at most one: the implementation of a Protocol, which stands in
+the file of the core that calls it. The registry "roles" of registration files names them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mechdesign.errors import InputError
 
@@ -26,16 +28,16 @@ _PACKAGE = __name__.split(".")[0]
 
 @cache
 def capabilities() -> dict[str, Mapping[str, Mapping[str, str]]]:
-    """The tables of every capability that is there, by its name, in the order of names."""
+    """The `TABLES` of every capability that is installed, by its name, in the order of names."""
     folder = Path(__file__).parents[1]
     names = sorted(place.parent.name for place in folder.glob("*/registration.py"))
     return {name: import_module(f"{_PACKAGE}.{name}.registration").TABLES for name in names}
 
 
-class Table(MutableMapping[str, Value]):
-    """A table of the core by its name: its own entries first, then those of capabilities, then those set later.
+class Registry(MutableMapping[str, Value]):
+    """Entries by name: those of the core first, then those of capabilities, then those set later.
 
-    Setting an entry is how another package adds its own.
+    Another package adds its own by setting an entry.
     """
 
     def __init__(self, name: str, entries: Mapping[str, Value] | None = None) -> None:
@@ -64,11 +66,23 @@ class Table(MutableMapping[str, Value]):
         return key in self._added or key in self._places
 
 
-PROVIDERS: Table[Any] = Table("providers")
+_ROLES: Registry[Any] = Registry("roles")
 
 
-def provider(role: str) -> Any:
-    """The module of a capability that plays a role in the core, such as "page". Raises: InputError where none does."""
-    if role not in PROVIDERS:
-        raise InputError("is not part of this installation", field=role, remedy="install all of mechdesign")
-    return PROVIDERS[role]
+class Role(Generic[Value]):
+    """What a capability does for the core: at most one implementation of the Protocol `Value`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def is_filled(self) -> bool:
+        """True if a capability implements the role."""
+        return self.name in _ROLES
+
+    def get(self) -> Value:
+        """The implementation. Raises: InputError if its capability is not installed."""
+        if not self.is_filled:
+            raise InputError("is not part of this installation", field=self.name, remedy="install all of mechdesign")
+        implementation: Value = _ROLES[self.name]
+        return implementation

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.cli.audit import audit
 from mechdesign.cli.compare import compare
 from mechdesign.cli.export import export
@@ -15,7 +15,7 @@ from mechdesign.cli.sample import sample
 from mechdesign.cli.solve import solve
 from mechdesign.cli.verify import verify
 
-COMMANDS: Table[Any] = Table(
+COMMANDS: Registry[Any] = Registry(
     "commands",
     {
         "solve": solve,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     CrsOption,
@@ -18,16 +19,12 @@ from mechdesign.cli.options import (
     VerboseOption,
 )
 from mechdesign.cli.parsing import (
-    PEOPLE,
     check_disc_picture,
     draw_discs,
     epsilon_words,
     parameter_values,
-    parse_columns,
     parse_discs,
     parse_problem,
-    people_of,
-    refuse_unused_system,
 )
 from mechdesign.errors import InputError
 
@@ -66,7 +63,8 @@ def audit(
 
     Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
-    refuse_unused_system(crs, people)
+    inputs = InputOptions(columns, crs, people)
+    inputs.refuse_unused_system(people)
     picture = None
     if output is not None and output.suffix.lower() != ".nc":
         check_disc_picture(output, disc, overwrite=overwrite)
@@ -78,9 +76,7 @@ def audit(
             others,
             context,
             disc=disc,
-            people=people,
-            columns=columns,
-            crs=crs,
+            inputs=inputs,
             picture=picture,
             overwrite=overwrite,
             as_json=as_json,
@@ -98,7 +94,7 @@ def audit(
 
     if output is not None:
         check_target(output, overwrite=overwrite)
-    named = parse_columns(columns, *TABLE_ROLES, *PLACE_ROLES, *PEOPLE)
+    named = inputs.columns_of(*TABLE_ROLES, *PLACE_ROLES, *PEOPLE)
     setting, notes = _setting(context, metric, named), list[str]()
     entries = read_table(Path(table), columns=named, on_note=notes.append)
     for told in notes:
@@ -119,7 +115,7 @@ def audit(
     if disc is not None:
         from mechdesign.posteriors.audit import audit_discs, disc_words
 
-        persons = people_of(people, built.domain, columns, crs)
+        persons = inputs.people_of(built.domain)
         weight = built.prior_array if persons is None else persons
         radii, area = parse_discs(disc, built.domain.unit)
         audits = [audit_discs(entries, built.domain, weight, radius, centres=area) for radius in radii]
@@ -135,15 +131,13 @@ def _audit_rule(
     context: typer.Context,
     *,
     disc: str | None,
-    people: Path | None,
-    columns: str | None,
-    crs: str | None,
+    inputs: InputOptions,
     picture: Path | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
-    from mechdesign.base.registry import provider
+    from mechdesign.output.reports.verdict import RULE_AUDITOR, RULE_DISC_AUDITOR
     from mechdesign.output.text_tables import note, show
 
     parameters = ("box", "within", "factor", "epsilon") if disc is not None else ()
@@ -151,35 +145,34 @@ def _audit_rule(
     for name, value in others.items():
         if value is not None:
             raise InputError("a rule is audited alone", field=name, value=value)
-    if disc is not None or people is not None:
-        if disc is None or people is None or "box" not in words:
+    if disc is not None or inputs.people is not None:
+        if disc is None or inputs.people is None or "box" not in words:
             message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"
             raise InputError(message, field="disc", value=disc)
         from mechdesign.posteriors.audit import disc_words
 
-        window = provider("discs")
         box = words.pop("box")
         level = epsilon_words(words, radius=True).get("epsilon")
         epsilon = None if level is None else float(level)
         radii, area = parse_discs(disc, "m")
         if area:
             raise InputError("rules are audited by discs; leave out :area", field="disc", value=disc)
-        found = window.audit_rule_discs(
+        found = RULE_DISC_AUDITOR.get().audit(
             rule,
-            people,
-            window.window(box),
+            inputs.people,
+            box,
             radii,
             epsilon=epsilon,
-            columns=parse_columns(columns, *PEOPLE),
-            crs=crs,
+            columns=inputs.columns_of(*PEOPLE),
+            crs=inputs.crs,
             on_note=note,
         )
         draw_discs(found["discs"], picture, overwrite=overwrite)
         show(found, disc_words(found["discs"]), as_json=as_json)
         return
-    rules = provider("rules")
-    document = rules.audit_rule(rule) | {"vectors": rules.vectors(rule)}
-    show(document, rules.rule_words(document), as_json=as_json)
+    auditor = RULE_AUDITOR.get()
+    document = auditor.audit(rule)
+    show(document, auditor.words(document), as_json=as_json)
 
 
 def _setting(

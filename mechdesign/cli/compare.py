@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     GapOption,
@@ -15,10 +16,8 @@ from mechdesign.cli.options import (
     LimitOption,
     OverwriteOption,
     ProblemArgument,
-    check_page,
-    save_page,
 )
-from mechdesign.cli.parsing import parse_columns, parse_problem, parse_scales
+from mechdesign.cli.parsing import parse_problem, parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def compare(
         raise InputError("is for one scale: a curve has the optimum and its baselines", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
-    mechanisms = read_mechanisms(mine or (), columns=parse_columns(columns, *TABLE_ROLES), on_note=note)
+    mechanisms = read_mechanisms(mine or (), columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note)
     targets = {"gap": gap, "time_limit": time_limit}
     if along is not None:
         _curve(built, along, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)
@@ -75,12 +74,13 @@ def compare(
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
     """Raises: InputError where nothing can be written there."""
     from mechdesign.output.comparison_files import CURVES, TABLES, check_table_target
+    from mechdesign.output.export import PAGE_WRITER
     from mechdesign.pictures.plot import KINDS, check_plot_target
 
     if output is None:
         return
     if output.suffix.lower() == ".html":
-        check_page(output, overwrite=overwrite)
+        PAGE_WRITER.get().check_target(output, overwrite=overwrite)
     elif curve and output.suffix.lower() in KINDS:
         check_plot_target(output, overwrite=overwrite)
     else:
@@ -101,6 +101,7 @@ def _table(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, row_of
     from mechdesign.output.comparison_files import write_rows
+    from mechdesign.output.export import PAGE_WRITER
     from mechdesign.output.reports.solve import comparison_words
 
     printing.note_compiling()
@@ -127,7 +128,8 @@ def _table(
     table = bounded(table, tables)
     if output is not None and output.suffix.lower() == ".html":
         if table:
-            save_page(best_private(table, tables), output, comparison=table, overwrite=overwrite)
+            page_of = best_private(table, tables)
+            PAGE_WRITER.get().save(page_of, output, comparison=table, overwrite=overwrite)
     elif output is not None:
         write_rows(table, output, overwrite=overwrite)
     printing.show(table, comparison_words(table, problem), as_json=as_json)
@@ -149,6 +151,7 @@ def _curve(
     """One row a scale; every scale has an equal share of the time."""
     from mechdesign.output import text_tables as printing
     from mechdesign.output.comparison_files import CURVES, save_curve
+    from mechdesign.output.export import PAGE_WRITER
     from mechdesign.output.reports.solve import curve_words
     from mechdesign.output.sweep import sweep, sweep_rows
     from mechdesign.pictures.plot import save_plot
@@ -166,7 +169,11 @@ def _curve(
         )
     if output is not None:
         suffix = output.suffix.lower()
-        write = save_curve if suffix in CURVES else save_page if suffix == ".html" else save_plot
-        write(curve, output, overwrite=overwrite)
+        if suffix in CURVES:
+            save_curve(curve, output, overwrite=overwrite)
+        elif suffix == ".html":
+            PAGE_WRITER.get().save(curve, output, overwrite=overwrite)
+        else:
+            save_plot(curve, output, overwrite=overwrite)
     rows = sweep_rows(curve)
     printing.show(rows, curve_words(rows, problem), as_json=as_json)

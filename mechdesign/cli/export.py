@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.cli.options import JsonOption, OverwriteOption
 from mechdesign.cli.parsing import row_list, row_range
 from mechdesign.errors import InputError
@@ -51,7 +51,9 @@ def _write_picture(
 
 TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
 PICTURE = Exporter(write=_write_picture, takes=frozenset({"rows", "over", "title"}))
-EXPORTERS: Table[Exporter] = Table("exporters", dict.fromkeys((".png", ".pdf", ".svg"), PICTURE))  # others: tables
+EXPORTERS: Registry[Exporter] = Registry(
+    "exporters", dict.fromkeys((".png", ".pdf", ".svg"), PICTURE)
+)  # others: tables
 
 
 def export(

@@ -8,7 +8,6 @@ import typer
 
 from mechdesign.base.files import visible
 from mechdesign.base.numbers import real_number, whole_number
-from mechdesign.base.registry import provider
 
 
 def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
@@ -41,16 +40,6 @@ def check_outputs(*outputs: tuple[Path | None, Callable[..., object]], overwrite
     for path, check in outputs:
         if path is not None:
             check(path, overwrite=overwrite)
-
-
-def check_page(path: Path, *, overwrite: bool) -> None:
-    """Check the page to write. Raises: InputError, also without the capability `web`."""
-    provider("page").check_page_target(path, overwrite=overwrite)
-
-
-def save_page(result: Any, path: Path, *, overwrite: bool, **options: Any) -> None:
-    """Write the page of a mechanism, a curve or an estimate; given, what `md.web.save_page` takes."""
-    provider("page").save_page(result, path, overwrite=overwrite, **options)
 
 
 def _shipped(incomplete: str) -> list[str]:

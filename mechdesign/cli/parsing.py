@@ -8,26 +8,24 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 from mechdesign.base.numbers import list_words, number_list, real_number, whole_number
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
     import typer
-    from numpy.typing import NDArray
 
+    from mechdesign.cli.inputs import InputOptions
     from mechdesign.posteriors.limits import PosteriorCap
     from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem, ProblemFile
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "query", "minimax", "matched", "bounded")
-PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file of people
 _NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
 _LEVEL = ("within", "factor", "epsilon")
-PROGRAMS = (*_CORE, *Table[object]("solvers"))  # those of the core, and by name those of capabilities
+PROGRAMS = (*_CORE, *Registry[object]("solvers"))  # those of the core, and by name those of capabilities
 
 
 def as_options(text: str) -> str:
@@ -66,20 +64,6 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
             value = rest.pop(0)
         parameters[name] = value
     return parameters
-
-
-def parse_columns(words: str | None, *roles: str) -> dict[str, str] | None:
-    """The columns of --columns OURS=THEIRS,...; ours are among `roles`. Raises: InputError."""
-    if words is None:
-        return None
-    columns: dict[str, str] = {}
-    for word in words.split(","):
-        ours, equals, theirs = (part.strip() for part in word.partition("="))
-        if not equals or not theirs or ours.lower() not in roles or ours.lower() in columns:
-            message = "must be OURS=THEIRS, each of ours once: " + ", ".join(dict.fromkeys(roles))
-            raise InputError(message, field="columns", value=word)
-        columns[ours.lower()] = theirs
-    return columns
 
 
 def unknown_option(word: str, known: Collection[str], *, owner: str | None = None) -> InputError:
@@ -231,37 +215,10 @@ def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, 
         save_plot(plot_discs(audits), picture, overwrite=overwrite)
 
 
-def refuse_unused_system(crs: str | None, *files: Path | str | None) -> None:
-    """Refuse --crs where no file is given that it could be of."""
-    if crs is not None and all(file is None for file in files):
-        raise InputError("no input has coordinates that it could be of", field="crs", value=crs, remedy="leave it out")
-
-
-def people_of(
-    path: Path | None, domain: Domain, columns: str | None = None, crs: str | None = None
-) -> NDArray[np.float64] | None:
-    """How many people (n,) of the CSV file of --people live at the places of a domain; None without a file."""
-    from mechdesign.base.registry import provider
-    from mechdesign.output.text_tables import note
-
-    persons: NDArray[np.float64] | None = None
-    if path is not None:
-        named = parse_columns(columns, *PEOPLE)
-        persons = provider("people").people_of_places(path, domain, columns=named, crs=crs, on_note=note)
-    return persons
-
-
-def parse_limit(
-    disc: str | None,
-    share: str | None,
-    people: Path | None,
-    domain: Domain,
-    columns: str | None = None,
-    crs: str | None = None,
-) -> PosteriorCap | None:
+def parse_limit(disc: str | None, share: str | None, inputs: InputOptions, domain: Domain) -> PosteriorCap | None:
     """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
     if disc is None or share is None:
-        if (disc, share, people) != (None, None, None):
+        if (disc, share, inputs.people) != (None, None, None):
             raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
         return None
     from mechdesign.posteriors.limits import PosteriorCap
@@ -269,9 +226,7 @@ def parse_limit(
     radii, area = parse_discs(disc, domain.unit)
     if len(radii) > 1:
         raise InputError("one radius is needed", field="disc", value=disc)
-    return PosteriorCap(
-        radius=radii[0], share=share, people=people_of(people, domain, columns, crs), centres=area or "anywhere"
-    )
+    return PosteriorCap(radius=radii[0], share=share, people=inputs.people_of(domain), centres=area or "anywhere")
 
 
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.registry import provider
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     BoundOption,
     ColumnsOption,
@@ -27,7 +27,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem, refuse_unused_system
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -78,7 +78,7 @@ def solve(
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.program import Optimal
     from mechdesign.solvers.choose import explained, explanation
-    from mechdesign.solvers.solve import check_targets
+    from mechdesign.solvers.solve import FACTORED_SOLVER, check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
     distances = None
@@ -88,8 +88,9 @@ def solve(
     check_targets(gap, time_limit)
     check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
-    refuse_unused_system(crs, people)
-    limit = parse_limit(disc, share, people, built.domain, columns, crs)
+    inputs = InputOptions(columns, crs, people)
+    inputs.refuse_unused_system(people)
+    limit = parse_limit(disc, share, inputs, built.domain)
     if limit is not None:
         if program != Optimal.name or explain:
             raise InputError("is for the optimal program", field="disc", value=program)
@@ -124,7 +125,7 @@ def solve(
         if output is not None:
             save(mechanism, output, overwrite=overwrite)
             if work is not None:
-                provider("work").discard_finished(work)
+                FACTORED_SOLVER.get().discard_finished(work)
         summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
         words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
         printing.show(summary, words, as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     CrsOption,
@@ -15,7 +16,7 @@ from mechdesign.cli.options import (
     PeopleOption,
     VerboseOption,
 )
-from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs, people_of, refuse_unused_system
+from mechdesign.cli.parsing import check_disc_picture, draw_discs, parse_discs
 from mechdesign.errors import InputError
 
 
@@ -49,7 +50,8 @@ def verify(
     table = kind_of(file) is None
     if disc is None and people is not None:
         raise InputError("is for discs; pass --disc 564", field="people", value=people)
-    refuse_unused_system(crs, people)
+    inputs = InputOptions(columns, crs, people)
+    inputs.refuse_unused_system(people)
     if disc is not None and not table:
         raise InputError("is for mechanism files (.nc)", field="disc", value=file)
     if output is not None:
@@ -62,7 +64,7 @@ def verify(
     if disc is not None and stored is not None:
         from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 
-        (radii, area), persons = parse_discs(disc, stored.domain.unit), people_of(people, stored.domain, columns, crs)
+        (radii, area), persons = parse_discs(disc, stored.domain.unit), inputs.people_of(stored.domain)
         audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area)
         document["discs"] = [each.as_dict() for each in audits]
         draw_discs(document["discs"], output, overwrite=overwrite)

@@ -14,7 +14,7 @@ from functools import partial
 
 import xarray as xr
 
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.closed_forms.constant import constant_mechanism
 from mechdesign.closed_forms.exponential import exponential_mechanism
 from mechdesign.closed_forms.geometric import geometric_mechanism
@@ -23,7 +23,7 @@ from mechdesign.closed_forms.randomized_response import randomized_response_mech
 from mechdesign.problem.problem import DesignProblem
 
 Baseline = Callable[[DesignProblem], xr.Dataset]
-BASELINES: Table[Baseline] = Table(
+BASELINES: Registry[Baseline] = Registry(
     "baselines",
     {
         "exponential": exponential_mechanism,
@@ -34,5 +34,5 @@ BASELINES: Table[Baseline] = Table(
         "constant": constant_mechanism,
     },
 )
-ANYWHERE: Table[Baseline] = Table("baselines between positions")
-FREQUENCY_ORACLES: Table[Baseline] = Table("frequency oracles")
+ANYWHERE: Registry[Baseline] = Registry("baselines between positions")
+FREQUENCY_ORACLES: Registry[Baseline] = Registry("frequency oracles")

@@ -21,18 +21,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from mechdesign.base.registry import provider
+from mechdesign.base.registry import Role
 from mechdesign.base.units import lengths
 from mechdesign.base.validation import read_only
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.claim import Stored
+from mechdesign.mechanism.dataset import PositionClaim
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
 from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
@@ -75,6 +76,17 @@ class Protection:
     epsilon: float | None = None
 
 
+class PositionProtection(Protocol):
+    """Computes what mechanisms with a claim about positions protect."""
+
+    def protection(self, stored: Stored, claim: PositionClaim, within: float | None) -> Protection:
+        """What a mechanism protects between positions `within` of each other, in the unit of its domain."""
+        ...
+
+
+POSITION_PROTECTION: Role[PositionProtection] = Role("protection of positions")
+
+
 def protection(stored: Stored, within: float | None = None) -> Protection:
     """What a mechanism protects, by its integers where they are few enough, else by its claim; within, a radius in the
     unit of its domain, else as `Protection` says it. The mechanism is taken to be certified.
@@ -83,8 +95,7 @@ def protection(stored: Stored, within: float | None = None) -> Protection:
     """
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
-        protected: Protection = provider("positions").protection(stored, stored.positions, radius)
-        return protected
+        return POSITION_PROTECTION.get().protection(stored, stored.positions, radius)
     domain = stored.domain
     if words_of(domain) is CELLS:
         return _of_cells(stored, radius)

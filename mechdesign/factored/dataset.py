@@ -52,7 +52,7 @@ from mechdesign.factored.row_sums import (
     merged_rows,
     rounded_words,
 )
-from mechdesign.mechanism.claim import Proof, Stored, read
+from mechdesign.mechanism.claim import FactorFiles, Proof, Stored, read
 from mechdesign.mechanism.dataset import (
     COST,
     FACTORED,
@@ -240,6 +240,18 @@ def check_factors(stored: Stored) -> Proof:
     reasons = [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
     return Proof(violations=bad, reasons=stored.differences() + reasons)
 
+
+class Factored(FactorFiles):
+    """Factors as the contents of a mechanism file."""
+
+    def stored_factors(self, stored: Stored) -> Factors:
+        return stored_factors(stored)
+
+    def check_factors(self, stored: Stored) -> Proof:
+        return check_factors(stored)
+
+
+FACTOR_READER = Factored()
 
 _LIMB = 43  # bits of the low part of a cumulative mass
 _HALF = np.uint64(29)

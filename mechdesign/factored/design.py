@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ from mechdesign.factored.work_folder import (
     Folder,
     Work,
     Workers,
+    discard_finished,
     merged_pass,
     run_key,
     work_folder,
@@ -70,7 +72,8 @@ from mechdesign.programs.curvature import curvature_excess, line_weights, local_
 from mechdesign.programs.eikonal import EikonalWeights, border_step, rings
 from mechdesign.solvers.eikonal.row_sum_budget import left
 from mechdesign.solvers.eikonal.weights import FRAME_CELLS, Framed, frame_width, framed
-from mechdesign.solvers.result import Progress, Report, counter, reporter
+from mechdesign.solvers.result import Progress, Report, Targets, counter, reporter
+from mechdesign.solvers.solve import FactoredSolver
 
 BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
@@ -167,6 +170,23 @@ def solve_factored(
         folder.keep_mechanism(mechanism)
         folder.keep_only(*() if stopped in FINISHED else (_STATE, run.stage))
     return mechanism
+
+
+class FactoredForm(FactoredSolver):
+    """The factored form as a method of eikonal weights."""
+
+    def rejection_reason(self, program: EikonalWeights) -> str | None:
+        return rejection_reason(program)
+
+    def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
+        options = FactoredOptions(**targets.options)
+        return solve_factored(program, options, time_limit=targets.time_limit, on_progress=targets.on_progress)
+
+    def discard_finished(self, work: str | Path) -> None:
+        discard_finished(work)
+
+
+FACTORED_FORM = FactoredForm()
 
 
 @dataclass(kw_only=True, eq=False)

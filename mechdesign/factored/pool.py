@@ -54,6 +54,7 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Optimal
+from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.eikonal.row_sum_budget import left, spent
 from mechdesign.solvers.result import Design, Report, Targets, counter, reporter
@@ -159,7 +160,7 @@ _REACH, _CORE = 18.0, 10.0  # of the balls of the certificate: narrower ones tha
 
 
 def rejection_reason(problem: DesignProblem) -> str | None:
-    """Why a problem cannot be solved by a pool of columns; None where it can."""
+    """Why a problem cannot be solved by a pool of columns; None if it can."""
     if problem.reports is not problem.domain:
         return "reports are other places than the secrets"
     if problem.loss.code is None and problem.metric.sparse and problem.domain.size <= TABLED:
@@ -203,6 +204,27 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         bound = search.bound()
     parameters = {**program.parameters(), "gap": targets.gap, "rounds": search.number, "factor": certified.factor}
     return make_factored(problem, certified, program=program.name, parameters=parameters, stopped=stopped, bound=bound)
+
+
+class ColumnPool(PoolSolver):
+    """A pool of columns as a route of the optimal program."""
+
+    def rejection_reason(self, problem: DesignProblem) -> str | None:
+        if problem.domain.size > LARGEST:
+            return f"it takes up to {LARGEST:,} secrets"
+        return rejection_reason(problem)
+
+    def makes_table(self, problem: DesignProblem) -> bool:
+        return makes_table(problem)
+
+    def needs_closed_form(self, problem: DesignProblem) -> bool:
+        return problem.domain.size <= LARGEST_TABLE
+
+    def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
+        return solve_pool(program, targets)
+
+
+COLUMN_POOL = ColumnPool()
 
 
 class PoolRun:

@@ -2,11 +2,10 @@
 
 TABLES = {
     "kinds": {"mechdesign/factored": "mechdesign.factored.verify:FACTORED"},
-    "providers": {
-        "factored": "mechdesign.factored.design",
-        "pool": "mechdesign.factored.pool",
-        "factors": "mechdesign.factored.dataset",
-        "work": "mechdesign.factored.work_folder",
+    "roles": {
+        "factored": "mechdesign.factored.design:FACTORED_FORM",
+        "pool": "mechdesign.factored.pool:COLUMN_POOL",
+        "factors": "mechdesign.factored.dataset:FACTOR_READER",
     },
     "rows": {"mechdesign/factored/1": "mechdesign.factored.dataset:FactoredMechanism"},
 }

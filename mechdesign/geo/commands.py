@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mechdesign.base.numbers import number_list
-from mechdesign.base.registry import provider
+from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     BoundOption,
     BoxOption,
@@ -35,15 +35,12 @@ from mechdesign.cli.options import (
     whole,
 )
 from mechdesign.cli.parsing import (
-    PEOPLE,
     as_options,
-    parse_columns,
     parse_epsilon,
     parse_even_level,
     parse_limit,
     parse_radius,
     positive_number,
-    refuse_unused_system,
 )
 from mechdesign.errors import InputError
 
@@ -153,7 +150,8 @@ def area(
         _refuse("levels from people", {"people": count, "radii": radii})
     if not of_people and census is None:
         _refuse("a CSV file of people", {"columns": columns})
-    refuse_unused_system(crs, area, forbidden, levels_from, prior, census)
+    inputs = InputOptions(columns, crs, census)
+    inputs.refuse_unused_system(area, forbidden, levels_from, prior, census)
     if prior is None:
         _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
     if prior is None and (levels_from is None or of_people):
@@ -172,7 +170,7 @@ def area(
     by_factors = domain.size > LARGEST_TABLE and of_people and program in ("auto", "eikonal")
     if not by_factors:
         require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
-    named = parse_columns(columns, *PEOPLE)
+    named = inputs.columns_of(*PEOPLE)
     varying, density = None, None
     if levels_from is not None and of_people:
         varying, density, claimed = _elastic(
@@ -180,7 +178,7 @@ def area(
         )
     elif levels_from is not None:
         varying = PrivacyLevel(raster=raster_on(domain, levels_from, variable=variable, crs=crs, on_note=note))
-    limit = parse_limit(disc, share, census, domain, columns, crs)
+    limit = parse_limit(disc, share, inputs, domain)
     if census is not None and density is None:
         density = read_people(census, domain, water=left_out, columns=named, crs=crs).density
     people_words: dict[str, Any] = {}
@@ -207,7 +205,9 @@ def area(
     def stated(*, positions: bool = False) -> DesignProblem:
         level: float | PrivacyLevel = varying or eps
         if positions and varying is None and "within" in claimed:  # the factor holds within it, rounding included
-            level = eps / (1 + 1.01 * provider("positions").rounding_length(cell) / claimed["within"])
+            from mechdesign.positions.patches import rounding_length
+
+            level = eps / (1 + 1.01 * rounding_length(cell) / claimed["within"])
         return area_problem(domain, epsilon=level, positions=positions, **setting)
 
     note_compiling()
@@ -266,6 +266,7 @@ def _elastic(
     from mechdesign.base.units import METRES
     from mechdesign.base.validation import positive
     from mechdesign.evaluation.privacy_radius import nats_of_factor
+    from mechdesign.geo.elastic import elastic_level
     from mechdesign.geo.people import read_people
     from mechdesign.output.text_tables import note
 
@@ -279,7 +280,7 @@ def _elastic(
     nats = 2.0 if factor is None else nats_of_factor(factor)
     margin = positive(rule["most"], "most")
     density = read_people(path, domain, margin=margin, water=water, columns=columns, crs=crs, on_note=note).density
-    level = provider("elastic").elastic_level(density, nats=nats, **rule)
+    level = elastic_level(density, nats=nats, **rule)
     return level, density, {**rule, "nats": nats}
 
 

@@ -21,14 +21,14 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from mechdesign.base.formatting import amount, length, percent
 from mechdesign.base.memory import require_memory
-from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.base.registry import capabilities
 from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error, planar_laplace_mechanism
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
@@ -44,7 +44,10 @@ from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.solvers.result import Progress
-from mechdesign.solvers.solve import SOLVERS, solve
+from mechdesign.solvers.solve import solve
+
+if TYPE_CHECKING:
+    from mechdesign.positions.program import Positions
 
 MINUTE = {  # metric: (least nats between neighbours, cells), from the longest edges to the shortest
     "euclidean": ((0.5, 1600), (0.3, 400), (0.0, 100)),
@@ -82,7 +85,7 @@ def check_claim(claim: str | None, program: str) -> None:
 
 def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> str | None:
     """Why cells are protected and not any position, as far as that shows before a design is stated; else None."""
-    if "positions" not in PROVIDERS:
+    if "positions" not in capabilities():
         return "claims between positions are not part of this installation"
     if program not in ("auto", "optimal"):
         return f"--program {program} protects cells alone"
@@ -96,17 +99,19 @@ def cells_instead(domain: Domain, loss: str, *, varies: bool, program: str) -> s
     return None
 
 
-def positions_method(program: Program, *, explicit: bool) -> str:
+def positions_method(program: Positions, *, explicit: bool) -> str:
     """The method by which any two positions are protected, by the rule of the module; asked, whether however long it
     takes.
     """
-    problem, between = program.problem, provider("positions")
+    from mechdesign.positions.solve import operations
+
+    problem = program.problem
     cells, (low, high) = problem.domain.size, level_range(problem.metric)
     symmetric = problem.reports is problem.domain and np.ptp(problem.prior_array) == 0
     if explicit or (cells <= _MOST and (cells / _ORBIT if symmetric else cells) ** 3 <= COLUMNS):
-        if between.operations(program, "cones") <= CONES:
+        if operations(program, "cones") <= CONES:
             return "cones"
-        if between.operations(program, "columns") <= (np.inf if explicit else COLUMNS if low == high else 0.0):
+        if operations(program, "columns") <= (np.inf if explicit else COLUMNS if low == high else 0.0):
             return "columns"
     most = 150 if low < high else 10_000 if symmetric else 4_000
     raise SizeError(
@@ -267,9 +272,11 @@ def designed(request: Request, domain: Domain) -> Made:
 
 def _between_positions(request: Request, problem: DesignProblem) -> tuple[xr.Dataset, str]:
     """The design between any two positions, and its method. Raises: SizeError, UnsuitableError where there is none."""
+    from mechdesign.positions.program import Positions
+
     size = problem.domain.size
     require_memory(size, size, tables=HELD, what="any two positions of the area", field="cell")
-    program = SOLVERS["positions"].program(problem)
+    program = Positions(problem)
     method = positions_method(program, explicit=request.positions == "any")
     mechanism = solve(
         program,

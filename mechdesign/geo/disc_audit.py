@@ -25,6 +25,7 @@ from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
+from mechdesign.output.reports.verdict import RuleDiscAuditor
 from mechdesign.posteriors.audit import DiscAudit
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
@@ -79,6 +80,29 @@ def audit_rule_discs(
         discs.append(found.as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
+
+
+class RuleDiscs(RuleDiscAuditor):
+    """Audits of rules by discs, over the window of a box."""
+
+    def audit(
+        self,
+        rule: str,
+        people: Path,
+        box: str,
+        radii: Sequence[float],
+        *,
+        epsilon: float | None,
+        columns: dict[str, str] | None,
+        crs: str | None,
+        on_note: Note,
+    ) -> dict[str, Any]:
+        return audit_rule_discs(
+            rule, people, window(box), radii, epsilon=epsilon, columns=columns, crs=crs, on_note=on_note
+        )
+
+
+RULE_DISCS = RuleDiscs()
 
 
 def window(box: str) -> Domain:

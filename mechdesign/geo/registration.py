@@ -6,11 +6,9 @@ TABLES = {
         "level": "mechdesign.geo.commands:level",
     },
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
-    "providers": {
-        "lines": "mechdesign.geo.geojson",
-        "discs": "mechdesign.geo.disc_audit",
-        "elastic": "mechdesign.geo.elastic",
-        "people": "mechdesign.geo.people",
-        "rules": "mechdesign.geo.rules",
+    "roles": {
+        "discs": "mechdesign.geo.disc_audit:RULE_DISCS",
+        "people": "mechdesign.geo.people:PEOPLE_OF_PLACES",
+        "rules": "mechdesign.geo.rules:ROUNDING_RULES",
     },
 }

@@ -36,6 +36,7 @@ from scipy.special import ndtr
 
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
+from mechdesign.output.reports.verdict import RuleAuditor
 from mechdesign.output.text_tables import Block, Table
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
@@ -195,6 +196,19 @@ def _at(rule: Rule, distance: int) -> dict[str, Any]:
         "cells": figures(far),
         "probabilities": figures(likely),
     }
+
+
+class RoundingRules(RuleAuditor):
+    """Audits of the rules of this file."""
+
+    def audit(self, rule: str) -> dict[str, Any]:
+        return audit_rule(rule) | {"vectors": vectors(rule)}
+
+    def words(self, document: Mapping[str, Any]) -> Iterator[Block]:
+        return rule_words(document)
+
+
+ROUNDING_RULES = RoundingRules()
 
 
 def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.numbers import read_json
-from mechdesign.base.registry import provider
+from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, violations
@@ -191,8 +191,7 @@ class Stored:
         """
         if not any(name in self.mechanism or name in self.mechanism.attrs for name in _OF_POSITIONS):
             return None
-        claim: PositionClaim = provider("positions").stored_claim(self)
-        return claim
+        return POSITION_CLAIMS.get().stored_claim(self)
 
     @property
     def same_places(self) -> bool:
@@ -223,7 +222,7 @@ class Stored:
     @cached_property
     def factors(self) -> Any:
         """The integers of a factored mechanism (`Factors`). Raises: InputError where one is out of range."""
-        return provider("factors").stored_factors(self)
+        return FACTOR_FILES.get().stored_factors(self)
 
     def differences(self) -> list[str]:
         """How the claim, levels, edges and units of the file differ from what metric and geometry give."""
@@ -367,11 +366,34 @@ class Proof:
     reasons: list[str]
 
 
+class PositionClaims(Protocol):
+    """Reads the claims about positions of mechanism files."""
+
+    def stored_claim(self, stored: Stored) -> PositionClaim:
+        """The claim about positions of a file, rebuilt. Raises: VerificationError if a part of it is missing."""
+        ...
+
+
+class FactorFiles(Protocol):
+    """Reads and checks the factors of mechanism files."""
+
+    def stored_factors(self, stored: Stored) -> Any:
+        """The integers of a factored mechanism. Raises: InputError if one is out of range."""
+        ...
+
+    def check_factors(self, stored: Stored) -> Proof:
+        """The claim compared with metric and geometry, and every edge of it checked by the stored row sums."""
+        ...
+
+
+POSITION_CLAIMS: Role[PositionClaims] = Role("positions")
+FACTOR_FILES: Role[FactorFiles] = Role("factors")
+
+
 def examined(stored: Stored) -> Proof:
     """The claim compared with metric and geometry, and every edge of it checked in integers."""
     if stored.factored:
-        proof: Proof = provider("factors").check_factors(stored)
-        return proof
+        return FACTOR_FILES.get().check_factors(stored)
     mass = np.ascontiguousarray(stored.mechanism["mass"].values)
     whole, placed = row_sums_exact(mass), stored.positions
     count = violations(mass, stored.edges) if mass.min() >= 1 else None

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import ReprMixin
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -29,7 +29,7 @@ from mechdesign.problem.locate import place_at, positions_given
 from mechdesign.problem.vocabulary import words_of
 
 _OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
-_ROWS: Table[Callable[..., Rows]] = Table("rows", {TABLE: TableMechanism})  # by schema
+_ROWS: Registry[Callable[..., Rows]] = Registry("rows", {TABLE: TableMechanism})  # by schema
 
 
 def rows_of(mechanism: xr.Dataset) -> Rows:

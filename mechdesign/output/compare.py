@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 import xarray as xr
@@ -14,7 +14,7 @@ import xarray as xr
 from mechdesign.base.formatting import cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
-from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.base.registry import Role
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
@@ -267,6 +267,17 @@ def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
     return COLUMNS + POSITION_COLUMNS * any(row["claim_over"] == POSITIONS for row in rows)
 
 
+class ChannelFigures(Protocol):
+    """Figures of a mechanism as the channel of a survey."""
+
+    def rank_and_mse(self, mechanism: xr.Dataset) -> tuple[int | None, float | None]:
+        """The rank of the channel and the asymptotic mean squared error of estimates; None where too costly."""
+        ...
+
+
+CHANNEL_FIGURES: Role[ChannelFigures] = Role("channel")
+
+
 def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[str]:
     """The figures of a row as people read them, in the order of columns; - where there is none."""
     return [cell(row[key], form) for _, key, form in shown]
@@ -278,11 +289,11 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
         ratio, row_ratio, over = 1.0, ratio, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
-    channel = provider("channel") if "channel" in PROVIDERS else None
-    rank, asymptotic = None, None
-    if channel is not None:
-        of_channel = lambda: channel.channel_figures(mechanism)  # noqa: E731
-        rank, asymptotic = where_possible(f"{name}: the error of many reports", of_channel, (None, None))
+    rank: int | None = None
+    asymptotic: float | None = None
+    if CHANNEL_FIGURES.is_filled:
+        figures = partial(CHANNEL_FIGURES.get().rank_and_mse, mechanism)
+        rank, asymptotic = where_possible(f"{name}: the error of many reports", figures, (rank, asymptotic))
     if math.isinf(ratio):  # a report is possible from one secret and impossible from another
         effective: float | None = math.inf
     else:

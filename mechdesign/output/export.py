@@ -49,7 +49,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import numpy as np
 import xarray as xr
@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry, Role
 from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -304,7 +304,28 @@ class Format:
     require: Callable[[Path], object] | None = None
 
 
-FORMATS: Table[Format] = Table(
+class PageWriter(Protocol):
+    """Writes pages of results."""
+
+    def check_target(self, path: Path, *, overwrite: bool) -> Path:
+        """The path, if a page can be written there. Raises: InputError."""
+        ...
+
+    def save(
+        self,
+        result: xr.Dataset,
+        path: Path,
+        *,
+        comparison: Sequence[Any] | None = None,
+        mechanisms: Sequence[xr.Dataset] = (),
+        overwrite: bool,
+    ) -> Path:
+        """Write the page of a mechanism, a curve or an estimate, as `md.web.save_page` does."""
+        ...
+
+
+PAGE_WRITER: Role[PageWriter] = Role("page")
+FORMATS: Registry[Format] = Registry(
     "export formats",
     {
         ".csv": Format(write=write_csv, beside=write_beside, factored=True, verified=True),

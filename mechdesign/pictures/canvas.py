@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from mechdesign.base.files import visible
 from mechdesign.base.formatting import number
 from mechdesign.base.optional import import_optional
-from mechdesign.base.registry import provider
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.claim import read
@@ -171,10 +170,16 @@ def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float
         return []
     if domain.plane is None:
         raise InputError("is in degrees, and the mechanism does not say where on Earth it is", field="over", value=path)
+    try:
+        from mechdesign.geo.geojson import read_lines
+    except ModuleNotFoundError as error:
+        remedy = "install all of mechdesign"
+        raise InputError("is not part of this installation", field="lines", remedy=remedy) from error
+
     low, high = domain.points.min(axis=0), domain.points.max(axis=0)
     margin = float((high - low).max())
     near = []
-    for line in provider("lines").read_lines(path):
+    for line in read_lines(path):
         points = domain.plane.forward(line[:, 0], line[:, 1])
         if (np.fmax.reduce(points) >= low - margin).all() and (np.fmin.reduce(points) <= high + margin).all():
             near.append(np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan))

@@ -2,7 +2,10 @@
 
 TABLES = {
     "baselines between positions": {"spline_laplace": "mechdesign.positions.spline:spline_laplace"},
-    "providers": {"positions": "mechdesign.positions.provided"},
+    "roles": {
+        "positions": "mechdesign.positions.roles:SPLINE_CLAIMS",
+        "protection of positions": "mechdesign.positions.roles:SPLINE_CLAIMS",
+    },
     "objective checks": {"positions": "mechdesign.positions.solve:check_positions"},
     "solvers": {"positions": "mechdesign.positions.solve:ENTRY"},
 }

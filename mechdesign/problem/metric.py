@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.numbers import SMALLEST, Reader, finite, named, whole, word, written
 from mechdesign.base.records import ReprMixin
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.base.validation import check_epsilon, own_array, refuse_entries
 from mechdesign.errors import InputError, UnitError, UnsuitableError
@@ -480,7 +480,7 @@ class Graph(Metric):
 
 
 # By kind; a class from outside the package is one entry more.
-METRICS: Table[type[Metric]] = Table(
+METRICS: Registry[type[Metric]] = Registry(
     "metrics", {metric.kind: metric for metric in (Discrete, Eikonal, Euclidean, Graph)}
 )
 

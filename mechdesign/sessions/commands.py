@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli.groups import add_commands
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import BoxOption, CrsOption, JsonOption, LimitOption, OverwriteOption, real, whole
-from mechdesign.cli.parsing import parse_place, refuse_unused_system
+from mechdesign.cli.parsing import parse_place
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 
@@ -55,7 +56,7 @@ def design(
     from mechdesign.sessions.terminal import proposal_document, proposal_words
 
     check_target(output, overwrite=overwrite)
-    refuse_unused_system(crs, area, forbidden)
+    InputOptions(crs=crs).refuse_unused_system(area, forbidden)
     region = parse_area(area, box, crs)
     left_out = None if forbidden is None else read_area(forbidden, crs=crs, on_note=printing.note)
     printing.note_compiling()

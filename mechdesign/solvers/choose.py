@@ -18,15 +18,18 @@ benchmarks/run.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 import numpy as np
+import xarray as xr
 
 from mechdesign.base.memory import BYTES_PER_ENTRY
-from mechdesign.base.registry import PROVIDERS, provider
+from mechdesign.base.registry import Role
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.program import Optimal
 from mechdesign.solvers.cone.pricing import many_pairs
+from mechdesign.solvers.result import Design, Targets
 
 Route = Literal["highs", "columns", "blocks", "pool"]
 ROUTES: tuple[Route, ...] = get_args(Route)
@@ -50,6 +53,29 @@ KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
     "a pool": ((4_900, 25), (10_000, 135), (40_000, 4600)),
     "the whole program": ((100, 5),),
 }
+
+
+class PoolSolver(Protocol):
+    """Solves optimal programs by a pool of columns, without a table of all probabilities."""
+
+    def rejection_reason(self, problem: DesignProblem) -> str | None:
+        """Why a problem cannot be solved by a pool of columns; None if it can."""
+        ...
+
+    def makes_table(self, problem: DesignProblem) -> bool:
+        """True if the result is a table, not factors."""
+        ...
+
+    def needs_closed_form(self, problem: DesignProblem) -> bool:
+        """True if the result is so small that closed forms are compared with it."""
+        ...
+
+    def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
+        """The result for a program, or the mechanism itself where it is no table."""
+        ...
+
+
+POOL_SOLVER: Role[PoolSolver] = Role("pool")
 
 
 def constraints(problem: DesignProblem) -> int:
@@ -85,10 +111,9 @@ def accepts(route: Route, problem: DesignProblem) -> str | None:
     """Why a route cannot solve the optimal program of a problem; None where it can."""
     size = problem.domain.size
     if route == "pool":
-        if "pool" not in PROVIDERS:
+        if not POOL_SOLVER.is_filled:
             return "the capability maps is not installed"
-        pool = provider("pool")
-        return f"it takes up to {pool.LARGEST:,} secrets" if size > pool.LARGEST else pool.rejection_reason(problem)
+        return POOL_SOLVER.get().rejection_reason(problem)
     if route == "columns" and size > LARGEST:
         return f"its columns are dense: up to {LARGEST:,} secrets"
     if route == "highs" and not _small(problem):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,7 @@ import xarray as xr
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
-from mechdesign.base.registry import PROVIDERS, Table, provider
+from mechdesign.base.registry import Registry, Role
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
@@ -38,7 +38,7 @@ from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.queries import QueryWeights
-from mechdesign.solvers.choose import ROUTES, accepts, choose
+from mechdesign.solvers.choose import POOL_SOLVER, ROUTES, accepts, choose
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.eikonal.weights import solve_weights
@@ -53,6 +53,25 @@ _LEAST_TIME = 1e-9  # seconds that a search gets
 _OPTIONS = ("rounds", "work", "scheduler", "bound")  # of factored eikonal weights
 _BESIDE = ("bound",)  # of programs with a bound beside their table
 _compiled = False
+
+
+class FactoredSolver(Protocol):
+    """Solves eikonal weights in factored form, without a table of all probabilities."""
+
+    def rejection_reason(self, program: EikonalWeights) -> str | None:
+        """Why a program has no factored form; None if it has one."""
+        ...
+
+    def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
+        """The factored mechanism of a program, certified."""
+        ...
+
+    def discard_finished(self, work: str | Path) -> None:
+        """Empty the work folder of a finished run, whose mechanism is saved elsewhere."""
+        ...
+
+
+FACTORED_SOLVER: Role[FactoredSolver] = Role("factored")
 
 
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
@@ -72,9 +91,9 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     def run() -> bool:
         for one, method in ((problem, "columns"), (sparse, "columns"), (complete, "columns"), (problem, "blocks")):
             solve_optimal(one, Targets(gap=0.01, method=method))
-        if isinstance(program, EikonalWeights) and "factored" in PROVIDERS:
-            maps = provider("factored")
-            maps.solve_factored(EikonalWeights(problem=problem), maps.FactoredOptions(bound=False))
+        if isinstance(program, EikonalWeights) and FACTORED_SOLVER.is_filled:
+            unbounded = Targets(gap=0.01, options={"bound": False})
+            FACTORED_SOLVER.get().solve(EikonalWeights(problem=problem), unbounded)
         return False
 
     if interrupts.search(run, True):  # as one search: an interrupt of it ends no other one
@@ -295,42 +314,36 @@ def _require_table(program: Program) -> None:
 
 
 def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
-    problem, size = program.problem, program.problem.domain.size
+    problem = program.problem
     route: Any = choose(problem)[0] if targets.method == "auto" else targets.method
     reason = accepts(route, problem)
     if reason is not None:
         raise UnsuitableError(f"does not accept the problem: {reason}", field="method", value=route)
-    pool = provider("pool") if route == "pool" else None
+    pool = POOL_SOLVER.get() if route == "pool" else None
     if pool is None or pool.makes_table(problem):
         _require_table(program)
-    if pool is not None and size > pool.LARGEST_TABLE:
-        result: Design | xr.Dataset = pool.solve_pool(program, targets)
-        return result
+    if pool is not None and not pool.needs_closed_form(problem):
+        return pool.solve(program, targets)
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + targets.time_limit)
     targets = replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
     if pool is not None:
-        design = pool.solve_pool(program, targets)
+        design = pool.solve(program, targets)
         return with_floor(design, floor) if isinstance(design, Design) else design
     return solve_optimal(problem, targets, floor=floor)
 
 
 def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     large = program.problem.domain.size > LARGEST_TABLE
-    many = targets.method == "auto" and large and "factored" in PROVIDERS
-    maps: Any = provider("factored") if many or targets.method == "factored" else None
-    if targets.method == "factored" or (maps is not None and maps.rejection_reason(program) is None):
-        options = maps.FactoredOptions(**targets.options)
-        mechanism: xr.Dataset = maps.solve_factored(
-            program, options, time_limit=targets.time_limit, on_progress=targets.on_progress
-        )
-        return mechanism
+    many = targets.method == "auto" and large and FACTORED_SOLVER.is_filled
+    if targets.method == "factored" or (many and FACTORED_SOLVER.get().rejection_reason(program) is None):
+        return FACTORED_SOLVER.get().solve(program, targets)
     _check_options(targets, _BESIDE)
     _require_table(program)
     return solve_weights(program, targets)
 
 
-SOLVERS: Table[Entry] = Table(
+SOLVERS: Registry[Entry] = Registry(
     "solvers",
     {
         "optimal": Entry(program=Optimal, solve=_optimal, methods=("auto", *ROUTES), large=True),

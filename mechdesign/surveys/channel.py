@@ -44,6 +44,7 @@ from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.claim import Stored, read, stored_domain
 from mechdesign.mechanism.dataset import stored_edges, stored_points
 from mechdesign.mechanism.sampler import rows_of
+from mechdesign.output.compare import ChannelFigures
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem
@@ -267,9 +268,14 @@ def _table(mechanism: xr.Dataset | ArrayLike) -> _Floats:
     return table
 
 
-def channel_figures(mechanism: xr.Dataset) -> tuple[int | None, float | None]:
-    """`channel_rank` and `asymptotic_mse` of a mechanism; None beyond 1,600 secrets, and for an infinite one."""
-    if mechanism.sizes["secret"] > LARGEST:
-        return None, None
-    value = asymptotic_mse(mechanism)
-    return channel_rank(mechanism), value if math.isfinite(value) else None
+class SurveyFigures(ChannelFigures):
+    """`channel_rank` and `asymptotic_mse`; None beyond 1,600 secrets, and for an infinite error."""
+
+    def rank_and_mse(self, mechanism: xr.Dataset) -> tuple[int | None, float | None]:
+        if mechanism.sizes["secret"] > LARGEST:
+            return None, None
+        error = asymptotic_mse(mechanism)
+        return channel_rank(mechanism), error if math.isfinite(error) else None
+
+
+SURVEY_FIGURES = SurveyFigures()

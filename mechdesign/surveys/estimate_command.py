@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     AREAS,
     ColumnsOption,
@@ -16,10 +17,8 @@ from mechdesign.cli.options import (
     NameFieldOption,
     OverwriteOption,
     SimultaneousOption,
-    check_page,
-    save_page,
 )
-from mechdesign.cli.parsing import as_options, parse_columns, refuse_unused_system
+from mechdesign.cli.parsing import as_options
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
@@ -48,6 +47,7 @@ def estimate(
     from mechdesign.mechanism.claim import read, stored_domain
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
+    from mechdesign.output.export import PAGE_WRITER
     from mechdesign.problem.vocabulary import words_of
     from mechdesign.surveys.channel import report_places, shared_domain
     from mechdesign.surveys.export import check_shares_target, save_shares
@@ -67,14 +67,15 @@ def estimate(
     domain = shared_domain(mechanisms)
     for path in output or []:
         if path.suffix.lower() == ".html":
-            check_page(path, overwrite=overwrite)
+            PAGE_WRITER.get().check_target(path, overwrite=overwrite)
         else:
             check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, name_field, crs) != (None, None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
-    refuse_unused_system(crs, areas if areas is not None and Path(areas).suffix else None)
+    inputs = InputOptions(columns, crs)
+    inputs.refuse_unused_system(areas if areas is not None and Path(areas).suffix else None)
     places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
-    named = parse_columns(columns, *ROLES, "cell", "area")
+    named = inputs.columns_of(*ROLES, "cell", "area")
     read_columns, periods = {}, []
     for key, period in (("columns", reports), ("against_columns", against)):
         if period is not None:
@@ -102,7 +103,7 @@ def estimate(
     )
     for path in output or []:
         if path.suffix.lower() == ".html":
-            save_page(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
+            PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
         else:
             save_shares(estimated, path, overwrite=overwrite)
     document = estimate_document(estimated) | read_columns

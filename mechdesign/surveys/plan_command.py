@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mechdesign.base.numbers import number_list, real_number
+from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     AREAS,
     BoxOption,
@@ -24,7 +25,7 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import as_options, parameter_values, parse_columns, parse_problem, refuse_unused_system
+from mechdesign.cli.parsing import as_options, parameter_values, parse_problem
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 
@@ -84,7 +85,8 @@ def plan(
     if source is not None and box is not None:
         raise InputError("is an area of its own, beside no other source", field="box", value=source)
     within = None if within is None else positive(within, "within")
-    refuse_unused_system(crs, source if on_earth else None, areas if Path(areas).suffix else None)
+    inputs = InputOptions(columns, crs)
+    inputs.refuse_unused_system(source if on_earth else None, areas if Path(areas).suffix else None)
     problem = None
     if on_earth:
         within = RADIUS if within is None else within
@@ -126,7 +128,7 @@ def plan(
         domain,
         name_field=name_field,
         crs=crs,
-        columns=parse_columns(columns, "cell", "area"),
+        columns=inputs.columns_of("cell", "area"),
         on_note=lambda told: printing.note(as_options(told)),
     )
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}

@@ -9,7 +9,7 @@ TABLES = {
         "square_wave": "mechdesign.surveys.frequency_estimation:square_wave",
         "disk_area": "mechdesign.surveys.frequency_estimation:disk_area",
     },
-    "providers": {"channel": "mechdesign.surveys.channel"},
+    "roles": {"channel": "mechdesign.surveys.channel:SURVEY_FIGURES"},
     "commands": {
         "plan": "mechdesign.surveys.plan_command:plan",
         "estimate": "mechdesign.surveys.estimate_command:estimate",

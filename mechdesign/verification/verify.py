@@ -20,7 +20,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.records import ReprMixin
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
@@ -45,7 +45,7 @@ _HDF5 = b"\x89HDF"  # what a NetCDF file begins with
 Checked = dict[str, Any]  # fields of a `Verification`
 OnProgress = Callable[[Progress], None] | None
 Check = Callable[[Stored, Any], tuple[list[str], bool | None]]
-CHECKS: Table[Check] = Table("objective checks")  # of programs that are not `Coupled`, by name
+CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
 
 
 def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
@@ -384,7 +384,7 @@ def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.f
     return _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values))
 
 
-KINDS: Table[Kind] = Table(  # by what schemas begin with
+KINDS: Registry[Kind] = Registry(  # by what schemas begin with
     "kinds", {"mechdesign/mechanism": Kind(check=_check_table, protection=protection)}
 )
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import prove, read
 from mechdesign.mechanism.storage import check_target, unwritten
@@ -310,6 +310,6 @@ def _package(words: dict[str, str]) -> str:
     return json.dumps(package, indent=2) + "\n"
 
 
-CLIENTS: Table[Callable[..., dict[str, bytes]]] = Table(
+CLIENTS: Registry[Callable[..., dict[str, bytes]]] = Registry(
     "clients", {"Dataset": _table_contents}
 )  # by the class of the source: the files of its folder, given it and a callback of progress

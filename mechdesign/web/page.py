@@ -20,13 +20,13 @@ import jinja2
 import xarray as xr
 
 from mechdesign.base.files import visible
-from mechdesign.base.registry import Table
+from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import read
 from mechdesign.mechanism.dataset import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.compare import Row
-from mechdesign.output.export import handed_over, handed_script
+from mechdesign.output.export import PageWriter, handed_over, handed_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import certified, kind_of
@@ -122,6 +122,27 @@ def save_page(
     return target
 
 
+class ResultPages(PageWriter):
+    """Pages as the commands of the core write them."""
+
+    def check_target(self, path: Path, *, overwrite: bool) -> Path:
+        return check_page_target(path, overwrite=overwrite)
+
+    def save(
+        self,
+        result: xr.Dataset,
+        path: Path,
+        *,
+        comparison: Sequence[Row] | None = None,
+        mechanisms: Sequence[xr.Dataset] = (),
+        overwrite: bool,
+    ) -> Path:
+        return save_page(result, path, comparison=comparison, mechanisms=mechanisms, overwrite=overwrite)
+
+
+RESULT_PAGES = ResultPages()
+
+
 def load_shown(path: str | Path) -> Any:
     """Read a file that `save_page` shows: a mechanism, a compact map, a sweep or an estimate. Raises what `load` and
     what other kinds raise.
@@ -174,10 +195,10 @@ def _curve_page(curve: xr.Dataset, *_: object) -> Page:
     return Page(kind="curve", facts=curve_facts(curve))
 
 
-PAGES: Table[Callable[..., Page]] = Table(
+PAGES: Registry[Callable[..., Page]] = Registry(
     "pages", {**dict.fromkeys(MECHANISMS, _mechanism_page), SWEEP.name: _curve_page}
 )  # by schema, or the class of what is no Dataset: of it, the mechanisms of an estimate, and a callback of progress
-SHOWN: Table[Schema] = Table("schemas of pages", {**MECHANISMS, SWEEP.name: SWEEP})
+SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name: SWEEP})
 
 
 def proof_script() -> str:

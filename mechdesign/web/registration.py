@@ -6,5 +6,5 @@ TABLES = {
         ".htm": "mechdesign.web.commands:PAGE",
         "": "mechdesign.web.commands:CLIENT",
     },
-    "providers": {"page": "mechdesign.web.page"},
+    "roles": {"page": "mechdesign.web.page:RESULT_PAGES"},
 }

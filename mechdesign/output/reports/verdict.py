@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from mechdesign.base.formatting import number
+from mechdesign.base.registry import Role
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.claim import Stored
 from mechdesign.output.sentences import bound_sentence, error_sentence, joined, limit_sentences, protects
@@ -14,6 +16,40 @@ from mechdesign.output.text_tables import Block
 from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import OF_A_MAP, Verification
 
+
+class RuleAuditor(Protocol):
+    """Audits rules by which devices round positions, which no table holds."""
+
+    def audit(self, rule: str) -> dict[str, Any]:
+        """What a rule says of positions, with test vectors. Raises: InputError for an unknown name."""
+        ...
+
+    def words(self, document: Mapping[str, Any]) -> Iterator[Block]:
+        """The document of an audit in words."""
+        ...
+
+
+class RuleDiscAuditor(Protocol):
+    """Audits such rules by discs where people live."""
+
+    def audit(
+        self,
+        rule: str,
+        people: Path,
+        box: str,
+        radii: Sequence[float],
+        *,
+        epsilon: float | None,
+        columns: dict[str, str] | None,
+        crs: str | None,
+        on_note: Callable[[str], None],
+    ) -> dict[str, Any]:
+        """The audits of a rule, or of planar-laplace at epsilon (nats per m), over a window of degrees W,S,E,N."""
+        ...
+
+
+RULE_AUDITOR: Role[RuleAuditor] = Role("rules")
+RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 

@@ -1,0 +1,76 @@
+"""Options about input files that several commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from mechdesign.base.registry import Role
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mechdesign.problem.domain import Domain
+
+PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file of people
+
+
+class PeopleReader(Protocol):
+    """Reads how many people live at places."""
+
+    def people_of_places(
+        self,
+        path: Path,
+        domain: Domain,
+        *,
+        columns: dict[str, str] | None,
+        crs: str | None,
+        on_note: Callable[[str], None],
+    ) -> NDArray[np.float64]:
+        """How many people (n,) of a CSV file live at the places of a domain."""
+        ...
+
+
+PEOPLE_READER: Role[PeopleReader] = Role("people")
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """--columns OURS=THEIRS,..., --crs SYSTEM and --people FILE of a command."""
+
+    columns: str | None = None
+    crs: str | None = None
+    people: Path | None = None
+
+    def columns_of(self, *roles: str) -> dict[str, str] | None:
+        """The columns of --columns by our names, which are among `roles`. Raises: InputError."""
+        if self.columns is None:
+            return None
+        columns: dict[str, str] = {}
+        for word in self.columns.split(","):
+            ours, equals, theirs = (part.strip() for part in word.partition("="))
+            if not equals or not theirs or ours.lower() not in roles or ours.lower() in columns:
+                message = "must be OURS=THEIRS, each of ours once: " + ", ".join(dict.fromkeys(roles))
+                raise InputError(message, field="columns", value=word)
+            columns[ours.lower()] = theirs
+        return columns
+
+    def refuse_unused_system(self, *files: Path | str | None) -> None:
+        """Refuse --crs if no file is given that it could be of."""
+        if self.crs is not None and all(file is None for file in files):
+            message = "no input has coordinates that it could be of"
+            raise InputError(message, field="crs", value=self.crs, remedy="leave it out")
+
+    def people_of(self, domain: Domain) -> NDArray[np.float64] | None:
+        """How many people (n,) of --people live at the places of a domain; None without a file."""
+        from mechdesign.output.text_tables import note
+
+        if self.people is None:
+            return None
+        columns, reader = self.columns_of(*PEOPLE), PEOPLE_READER.get()
+        return reader.people_of_places(self.people, domain, columns=columns, crs=self.crs, on_note=note)

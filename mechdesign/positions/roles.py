@@ -1,0 +1,23 @@
+"""Claims about positions, as the core reads and describes them."""
+
+from __future__ import annotations
+
+from mechdesign.evaluation.protection import PositionProtection, Protection
+from mechdesign.mechanism.claim import PositionClaims, Stored
+from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.positions.patches import Patches, stored_claim
+from mechdesign.positions.protection import protection
+
+
+class SplineClaims(PositionClaims, PositionProtection):
+    """Claims about positions that draw rows by quadratic splines."""
+
+    def stored_claim(self, stored: Stored) -> Patches:
+        return stored_claim(stored)
+
+    def protection(self, stored: Stored, claim: PositionClaim, within: float | None) -> Protection:
+        assert isinstance(claim, Patches)
+        return protection(stored, claim, within)
+
+
+SPLINE_CLAIMS = SplineClaims()
