@@ -77,8 +77,8 @@ def solve(
     from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.program import Optimal
-    from mechdesign.solvers.choose import explained, explanation
-    from mechdesign.solvers.solve import FACTORED_SOLVER, check_targets
+    from mechdesign.solvers.choose import FACTORED_SOLVER, explained, explanation
+    from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
     distances = None

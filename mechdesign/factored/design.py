@@ -70,10 +70,10 @@ from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, line_weights, local_weights, ruled
 from mechdesign.programs.eikonal import EikonalWeights, border_step, rings
+from mechdesign.solvers.choose import FactoredSolver
 from mechdesign.solvers.eikonal.row_sum_budget import left
 from mechdesign.solvers.eikonal.weights import FRAME_CELLS, Framed, frame_width, framed
 from mechdesign.solvers.result import Progress, Report, Targets, counter, reporter
-from mechdesign.solvers.solve import FactoredSolver
 
 BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
 FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights

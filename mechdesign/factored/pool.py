@@ -57,7 +57,7 @@ from mechdesign.programs.program import Optimal
 from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.eikonal.row_sum_budget import left, spent
-from mechdesign.solvers.result import Design, Report, Targets, counter, reporter
+from mechdesign.solvers.result import Design, Report, Stop, Targets, counter, reporter
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
@@ -423,4 +423,4 @@ def _tabled(problem: DesignProblem, table: Vector, duals: list[Vector], stopped:
     pricer = ConePricer.of(problem)
     bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
     best = max(bounds, key=lambda bound: bound.value)
-    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=stopped)
+    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=Stop(stopped))

@@ -124,7 +124,8 @@ def area(
     from mechdesign.output.text_tables import note, note_compiling, progress, show
     from mechdesign.problem.levels import PrivacyLevel
     from mechdesign.problem.text import is_csv
-    from mechdesign.solvers.solve import LARGEST_TABLE, check_targets
+    from mechdesign.solvers.choose import LARGEST_TABLE
+    from mechdesign.solvers.solve import check_targets
 
     if output.suffix != ".nc":
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)

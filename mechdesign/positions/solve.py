@@ -65,8 +65,8 @@ from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.cone.pricing import sum_down
-from mechdesign.solvers.optimal import BOUND_ENDS
-from mechdesign.solvers.result import Design, Targets, reporter
+from mechdesign.solvers.optimal_bound import BOUND_ENDS
+from mechdesign.solvers.result import Design, Stop, Targets, reporter
 from mechdesign.solvers.solve import Entry
 from mechdesign.verification.verify import AGREE, figure_differences
 
@@ -112,7 +112,7 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
         objective=objective,
         objective_of=program.objective_of,
         scale=certified_scale(program.problem, mass),
-        stopped=stopped,
+        stopped=Stop(stopped),
         positions=program.patches,
         parameters=parameters,
         **proof,

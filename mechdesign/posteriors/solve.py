@@ -36,7 +36,7 @@ from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, best_bound, homogeneous_bound
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
-from mechdesign.solvers.result import Design, Targets, reporter
+from mechdesign.solvers.result import Design, Stop, Targets, reporter
 
 Rows = NDArray[np.int64]  # (k, 3): report, which of the caps, set; by report
 TIGHTER, _OF_ROOM = 2e-7, 1e-5  # shares that limits are lower by for the solver: of them, and of what a constant leaves
@@ -283,7 +283,7 @@ class _Search:
             lower_bound_of="the program",
             dual=np.zeros_like(self.dual) if proof is None else proof.dual,
             lower_bound=0.0 if proof is None else proof.value,
-            stopped=stopped,
+            stopped=Stop(stopped),
             **self.kept(self.proof_rows, np.zeros(0) if proof is None else proof.multipliers),
         )
 

@@ -1,24 +1,49 @@
-"""Which route solves the optimal program of a problem: the one rule, and what is known of its time and memory.
+"""Which solver takes a program: every rule of dispatch, and what is known of time and memory.
 
-    highs     the whole linear program by HiGHS, up to 60,000 constraints: where answers are fewer than secrets; and
-              after columns, where they end above the gap
-    columns   generate and price (columns.py): up to 700 secrets, and up to 2,500 where all pairs are edges or edges
-              are short. Vertices (rays.py) where few rays make the table: on maps of up to 25 secrets; where the
-              nearest other place, in the median over places, is 2.5 nats away or more; by all pairs from 1 nat up to
-              450 secrets, from 0.45 up to 50. Else multipliers in a box (columns.py)
-    blocks    the block interior-point method on restricted programs (blocks.py): longer edges beyond, up to 4,900
-              secrets
-    pool      columns kept without a table, of the capability maps: beyond 4,900 secrets, where reports are the secrets
-              and edges are few for each; up to 6,000 where the loss is a table, which the result is then too
+The optimal program (`rule`, by method "auto"):
 
-Where a route ends above the gap the next one that accepts the problem goes on, in the order of `routes`. Measured by
-benchmarks/run.py.
+    if secrets > 4,900 and a pool accepts the problem:             pool
+    if reports < secrets and constraints <= 60,000:                highs first
+    if secrets <= 2,500 and (all pairs are edges, or secrets <= 700, or the nearest place is < 0.45 nats away):
+                                                                   columns
+    else:                                                          blocks
+    if constraints <= 60,000:                                      highs last, unless it was first
+
+    highs     the whole linear program by HiGHS
+    columns   generate and price: by vertices (rays.py) where `has_few_rays`, else with multipliers in a box
+              (columns.py); the other of the two follows where the first ends above the gap
+    blocks    the block interior-point method on restricted programs (blocks.py)
+    pool      columns kept without a table, of the capability factored: up to 6,000 secrets where the loss is a table,
+              which the result is then too
+
+Few rays (`has_few_rays`):
+
+    if secrets <= 25:               yes, since vertices end at the optimum
+    if all pairs are edges:         secrets <= 450, and the nearest place is 1 nat away or more (0.45 up to 50 secrets)
+    else:                           secrets <= 700, and the nearest place is 2.5 nats away or more
+
+Coupled programs (`coupled_attempts`):
+
+    if the whole program has > 60,000 rows and `designs_fit`:      designs of changing priors first
+    elif the nearest place is >= 1 nat away, secrets <= 450, and side rows <= secrets:  rays first
+    if the whole program has <= 400,000 rows:                      the whole program
+    if rays would not be first and secrets <= 450:                 rays last
+
+The whole program (`whole_trials`): the simplex method up to 10,000 rows, the interior-point method up to 400,000.
+
+Eikonal weights (`takes_factors`): factored where asked, or by "auto" beyond 1,600 secrets where factors suit; else a
+table.
+
+"The nearest place" is the distance to it in nats, in the median over places. Where a route ends above the gap the next
+one that accepts the problem goes on. Measured by benchmarks/run.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, cast, get_args
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 import xarray as xr
@@ -27,22 +52,30 @@ from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.base.registry import Role
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import SideRows
+from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Optimal
 from mechdesign.solvers.cone.pricing import many_pairs
+from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
+from mechdesign.solvers.lp.highs import Method
 from mechdesign.solvers.result import Design, Targets
 
-Route = Literal["highs", "columns", "blocks", "pool"]
-ROUTES: tuple[Route, ...] = get_args(Route)
+MethodName = Literal["highs", "columns", "blocks", "pool"]  # of the optimal program, as users name them
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 SMALL = 60_000  # constraints of the whole program up to which HiGHS solves it at once
 MANY = 700  # secrets up to which columns are taken whatever the edges
 LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
 TABLE = 4_900  # secrets beyond which a pool of columns is taken: 70 x 70
 VERTICES = 450  # secrets up to which vertices are taken by all pairs, and where boxes end above the gap
 DESIGNS = 900  # secrets up to which designs of changing priors are mixed (coupled.py): a master of 2 n rows
+DESIGNS_FIRST = 60_000  # rows of the whole program beyond which they come first
+LARGEST_TABLE = 1_600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
 FEWEST = 25  # up to which vertices are taken whatever the edges: they end at the optimum
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places trees that are kept pay, up to so many nats
 FAR = 0.45  # nats to the nearest other place, in the median, from which edges are no longer short
 FARTHER = 2.5  # the same, from which rays are few where edges are
+LONG = 1.0  # the same, from which rays are faster than the whole coupled program
+SIMPLEX_LIMIT = 10_000  # rows of the whole program up to which the simplex method is used
 GAP, POOL_GAP = 1e-3, 5e-3  # to which the seconds below are known
 # Secrets and CPU seconds, by class.
 KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
@@ -78,13 +111,63 @@ class PoolSolver(Protocol):
 POOL_SOLVER: Role[PoolSolver] = Role("pool")
 
 
+class FactoredSolver(Protocol):
+    """Solves eikonal weights in factored form, without a table of all probabilities."""
+
+    def rejection_reason(self, program: EikonalWeights) -> str | None:
+        """Why a program has no factored form; None if it has one."""
+        ...
+
+    def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
+        """The factored mechanism of a program, certified."""
+        ...
+
+    def discard_finished(self, work: str | Path) -> None:
+        """Empty the work folder of a finished run, whose mechanism is saved elsewhere."""
+        ...
+
+
+FACTORED_SOLVER: Role[FactoredSolver] = Role("factored")
+
+
+class Attempt(Enum):
+    """One attempt at a program; optimal.py and coupled.py say which route makes it."""
+
+    VERTICES = auto()
+    BOXES = auto()
+    BLOCKS = auto()
+    WHOLE = auto()
+    DESIGNS = auto()
+    RAYS = auto()
+
+
+class WholeTrial(NamedTuple):
+    """One trial of the whole program: the method of HiGHS, and the cap in nats of the exponents of its kernels.
+
+    Capped at 0 the variables are the probabilities themselves, which suits answers that are likely far from their
+    anchors.
+    """
+
+    method: Method
+    cap: float
+
+
+_SMALL_TRIALS = (
+    WholeTrial("simplex", 9.0),
+    WholeTrial("simplex", 18.0),
+    WholeTrial("ipm", 9.0),
+    WholeTrial("simplex", 0.0),
+)
+_LARGE_TRIALS = (WholeTrial("ipm", 5.0), WholeTrial("ipm", 9.0), WholeTrial("ipm", 0.0))
+
+
 def constraints(problem: DesignProblem) -> int:
     """Rows of the whole program."""
-    return 2 * len(problem.edges.tail) * problem.reports.size + problem.domain.size
+    return count_rows(problem, 0)
 
 
 def is_complete(problem: DesignProblem) -> bool:
-    """Whether edges are so many that all pairs are priced."""
+    """True if edges are so many that all pairs are priced."""
     return many_pairs(len(problem.edges.tail), problem.domain.size)
 
 
@@ -97,69 +180,136 @@ def nearest(problem: DesignProblem) -> float:
     return float(np.median(least))
 
 
-def few_rays(problem: DesignProblem) -> bool:
-    """Whether few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
-    size, complete = problem.domain.size, is_complete(problem)
+def has_few_rays(problem: DesignProblem) -> bool:
+    """True if few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
+    size = problem.domain.size
     if size <= FEWEST:
         return True
-    if complete:
+    if is_complete(problem):
         return size <= VERTICES and nearest(problem) >= (FAR_PAIRS if size > PAIRED else FAR)
     return size <= MANY and nearest(problem) >= FARTHER
 
 
-def accepts(route: Route, problem: DesignProblem) -> str | None:
-    """Why a route cannot solve the optimal program of a problem; None where it can."""
+def rejection_reason(method: MethodName, problem: DesignProblem) -> str | None:
+    """Why a method cannot solve the optimal program of a problem; None if it can."""
     size = problem.domain.size
-    if route == "pool":
+    if method == "pool":
         if not POOL_SOLVER.is_filled:
             return "the capability maps is not installed"
         return POOL_SOLVER.get().rejection_reason(problem)
-    if route == "columns" and size > LARGEST:
+    if method == "columns" and size > LARGEST:
         return f"its columns are dense: up to {LARGEST:,} secrets"
-    if route == "highs" and not _small(problem):
+    if method == "highs" and not _is_small(problem):
         return f"HiGHS takes up to {SMALL:,} constraints, and {constraints(problem):,} are stated"
     return None
 
 
-def routes(problem: DesignProblem) -> list[tuple[Route, str]]:
-    """The routes to take in turn, each with the reason for its place."""
+def rule(problem: DesignProblem) -> list[tuple[MethodName, str]]:
+    """The methods to take in turn, each with the reason for its place."""
     size, answers = problem.domain.size, problem.reports.size
-    if size > TABLE and accepts("pool", problem) is None:
+    if size > TABLE and rejection_reason("pool", problem) is None:
         return [("pool", f"more than {TABLE:,} secrets")]
-    order: list[tuple[Route, str]] = []
-    if answers < size and _small(problem):
+    order: list[tuple[MethodName, str]] = []
+    if answers < size and _is_small(problem):
         order.append(("highs", f"{answers} answers for {size} secrets, {constraints(problem):,} constraints"))
-    if size <= LARGEST:
-        short = nearest(problem) < FAR
-        if is_complete(problem):
-            order.append(("columns", "all pairs are edges"))
-        elif size <= MANY:
-            order.append(("columns", f"no more than {MANY} secrets"))
-        elif short:
-            order.append(("columns", f"the nearest place is {nearest(problem):.2g} nats away in the median"))
-    if not any(route == "columns" for route, _ in order):
+    why = _why_columns(problem)
+    if why is not None:
+        order.append(("columns", why))
+    else:
         order.append(("blocks", f"more than {MANY if size <= LARGEST else LARGEST:,} secrets, and few edges for each"))
-    if _small(problem) and not any(route == "highs" for route, _ in order):
+    if _is_small(problem) and order[0][0] != "highs":
         order.append(("highs", f"{constraints(problem):,} constraints, where the route before ends above the gap"))
     return order
 
 
-def choose(problem: DesignProblem) -> tuple[Route, str]:
-    """The route that "auto" takes first, and why."""
-    return routes(problem)[0]
+def _why_columns(problem: DesignProblem) -> str | None:
+    size = problem.domain.size
+    if size > LARGEST:
+        return None
+    if is_complete(problem):
+        return "all pairs are edges"
+    if size <= MANY:
+        return f"no more than {MANY} secrets"
+    if nearest(problem) < FAR:
+        return f"the nearest place is {nearest(problem):.2g} nats away in the median"
+    return None
 
 
-def seconds(problem: DesignProblem, route: Route) -> float:
+def choose(problem: DesignProblem) -> tuple[MethodName, str]:
+    """The method that "auto" takes first, and why."""
+    return rule(problem)[0]
+
+
+def optimal_attempts(problem: DesignProblem, method: str | None) -> list[Attempt]:
+    """What to try in turn by a method, by None for all of `rule`."""
+    first, second = Attempt.BOXES, Attempt.VERTICES
+    if has_few_rays(problem):
+        first, second = second, first
+    attempt = {"highs": Attempt.WHOLE, "columns": first, "blocks": Attempt.BLOCKS}
+    names = [name for name, _ in rule(problem)] if method is None else [method]
+    attempts = [attempt[name] for name in names]
+    if first in attempts and (second is Attempt.BOXES or problem.domain.size <= VERTICES):
+        attempts.append(second)
+    if method == "highs" and not problem.prior_array.all():
+        attempts.append(Attempt.VERTICES)  # a basic solution may leave columns of zeros, which no repair makes positive
+    return attempts
+
+
+def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
+    """True if the side rows share one maximum, so that multipliers are a prior, and the master is not too large."""
+    return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
+
+
+def suits_rays(problem: DesignProblem) -> bool:
+    """True if rays are faster than the whole coupled program."""
+    return nearest(problem) >= LONG and problem.domain.size <= VERTICES
+
+
+def coupled_attempts(problem: DesignProblem, rows: SideRows) -> list[Attempt]:
+    """What to try in turn for a coupled program."""
+    attempts, size = [], problem.domain.size
+    # A side row for every entry takes a hundred times as long by rays as by the whole program.
+    rays_first = suits_rays(problem) and rows.size <= size
+    if count_rows(problem, rows.size) > DESIGNS_FIRST and designs_fit(problem, rows):
+        attempts.append(Attempt.DESIGNS)
+    elif rays_first:
+        attempts.append(Attempt.RAYS)
+    if whole_trials(problem, rows.size):
+        attempts.append(Attempt.WHOLE)
+    if not rays_first and size <= VERTICES:
+        attempts.append(Attempt.RAYS)
+    return attempts
+
+
+def whole_trials(problem: DesignProblem, side: int) -> tuple[WholeTrial, ...]:
+    """The trials of the whole program with `side` side rows; none if it is too large."""
+    rows = count_rows(problem, side)
+    if rows > MOST_ROWS:
+        return ()
+    return _SMALL_TRIALS if rows <= SIMPLEX_LIMIT else _LARGE_TRIALS
+
+
+def takes_factors(program: EikonalWeights, method: str) -> bool:
+    """True if eikonal weights are solved in factors, not as a table."""
+    if method == "factored":
+        return True
+    is_large = program.problem.domain.size > LARGEST_TABLE
+    if method != "auto" or not is_large or not FACTORED_SOLVER.is_filled:
+        return False
+    return FACTORED_SOLVER.get().rejection_reason(program) is None
+
+
+def seconds(problem: DesignProblem, route: MethodName) -> float:
     """CPU seconds to `GAP` or `POOL_GAP`, about: those measured in its class, scaled by the cube of the secrets."""
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
     return float(measured) * max(1.0, size / count) ** 3
 
 
-def memory(problem: DesignProblem, route: Route) -> int:
+def memory(problem: DesignProblem, route: MethodName) -> int:
     """Bytes that a route holds at its peak beside the program itself, about."""
     n, m = problem.domain.size, problem.reports.size
-    tables: dict[Route, Callable[[], float]] = {
+    tables: dict[MethodName, Callable[[], float]] = {
         "highs": lambda: 25.0 * constraints(problem) / (n * m),
         "columns": lambda: 3.0 + 24.0 * n / m,
         "blocks": lambda: 14.0,
@@ -173,10 +323,10 @@ def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
 
     Raises: InputError for a method that is none.
     """
-    if method not in ("auto", *ROUTES):
-        raise InputError(f"must be auto, {', '.join(ROUTES)}", field="method", value=method)
-    route, why = choose(problem) if method == "auto" else (cast(Route, method), "asked for")
-    refused = accepts(route, problem)
+    if method not in ("auto", *METHODS):
+        raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
+    route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "asked for")
+    refused = rejection_reason(route, problem)
     return {
         "route": route,
         "why": why if refused is None else refused,
@@ -204,11 +354,11 @@ def explanation(problem: DesignProblem, method: str = "auto") -> str:
     )
 
 
-def _small(problem: DesignProblem) -> bool:
+def _is_small(problem: DesignProblem) -> bool:
     return constraints(problem) - problem.domain.size <= SMALL
 
 
-def _class(problem: DesignProblem, route: Route) -> str:
+def _class(problem: DesignProblem, route: MethodName) -> str:
     if route == "pool":
         return "a pool"
     if route == "highs":
@@ -216,7 +366,7 @@ def _class(problem: DesignProblem, route: Route) -> str:
     if route == "columns" and is_complete(problem):
         return "all pairs"
     if route == "columns":
-        return "long edges, vertices" if few_rays(problem) else "short edges"
+        return "long edges, vertices" if has_few_rays(problem) else "short edges"
     return "long edges, blocks"
 
 

@@ -9,9 +9,8 @@ Journal of SIAM 8), drawn near a table that keeps the constraints.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,24 +18,37 @@ from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
 from mechdesign.base.threads import OutOfTime
+from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
+from mechdesign.mechanism.dataset import RESOLUTION
 from mechdesign.posteriors.solve import solve_capped
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows
-from mechdesign.solvers.coupled import CoupledTask, solve_coupled, task_of
-from mechdesign.solvers.result import Design, Progress, Targets, reporter
+from mechdesign.solvers.cone.pricing import CoupledBound
+from mechdesign.solvers.coupled import solve_coupled, task_of
+from mechdesign.solvers.incumbent import Certified, Incumbent, Task
+from mechdesign.solvers.result import Design, Progress, Stop, Targets, reporter
 from mechdesign.solvers.tangents import tangent_rows, value_of
 
-_MARGINS = (1e-7, 1e-6, 1e-5, 1e-4)  # absolute; HiGHS has a tolerance of 1e-7, Clarabel of 1e-8
-_ROUNDS = 60  # of tangents
-_STALLED, _GAINED = 8, 0.05  # rounds that together close less than this share of the gap: nothing more is gained
-_INNER = 0.1  # of the gap: target of the coupled program in a round
-_WAY = (0.2, 0.5, 1.0)  # shares of the way; 0.2 takes a third of the rounds of 0.5, and a tenth of those of 1
-_SEED = 0  # of the steps off kinks: a design is the same in every run
+
+@dataclass(frozen=True, kw_only=True)
+class TangentOptions:
+    """The constants of this solver."""
+
+    # Absolute margins, tried in turn: HiGHS has a tolerance of 1e-7, Clarabel of 1e-8.
+    margins: tuple[float, ...] = (1e-7, 1e-6, 1e-5, 1e-4)
+    rounds: int = 60  # of tangents; a guess
+    patience: int = 8  # rounds that together must close the share `gain` of the gap; a guess
+    gain: float = 0.05
+    inner_gap: float = 0.1  # gap of the coupled program in a round, as a share of the target; a guess
+    # Shares of the way to the outer point; measured: 0.2 takes a third of the rounds of 0.5, a tenth of those of 1.
+    steps: tuple[float, ...] = (0.2, 0.5, 1.0)
+    seed: int = 0  # of the steps off kinks: a design is the same in every run
+
+
+_OPTIONS = TangentOptions()
 _SHOWN = 300  # characters of inequalities in an error
-_EARLY = ("time", "interrupt")
 _Table = NDArray[np.float64]
 
 
@@ -51,18 +63,37 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
         return solve_capped(program, targets)
     if not program.beyond_rows:
         return solve_coupled(program, targets)
-    started = time.monotonic()
+    budget = TimeBudget.of(targets.time_limit)
     relaxed = solve_coupled(program, replace(targets, on_progress=_inner(targets.on_progress)))
     task = task_of(program)
     assert relaxed.objective is not None
-    mass, value, margin = _table(program, task, max(relaxed.objective, RESOLUTION * task.constant))
-    first = replace(relaxed, mass=mass, objective=value, lower_bound_of="the program", parameters={})
-    if relaxed.stopped in _EARLY:
-        return first
-    left = targets.time_limit - (time.monotonic() - started)
-    search = _Tangents(program, task, replace(targets, time_limit=left), first, margin)
-    stopped = interrupts.search(search.run, "interrupt")
-    return replace(search.best, stopped="gap" if search.reached <= targets.gap else stopped)
+    table, margin = _first_table(program, task, max(relaxed.objective, RESOLUTION * task.constant))
+    incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
+    incumbent.try_table(table)
+    incumbent.record_bound(_bound_of(task, relaxed))
+    stopped = relaxed.stopped
+    if not stopped.is_early:
+        search = _Tangents(program, task, incumbent, budget, margin)
+        stopped = interrupts.search(search.run, Stop.INTERRUPT)
+        if incumbent.is_close:
+            stopped = Stop.GAP
+    assert incumbent.mass is not None
+    assert incumbent.bound is not None
+    return Design(
+        mass=incumbent.mass,
+        objective=incumbent.objective,
+        objective_of=relaxed.objective_of,
+        lower_bound_of="the program",
+        dual=incumbent.bound.dual,
+        multipliers=incumbent.bound.multipliers,
+        lower_bound=incumbent.lower_bound,
+        stopped=stopped,
+    )
+
+
+def _bound_of(task: Task, design: Design) -> CoupledBound:
+    assert design.multipliers is not None
+    return CoupledBound(value=design.lower_bound, dual=design.dual, multipliers=design.multipliers, folded=task.cost)
 
 
 def _inner(on_progress: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
@@ -70,11 +101,11 @@ def _inner(on_progress: Callable[[Progress], None] | None) -> Callable[[Progress
     return None if on_progress is None else lambda state: on_progress(replace(state, gap_of="inner gap"))
 
 
-def _table(program: Constrained, task: CoupledTask, unit: float) -> tuple[NDArray[np.uint64], float, float]:
-    """The certified table of the statement, its objective and the margin that it keeps half of; unit, of the loss."""
+def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certified, float]:
+    """The certified table of the statement and the margin that it keeps half of; unit, of the loss."""
     import cvxpy as cp
 
-    for margin in _MARGINS:
+    for margin in _OPTIONS.margins:
         statement = program.statement(margin)
         # The tolerances of solvers are absolute: the loss is counted in units of one that is nearly reached.
         scaled = cp.Problem(cp.Minimize(statement.objective.expr / unit), statement.constraints)
@@ -82,10 +113,10 @@ def _table(program: Constrained, task: CoupledTask, unit: float) -> tuple[NDArra
         if scaled.status not in ("optimal", "optimal_inaccurate"):
             message = f"no table keeps all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
             raise InfeasibleError(message, field="constraints", value=f"{solver} says {scaled.status}")
-        mass, excess, value = task.certify(np.asarray(program.table.value, float), task.cost)
-        if not excess.any() and _most(program, mass / float(ROW_SUM)) <= -margin / 2:
-            return mass, value, margin
-    message = f"no certified table keeps all constraints with a margin of {_MARGINS[-1]:g}: loosen one"
+        table = task.certify(np.asarray(program.table.value, float), task.cost)
+        if not table.excess.any() and _most(program, table.mass / float(ROW_SUM)) <= -margin / 2:
+            return table, margin
+    message = f"no certified table keeps all constraints with a margin of {_OPTIONS.margins[-1]:g}: loosen one"
     raise DesignError(message, field="constraints")
 
 
@@ -112,69 +143,69 @@ def _most(program: Constrained, table: _Table) -> float:
 
 
 class _Tangents:
-    """The search for a bound: the rows so far, and the best design."""
+    """The search for a bound: the rows so far, and the incumbent."""
 
-    def __init__(self, program: Constrained, task: CoupledTask, targets: Targets, best: Design, margin: float) -> None:
-        self.program, self.task, self.gap, self.best, self.margin = program, task, targets.gap, best, margin
-        self.deadline = time.monotonic() + targets.time_limit
-        self.report = reporter(targets.on_progress)
-        self.rows, self.rng = program.side_rows(), np.random.default_rng(_SEED)
+    def __init__(
+        self, program: Constrained, task: Task, incumbent: Incumbent, budget: TimeBudget, margin: float
+    ) -> None:
+        self.program, self.task, self.incumbent, self.budget, self.margin = program, task, incumbent, budget, margin
+        self.rows, self.rng = program.side_rows(), np.random.default_rng(_OPTIONS.seed)
 
-    @property
-    def reached(self) -> float:
-        """The relative gap of the best design."""
-        assert self.best.objective is not None
-        return relative_gap(self.best.objective, self.best.lower_bound, self.task.constant)
-
-    def run(self) -> str:
+    def run(self) -> Stop:
         """Rounds of tangents until the gap holds; why they ended."""
-        point, before = self.best.mass / float(ROW_SUM), np.inf
-        for number in range(_ROUNDS):
-            if self.reached <= self.gap:
-                return "gap"
+        assert self.incumbent.mass is not None
+        point, before = self.incumbent.mass / float(ROW_SUM), np.inf
+        for number in range(_OPTIONS.rounds):
+            if self.incumbent.is_close:
+                return Stop.GAP
             coupled = self._with_tangents_at(point)
             if coupled is None:
-                return "time" if time.monotonic() >= self.deadline else "precision"
+                return Stop.TIME if self.budget.is_spent() else Stop.PRECISION
             self._take(coupled)
             self._tell(number)
-            if coupled.stopped in _EARLY:
+            if coupled.stopped.is_early:
                 return coupled.stopped
-            if number % _STALLED == _STALLED - 1:
-                if self.reached > (1 - _GAINED) * before:
+            if number % _OPTIONS.patience == _OPTIONS.patience - 1:
+                if self.incumbent.gap > (1 - _OPTIONS.gain) * before:
                     break
-                before = self.reached
+                before = self.incumbent.gap
             point = self._towards(coupled.mass / float(ROW_SUM))
-        return "precision"
+        return Stop.PRECISION
 
     def _take(self, coupled: Design) -> None:
-        """Keep the bound of a coupled program where it is better, and its table where it is better and keeps all."""
-        if coupled.lower_bound > self.best.lower_bound:
-            self.best = replace(
-                self.best, dual=coupled.dual, multipliers=coupled.multipliers, lower_bound=coupled.lower_bound
-            )
+        """Record the bound of a coupled program, and try its table if it keeps all inequalities."""
         assert coupled.objective is not None
-        assert self.best.objective is not None
-        keeps_all = _most(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2
-        if keeps_all and coupled.objective < self.best.objective:
-            self.best = replace(self.best, mass=coupled.mass, objective=coupled.objective)
+        self.incumbent.record_bound(_bound_of(self.task, coupled))
+        if _most(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
+            self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
     def _with_tangents_at(self, point: _Table) -> Design | None:
         """The coupled program with further tangents; None where it has no table, or no time."""
-        table, inequalities = self.program.table, self.program.beyond_rows
+        table, inequalities, rng = self.program.table, self.program.beyond_rows, self.rng
         try:
-            new = [tangent_rows(own, table, point, self.rng, deadline=self.deadline) for own in inequalities]
+            new = [tangent_rows(each, table, point, rng, deadline=self.budget.ends) for each in inequalities]
             self.rows = stack_rows([self.rows, *new], point.size)
-            left = max(self.deadline - time.monotonic(), 0.0)
-            return solve_coupled(self.program, Targets(gap=_INNER * self.gap, time_limit=left), self.rows)
+            targets = Targets(
+                gap=_OPTIONS.inner_gap * self.incumbent.target, time_limit=max(self.budget.remaining(), 0.0)
+            )
+            return solve_coupled(self.program, targets, self.rows)
         except (OutOfTime, DesignError, SolverError):
             return None
 
     def _towards(self, outside: _Table) -> _Table:
         """The first point on the way from the best table that breaks a constraint: its tangent cuts `outside` off."""
-        inside = self.best.mass / float(ROW_SUM)
-        points = [inside + share * (outside - inside) for share in _WAY]
+        assert self.incumbent.mass is not None
+        inside = self.incumbent.mass / float(ROW_SUM)
+        points = [inside + share * (outside - inside) for share in _OPTIONS.steps]
         return next((point for point in points if _most(self.program, point) > 0), outside)
 
     def _tell(self, number: int) -> None:
-        state = {"loss": self.best.objective, "lower_bound": self.best.lower_bound, "gap": self.reached}
-        self.report("tangents", round=number, constraints=self.rows.size, **state)
+        incumbent = self.incumbent
+        incumbent.report(
+            "tangents",
+            round=number,
+            constraints=self.rows.size,
+            loss=incumbent.objective,
+            lower_bound=incumbent.lower_bound,
+            gap=incumbent.gap,
+        )

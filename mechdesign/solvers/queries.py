@@ -25,7 +25,7 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.programs.program import LinearProgram
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.lp.highs import solve_linear_program
-from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
+from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
 from mechdesign.solvers.result import Design, Targets
 
 PRICED = 20_000  # entries of a table up to which multipliers are priced
@@ -136,7 +136,7 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
         return Design(mass=mass, parameters=parameters)
     first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
     duals = (first, _border_multipliers(program))
-    bound = bound_beside(problem, duals, mass=mass, targets=targets, started=started)
+    bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
     return Design(mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters)
 
 

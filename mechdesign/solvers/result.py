@@ -207,7 +207,7 @@ class Design:
     objective, objective_of : float, str
         Where it is not the expected loss, the objective and what it is.
     stopped : str
-        Why the search ended, empty where there was none.
+        Why the search ended, a word of `md.solve`; empty where there was none.
     parameters, figures : mappings
         What a file keeps beside those of the program, and further attributes.
     problem : DesignProblem
@@ -234,7 +234,7 @@ class Design:
     lower_bound_of: str | None = None
     objective: float | None = None
     objective_of: str | None = None
-    stopped: str = ""
+    stopped: Stop = Stop.NONE
     parameters: Mapping[str, Any] = field(default_factory=dict)
     problem: DesignProblem | None = None
     scale: float = 1.0

@@ -10,11 +10,10 @@ Before the clock of a time limit starts, tiny problems are solved once where no 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -22,7 +21,8 @@ import xarray as xr
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import compiled, note_compiling, verbosely
-from mechdesign.base.registry import Registry, Role
+from mechdesign.base.registry import Registry
+from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
@@ -38,7 +38,14 @@ from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.program import Optimal, Program
 from mechdesign.programs.queries import QueryWeights
-from mechdesign.solvers.choose import POOL_SOLVER, ROUTES, accepts, choose
+from mechdesign.solvers.choose import (
+    FACTORED_SOLVER,
+    METHODS,
+    POOL_SOLVER,
+    choose,
+    rejection_reason,
+    takes_factors,
+)
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.eikonal.weights import solve_weights
@@ -48,30 +55,10 @@ from mechdesign.solvers.queries import solve_query
 from mechdesign.solvers.result import Design, Progress, Targets, with_floor
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
-LARGEST_TABLE = 1600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
 _LEAST_TIME = 1e-9  # seconds that a search gets
 _OPTIONS = ("rounds", "work", "scheduler", "bound")  # of factored eikonal weights
 _BESIDE = ("bound",)  # of programs with a bound beside their table
 _compiled = False
-
-
-class FactoredSolver(Protocol):
-    """Solves eikonal weights in factored form, without a table of all probabilities."""
-
-    def rejection_reason(self, program: EikonalWeights) -> str | None:
-        """Why a program has no factored form; None if it has one."""
-        ...
-
-    def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
-        """The factored mechanism of a program, certified."""
-        ...
-
-    def discard_finished(self, work: str | Path) -> None:
-        """Empty the work folder of a finished run, whose mechanism is saved elsewhere."""
-        ...
-
-
-FACTORED_SOLVER: Role[FactoredSolver] = Role("factored")
 
 
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
@@ -221,7 +208,7 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
         claimed_epsilon=design.claimed_epsilon,
         dual=design.dual if len(design.dual) else None,
         lower_bound=design.lower_bound if math.isfinite(design.lower_bound) else None,
-        stopped=design.stopped or None,
+        stopped=str(design.stopped) or None,
         multipliers=design.multipliers,
         cap_rows=design.cap_rows,
         attributes={name: value for name, value in named.items() if value is not None} | dict(design.figures),
@@ -316,7 +303,7 @@ def _require_table(program: Program) -> None:
 def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     problem = program.problem
     route: Any = choose(problem)[0] if targets.method == "auto" else targets.method
-    reason = accepts(route, problem)
+    reason = rejection_reason(route, problem)
     if reason is not None:
         raise UnsuitableError(f"does not accept the problem: {reason}", field="method", value=route)
     pool = POOL_SOLVER.get() if route == "pool" else None
@@ -324,9 +311,9 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
         _require_table(program)
     if pool is not None and not pool.needs_closed_form(problem):
         return pool.solve(program, targets)
-    started = time.monotonic()
-    floor = best_closed_form(problem, deadline=started + targets.time_limit)
-    targets = replace(targets, time_limit=max(targets.time_limit - (time.monotonic() - started), _LEAST_TIME))
+    budget = TimeBudget.of(targets.time_limit)
+    floor = best_closed_form(problem, deadline=budget.deadline)
+    targets = replace(targets, time_limit=max(budget.remaining(), _LEAST_TIME))
     if pool is not None:
         design = pool.solve(program, targets)
         return with_floor(design, floor) if isinstance(design, Design) else design
@@ -334,9 +321,7 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
 
 
 def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
-    large = program.problem.domain.size > LARGEST_TABLE
-    many = targets.method == "auto" and large and FACTORED_SOLVER.is_filled
-    if targets.method == "factored" or (many and FACTORED_SOLVER.get().rejection_reason(program) is None):
+    if takes_factors(program, targets.method):
         return FACTORED_SOLVER.get().solve(program, targets)
     _check_options(targets, _BESIDE)
     _require_table(program)
@@ -346,7 +331,7 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
 SOLVERS: Registry[Entry] = Registry(
     "solvers",
     {
-        "optimal": Entry(program=Optimal, solve=_optimal, methods=("auto", *ROUTES), large=True),
+        "optimal": Entry(program=Optimal, solve=_optimal, methods=("auto", *METHODS), large=True),
         "eikonal": Entry(
             program=EikonalWeights,
             solve=_weights,

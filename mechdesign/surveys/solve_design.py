@@ -34,7 +34,7 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.lp.highs import CostSeries
-from mechdesign.solvers.result import Design, Targets, reporter
+from mechdesign.solvers.result import Design, Stop, Targets, reporter
 from mechdesign.solvers.symmetry import alike, symmetries
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion
@@ -83,7 +83,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
         mass=mass,
         objective=program.objective(mass / float(ROW_SUM), loss),
         objective_of=program.objective_of,
-        stopped=design.stopped,
+        stopped=Stop(design.stopped),
         **proof,
         parameters={
             "rounds": design.rounds,

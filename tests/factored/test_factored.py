@@ -22,7 +22,7 @@ import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored.dataset import _draw
-from mechdesign.solvers import solve
+from mechdesign.solvers import choose
 from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
@@ -351,7 +351,7 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
 
 
 def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solve, "LARGEST_TABLE", 80)
+    monkeypatch.setattr(choose, "LARGEST_TABLE", 80)
     schemas = [md.solve(md.EikonalWeights(problem=constant((n, n), 1.0))).attrs["schema"] for n in (8, 9)]
     assert schemas == ["mechdesign/mechanism/1", "mechdesign/factored/1"]
 

@@ -20,7 +20,7 @@ import mechdesign as md
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo.design import chosen_for
 from mechdesign.output.reports import solve as summary
-from mechdesign.solvers import optimal
+from mechdesign.solvers import optimal_bound
 
 pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
@@ -444,8 +444,8 @@ def test_ctrl_c_in_the_bound_of_an_area_keeps_the_file(run_json, tmp_path, monke
     def pressed(*given, **options):
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(optimal, "ENTRIES", 0)
-    monkeypatch.setattr(optimal, "homogeneous_bound", pressed)
+    monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
+    monkeypatch.setattr(optimal_bound, "homogeneous_bound", pressed)
     file = tmp_path / "area.nc"
     code, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "-o", file)
     assert (code, made["certified"], made["stopped"]) == (0, True, "interrupt")

@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import read
 from mechdesign.output.sentences import QUOTED_GAP, bound_sentence, stopped_sentence
-from mechdesign.solvers import optimal
+from mechdesign.solvers import optimal_bound
 from mechdesign.solvers.eikonal import weights
 
 PROGRAMS = {
@@ -60,7 +60,7 @@ def press() -> None:
 def priced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Both ways to a bound: small problems take that of the optimal program, larger ones a pricing."""
     if request.param:
-        monkeypatch.setattr(optimal, "ENTRIES", 0)
+        monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     return bool(request.param)
 
 
@@ -129,7 +129,7 @@ def test_ctrl_c_in_the_edge_budgets_leaves_a_table() -> None:
 
 def test_a_bound_far_below_the_loss_is_in_no_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted before any pricing, the bound of one secret is left: it is checked, and says next to nothing."""
-    monkeypatch.setattr(optimal, "ENTRIES", 0)
+    monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     _, on_progress = in_the_bound(press)
     mechanism = md.solve(crowded(), on_progress=on_progress)
     checked, stored = md.verify(mechanism), read(mechanism)

@@ -15,8 +15,18 @@ import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, load_problem, priors
 from mechdesign.errors import UnsuitableError
 from mechdesign.losses import Distance
-from mechdesign.solvers.choose import ROUTES, accepts, choose, constraints, explained, explanation, few_rays, nearest
-from mechdesign.solvers.optimal import attempts_for
+from mechdesign.solvers.choose import (
+    METHODS,
+    Attempt,
+    choose,
+    constraints,
+    explained,
+    explanation,
+    has_few_rays,
+    nearest,
+    optimal_attempts,
+    rejection_reason,
+)
 
 
 def places(count: int, level: float = 0.01) -> DesignProblem:
@@ -52,7 +62,7 @@ def test_the_route_of_a_case(tmp_path: Path) -> None:
         (answers(5), "highs"),
     ):
         route, why = choose(asked)
-        assert (route, accepts(route, asked)) == (expected, None)
+        assert (route, rejection_reason(route, asked)) == (expected, None)
         assert why
 
 
@@ -64,27 +74,29 @@ def test_beyond_tables_a_pool_is_taken() -> None:
 
 def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
     assert nearest(along_a_road(30, 2.4)) == 2.4
-    assert attempts_for(along_a_road(30, 2.4), None)[0] == "boxes"
-    assert attempts_for(along_a_road(30, 2.6), None)[0] == "vertices"
-    assert not few_rays(load_problem("streets", nodes=300))  # 0.58 nats: vertices have no bound after 14 CPU seconds
-    assert few_rays(places(60))
-    assert not few_rays(places(60, 0.005))
+    assert optimal_attempts(along_a_road(30, 2.4), None)[0] is Attempt.BOXES
+    assert optimal_attempts(along_a_road(30, 2.6), None)[0] is Attempt.VERTICES
+    assert not has_few_rays(
+        load_problem("streets", nodes=300)
+    )  # 0.58 nats: vertices have no bound after 14 CPU seconds
+    assert has_few_rays(places(60))
+    assert not has_few_rays(places(60, 0.005))
 
 
 def test_beyond_450_secrets_vertices_want_longer_edges() -> None:
-    assert few_rays(load_problem("philadelphia", cells=26))  # 676 secrets, 3.0 nats
-    assert not few_rays(load_problem("philadelphia", cells=26, extent=35.0))  # 1.2 nats
-    assert not few_rays(load_problem("philadelphia", cells=27))  # 729 secrets
-    assert not few_rays(replace(places(484), metric=Euclidean(epsilon=10.0, unit="m")))  # all pairs
+    assert has_few_rays(load_problem("philadelphia", cells=26))  # 676 secrets, 3.0 nats
+    assert not has_few_rays(load_problem("philadelphia", cells=26, extent=35.0))  # 1.2 nats
+    assert not has_few_rays(load_problem("philadelphia", cells=27))  # 729 secrets
+    assert not has_few_rays(replace(places(484), metric=Euclidean(epsilon=10.0, unit="m")))  # all pairs
 
 
 def test_a_route_that_does_not_accept_a_problem_is_refused_with_its_reason() -> None:
     large = load_problem("philadelphia", cells=30)
-    assert "60,000 constraints" in str(accepts("highs", large))
-    assert accepts("blocks", large) is None
+    assert "60,000 constraints" in str(rejection_reason("highs", large))
+    assert rejection_reason("blocks", large) is None
     with pytest.raises(UnsuitableError, match="60,000 constraints"):
         md.solve(large, method="highs")
-    assert accepts("columns", load_problem("philadelphia", cells=51)) is not None
+    assert rejection_reason("columns", load_problem("philadelphia", cells=51)) is not None
 
 
 def test_what_is_explained_is_the_program_and_the_rule() -> None:
@@ -121,4 +133,4 @@ def test_explain_solves_nothing(run, run_json) -> None:
 
 
 def test_every_route_has_its_name_as_a_method() -> None:
-    assert set(ROUTES) == {"highs", "columns", "blocks", "pool"}
+    assert set(METHODS) == {"highs", "columns", "blocks", "pool"}

@@ -23,6 +23,7 @@ import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Optimal, load_problem
 from mechdesign.losses import Distance, SquaredDistance
 from mechdesign.solvers import columns, optimal
+from mechdesign.solvers.choose import Attempt
 
 GAP = 1e-3
 
@@ -84,7 +85,7 @@ def optimum(name: str) -> tuple[float, float]:
 @pytest.fixture
 def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns by the master in a box alone, whatever the edges."""
-    monkeypatch.setattr(optimal, "attempts_for", lambda problem, route: ["boxes"])
+    monkeypatch.setattr(optimal, "optimal_attempts", lambda problem, method: [Attempt.BOXES])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,8 @@ def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_interval_contains_the_optimum_of_the_whole_program(
     name: str, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optimal, "attempts_for", lambda problem, route: master.split(", then "))
+    attempts = [Attempt[name.upper()] for name in master.split(", then ")]
+    monkeypatch.setattr(optimal, "optimal_attempts", lambda problem, method: attempts)
     low, high = optimum(name)
     mechanism = md.solve(Optimal(problem=case(name)), gap=GAP, method="columns")
     attrs = mechanism.attrs
@@ -125,9 +127,9 @@ def test_the_optimum_is_that_of_the_statement(boxes: None) -> None:
 def test_vertices_and_boxes_enclose_one_optimum() -> None:
     problem = load_problem("philadelphia", cells=10)
     found = {}
-    for only in ("vertices", "boxes"):
+    for only in (Attempt.VERTICES, Attempt.BOXES):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(optimal, "attempts_for", lambda problem, route, only=only: [only])
+            patch.setattr(optimal, "optimal_attempts", lambda problem, method, only=only: [only])
             found[only] = designed(problem, gap=1e-4)
     assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
     assert {design.stopped for design in found.values()} == {"gap"}

@@ -30,8 +30,8 @@ from mechdesign import load_problem
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, SizeError, SolverError
 from mechdesign.programs.coupled import SideRows, objective, stack_rows
+from mechdesign.solvers import choose
 from mechdesign.solvers import coupled as coupled_task
-from mechdesign.solvers import incumbent as search
 from mechdesign.solvers.cone.pricing import coupled_bound, project_dual
 from mechdesign.solvers.lp.full import MOST_ROWS, assemble_whole
 from mechdesign.solvers.lp.highs import solve_linear_program
@@ -68,8 +68,8 @@ def test_designs_of_changing_priors_end_at_the_optimum(
     case: str, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, optimum = program_of(case, program), solved(case, program).attrs
-    monkeypatch.setattr(coupled_task, "SMALL", 0)
-    monkeypatch.setattr(search, "MOST_ROWS", 0)
+    monkeypatch.setattr(choose, "DESIGNS_FIRST", 0)
+    monkeypatch.setattr(choose, "MOST_ROWS", 0)
     seen: list[str] = []
     design = design_of(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
     assert design.stopped == "gap"
@@ -86,7 +86,7 @@ def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pyte
         if limit == np.inf:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(coupled_task, "SMALL", 0)
+    monkeypatch.setattr(choose, "DESIGNS_FIRST", 0)
     program = md.programs.Minimax(problem=load_problem("philadelphia", cells=9))
     design = design_of(program, gap=1e-6, time_limit=limit, on_progress=stop)
     assert design.stopped == ("interrupt" if limit == np.inf else "time")
@@ -210,7 +210,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
     assert found.objective <= min(
-        coupled_task.task_of(md.programs.Minimax(problem=problem)).assessed(form.mass)[1]
+        coupled_task.task_of(md.programs.Minimax(problem=problem)).assess(form.mass).objective
         for form in certified_closed_forms(problem)
     )
     tight = md.programs.Bounded(problem=problem, worst_loss=optimum * (1 + ORACLE))
@@ -219,7 +219,7 @@ def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -
 
 
 def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SIMPLEX_LIMIT", 0)
+    monkeypatch.setattr(choose, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
         design = design_of(program_of(case, program), gap=1e-4)
@@ -234,7 +234,7 @@ def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> N
     task, mechanism = coupled_task.task_of(program_of(case, program)), solved(case, program)
     multipliers = mechanism["multiplier"].values
     poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
-    polished = task.polished(poor, SOLVED, math.inf)
+    polished = coupled_task.polished_bound(task, poor, SOLVED, math.inf)
     assert polished.folded.min(axis=1).max() > 0
     assert poor.value < 0.5 * mechanism.attrs["objective"]
     assert polished.value == pytest.approx(mechanism.attrs["objective"], rel=3 * SOLVED)

@@ -141,8 +141,8 @@ def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(pro
     stated = program_of(case, program)
     task, wanted = task_of(stated), math.inf
     for form in best.certified_closed_forms(stated.problem):
-        excess, value = task.assessed(form.mass)
-        wanted = wanted if excess.any() else min(wanted, value)
+        table = task.assess(form.mass)
+        wanted = wanted if table.excess.any() else min(wanted, table.objective)
     try:
         attrs = md.solve(stated, time_limit=NO_TIME).attrs
     except SolverError:
@@ -197,7 +197,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, 
     monkeypatch.setattr(blocks.BlockAlgebra, "factor", slow)
     monkeypatch.setattr(blocks, "time", clock)
     problem = replace(plane(cells), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
-    monkeypatch.setattr("mechdesign.solvers.optimal.time", clock)
+    monkeypatch.setattr("mechdesign.base.time_budget.time", clock)
     designed(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
     assert all(at <= max(limit, 0.0) for at in taken)

@@ -31,9 +31,9 @@ from mechdesign import (
     priors,
     solve,
 )
+from mechdesign.base import time_budget
 from mechdesign.errors import InputError, SizeError, SolverError
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.solvers import optimal as aggregation
 
 PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
 PHILADELPHIA_ROUNDING = 2e-6
@@ -202,7 +202,7 @@ def optimum_of_eight() -> float:
 def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = load_problem("philadelphia", cells=12)
     clock = iter([0.0, 0.0, 1.0] + [100.0] * 100)
-    monkeypatch.setattr(aggregation, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     design = designed(problem, gap=1e-14, time_limit=50, on_progress=lambda _: None)
     assert design.stopped == "time"
     assert 0 < design.lower_bound < design.loss

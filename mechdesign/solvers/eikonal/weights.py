@@ -41,8 +41,8 @@ from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
 from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.eikonal.row_sum_budget import left, settle, spent
 from mechdesign.solvers.lp.highs import solve_linear_program
-from mechdesign.solvers.optimal import TABLE_ENDS, bound_beside
-from mechdesign.solvers.result import Design, Report, Status, Targets, reporter, silent
+from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
+from mechdesign.solvers.result import Design, Report, Status, Stop, Targets, reporter, silent
 
 FRAME_NATS = 3.0  # the frame is at least this wide, measured at the smallest eps
 FRAME_CELLS = 6  # and, where tables hold its columns, at most this many cells
@@ -231,12 +231,12 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     if stopped:  # Ctrl-C ends the design, and not its table alone
         targets = replace(targets, time_limit=0.0)
     duals = (own_dual,) if dual is own_dual else (own_dual, dual)
-    bound = bound_beside(problem, duals, mass=mass, targets=targets, started=started)
+    bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
     return Design(
         mass=mass,
         dual=bound.dual,
         lower_bound=bound.value,
-        stopped=stopped or ("time" if late else bound.stopped),
+        stopped=Stop(stopped or ("time" if late else bound.stopped)),
         parameters={**program.parameters(), **parameters},
     )
 

@@ -1,0 +1,298 @@
+"""The routes of optimal and coupled programs: mixtures of rays, columns in a box, restricted programs, the whole one.
+
+Every route puts its tables through repair and certificate, and prices its multipliers for a bound.
+
+`BlockRoute` solves restricted programs (solvers/lp/restricted.py). 1. Start with few variables: one eikonal kernel per
+report, cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted
+program.  3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a
+ray with a negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+
+`WholeRoute` counts costs in units of the best objective so far: the tolerances of HiGHS are absolute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mechdesign.base.memory import require_memory
+from mechdesign.base.time_budget import TimeBudget
+from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
+from mechdesign.solvers.choose import LARGEST
+from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
+from mechdesign.solvers.cone.pricing import CoupledBound, homogeneous_bound
+from mechdesign.solvers.cone.warm_pricing import Forest, Proof
+from mechdesign.solvers.incumbent import Incumbent, Task
+from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
+from mechdesign.solvers.lp.highs import Method
+from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
+from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.result import Status, Stop
+from mechdesign.solvers.symmetry import symmetries
+
+_MUCH_BETTER = 0.9  # share of the best objective below which a mixture is certified before the end; a guess
+_TRIALS = 8  # solves of a whole program, with margins that grow
+
+
+def plain_bound(task: Task, value: float, dual: NDArray[np.float64]) -> CoupledBound:
+    """A bound of a task without side rows, proved by `dual` (n,) alone."""
+    return CoupledBound(value=value, dual=dual, multipliers=np.zeros(0), folded=task.cost)
+
+
+class Mixture:
+    """The mixture of rays of one run, whose tables are certified and whose limits are lowered where one breaks them."""
+
+    def __init__(self, name: str, task: Task, incumbent: Incumbent) -> None:
+        self.name, self.task, self.incumbent, self.margin = name, task, incumbent, task.first_margin
+        self.rays = RayGeneration(
+            pricer=task.pricer,
+            cost=task.cost,
+            rows=task.rows,
+            constant=task.problem.best_constant,
+            scale=task.constant,
+        )
+        if task.rows.size:
+            self.rays.tighten(self.margin)
+
+    def take(self, bound: CoupledBound, is_final: bool) -> float:
+        """Record a bound, and certify the table if it is final or much better; the certified gap."""
+        self.incumbent.record_bound(bound)
+        if is_final or self.rays.objective < _MUCH_BETTER * self.incumbent.objective:
+            table = self.task.certify(self.rays.table(), bound.folded)
+            self.incumbent.try_table(table)
+            if table.excess.any():
+                self.margin = np.where(table.excess > 0, 2 * (self.margin + table.excess), self.margin)
+                self.rays.tighten(self.margin)
+        self.incumbent.tell(self.name, self.rays.variables, self.rays.constraints)
+        return self.incumbent.gap
+
+    def close(self) -> None:
+        """Certify the last table if it is better, however the rounds ended."""
+        if len(self.rays.x) and self.rays.objective < self.incumbent.objective:
+            bound = self.incumbent.bound
+            slack_cost = self.task.cost if bound is None else bound.folded
+            self.incumbent.try_table(self.task.certify(self.rays.table(), slack_cost))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RayRoute:
+    """Rays are priced and added to a master at vertices; share, of the remaining time."""
+
+    name: str = "rays"
+    share: float = 1.0
+
+    def rejection_reason(self, task: Task) -> str | None:
+        return None
+
+    def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
+        ends = budget.within(self.share).ends if self.share < 1 else budget.ends
+        mixture = Mixture(self.name, task, incumbent)
+        try:
+            return Stop(generate(mixture.rays, gap=incumbent.target, deadline=ends, take=mixture.take))
+        finally:
+            mixture.close()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoxRoute:
+    """Column generation with multipliers in a box, for programs without side rows."""
+
+    name: str = "boxes"
+
+    def rejection_reason(self, task: Task) -> str | None:
+        return f"its columns are dense: up to {LARGEST:,} secrets" if task.problem.domain.size > LARGEST else None
+
+    def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
+        problem, pricer = task.problem, task.pricer
+        require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
+        cores = USUAL if problem.prior_array.all() else ZEROS
+        ways = symmetries(problem, [pricer.apart(), problem.loss_matrix]) if problem.reports is problem.domain else ()
+        columns = Columns(Forest(pricer, problem.weighted_loss, ways), cores, problem.constant_loss)
+
+        def take(proof: Proof | None, table: NDArray[np.float64] | None) -> float:
+            if proof is not None:
+                incumbent.record_bound(plain_bound(task, proof.bound, proof.dual))
+            if table is not None:
+                incumbent.try_table(task.certify(table, task.cost, private=True))
+            incumbent.tell(self.name, columns.variables, columns.constraints)
+            return incumbent.gap
+
+        return Stop(generate_columns(columns, gap=incumbent.target, deadline=budget.ends, take=take))
+
+
+Polish = Callable[[Task, CoupledBound, float, float], CoupledBound]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WholeRoute:
+    """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it.
+
+    cap bounds the exponents of its kernels in nats; polish(task, bound, gap, seconds) improves a bound.
+    """
+
+    method: Method
+    cap: float
+    polish: Polish | None = None
+    name: str = "whole"
+
+    def rejection_reason(self, task: Task) -> str | None:
+        rows = count_rows(task.problem, task.rows.size)
+        return None if rows <= MOST_ROWS else f"{rows} rows, and at most {MOST_ROWS} are solved"
+
+    def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
+        scaled, margin = replace(task, unit=task.unit_at(incumbent.objective)), task.first_margin
+        tolerance = min(1e-4, incumbent.target) / 20
+        for _ in range(_TRIALS):
+            if budget.is_spent():
+                return Stop.TIME
+            rows = task.rows.tightened(margin)
+            whole, solution = scaled.solve_whole(rows, self.method, self.cap, tolerance, budget.remaining())
+            point = whole.table(solution.x)
+            if solution.status is Status.INFEASIBLE or not point.max() > 0:
+                break
+            bound = scaled.bound(*whole.multipliers(solution.dual))
+            incumbent.record_bound(bound)
+            table = task.certify(point, bound.folded)
+            incumbent.try_table(table)
+            is_kept = not table.excess.any()
+            if self.polish is not None and is_kept and not incumbent.is_close and not budget.is_spent():
+                incumbent.record_bound(self.polish(task, bound, incumbent.target / 4, budget.remaining()))
+            incumbent.tell(self.name, len(whole.program.cost), whole.program.matrix.shape[0])
+            if is_kept:
+                break
+            margin = np.where(table.excess > 0, 2 * (margin + table.excess), margin)
+        return Stop.PRECISION
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockOptions:
+    """The constants of `BlockRoute`; those without another word are guesses that no benchmark row depends on."""
+
+    rounds: int = 40
+    near: float = 5.0  # nats from the anchor within which every node is cut where eikonal kernels do not fit
+    system: float = 3e-11  # seconds for each n^3 of a system of n equations, measured
+    first_gap: float = 5e-4  # gap of the first solve: its cuts are incomplete, and a first bound soon helps
+    few_variables: int = 3_000  # up to which programs are solved to `accurate`
+    accurate: float = 1e-6  # gap
+    finest: float = 1e-10  # tolerance below which nothing is gained
+    # Multipliers of a solver are infeasible by its tolerance. Lowered by this share of themselves and of the loss per
+    # secret they need one pricing; a share t costs 2 t of the bound.
+    lowered: float = 1e-7
+    fine: float = 1e-6  # target gap up to which multipliers are priced as they are, and lowered as far as needed
+
+
+@dataclass(kw_only=True, eq=False)
+class BlockRoute:
+    """Restricted programs by the block interior-point method, until no cut is left.
+
+    first_cut (m, n): cuts to start with beside those of the eikonal system. cut: the cuts it ended with.
+    """
+
+    first_cut: NDArray[np.bool_] | None = None
+    options: BlockOptions = BlockOptions()
+    name: str = "blocks"
+    cut: NDArray[np.bool_] | None = field(init=False, default=None)
+
+    def rejection_reason(self, task: Task) -> str | None:
+        return None
+
+    def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
+        options, gap = self.options, incumbent.target
+        # Objectives near 1 a secret, whatever the unit of the loss.
+        scale = task.problem.domain.size / task.unit_at(incumbent.objective)
+        cut, multipliers = self._first_cuts(task, incumbent, budget)
+        self.cut = cut
+        finest = gap / 2
+        tolerance = max(finest, options.first_gap)
+        for _ in range(options.rounds):
+            if budget.is_spent():
+                return Stop.TIME
+            restricted = restrict(task.problem, scale, task.pricer.distance, task.pricer.parent, cut)
+            tell = partial(incumbent.tell, self.name, restricted.variables, restricted.constraints)
+            solution = self._solve(restricted, multipliers * scale, tolerance, budget, tell)
+            multipliers = solution.dual / scale
+            has_table = incumbent.try_table(task.certify(restricted.table(solution.q), task.cost))
+            fresh, has_bound = self._price(task, incumbent, multipliers)
+            tell(None)
+            if incumbent.is_close:
+                return Stop.GAP
+            ended = Stop(solution.stopped)
+            if ended.is_early:
+                return ended
+            fresh &= ~cut
+            is_exact = ended is Stop.PRECISION or tolerance <= options.finest
+            # Without new cuts only a finer solve can gain, and not where the last one was as fine as it gets.
+            if not fresh.any() and (is_exact or not (has_table or has_bound)):
+                return Stop.PRECISION
+            finer = max(options.finest, min(tolerance, incumbent.gap) / (3 if fresh.any() else 10))
+            tolerance = finest if tolerance > finest else finer
+            cut |= fresh
+        return Stop.PRECISION
+
+    def _first_cuts(
+        self, task: Task, incumbent: Incumbent, budget: TimeBudget
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """The first cuts (m, n), and multipliers (n,) to start from."""
+        cut, multipliers = self._eikonal_cuts(task, incumbent, budget)
+        if self.first_cut is not None:
+            cut |= self.first_cut
+        return cut, multipliers
+
+    def _eikonal_cuts(
+        self, task: Task, incumbent: Incumbent, budget: TimeBudget
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """The cuts that the multipliers of the eikonal weight system call for, and these multipliers.
+
+        No cuts where the system is singular or takes too long. Off grids a negative weight, as at crossings of short
+        roads, says that no table of eikonal kernels has the right row sums, and that its multipliers mislead: the nodes
+        nearest to the anchor are cut instead.
+        """
+        distance, n = task.pricer.distance, task.problem.domain.size
+        nothing = np.zeros(distance.shape, np.bool_), np.zeros(n)
+        if distance.shape[0] != n or not budget.allows(self.options.system * n**3):
+            return nothing
+        kernel = np.exp(-distance)
+        own = np.einsum("uy,yu->y", task.problem.weighted_loss, kernel)
+        is_grid = task.problem.domain.kind == "grid"
+        try:
+            weights = None if is_grid else scipy.linalg.solve(kernel.T, np.ones(n))
+            multipliers = scipy.linalg.solve(kernel.T, own)  # never overwrite_a: SciPy 1.17 crashes on indefinite ones
+        except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
+            return nothing
+        cut = self._price(task, incumbent, multipliers)[0]
+        if weights is not None and weights.min() < 0:
+            cut = distance <= self.options.near
+        return cut, multipliers
+
+    def _solve(
+        self,
+        program: RestrictedProgram,
+        dual: NDArray[np.float64],
+        tolerance: float,
+        budget: TimeBudget,
+        tell: Callable[[int | None], None],
+    ) -> InteriorPoint:
+        if program.variables <= self.options.few_variables:
+            tolerance = min(tolerance, self.options.accurate)
+        return solve_blocks(program, dual=dual, tolerance=tolerance, deadline=budget.ends, on_progress=tell)
+
+    def _price(
+        self, task: Task, incumbent: Incumbent, multipliers: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], bool]:
+        """Price every report: where cuts would pay (m, n), and whether the bound improved."""
+        loss = min(incumbent.objective, task.constant)
+        bound = homogeneous_bound(
+            task.pricer,
+            task.cost,
+            multipliers,
+            loss=loss,
+            start=self.options.lowered if incumbent.target > self.options.fine else 0.0,
+            known=incumbent.lower_bound,
+            enough=loss * (1 - incumbent.target),
+        )
+        return bound.first.turns, incumbent.record_bound(plain_bound(task, bound.value, bound.dual))
