@@ -212,10 +212,10 @@ def test_a_margin_that_does_not_hold_is_replaced_or_refused(monkeypatch: pytest.
     program = md.programs.Constrained(
         problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
     )
-    monkeypatch.setattr(stated, "_MARGINS", (-1e-3,))
+    monkeypatch.setattr(stated, "_OPTIONS", stated.TangentOptions(margins=(-1e-3,)))
     with pytest.raises(DesignError, match="no certified table"):
         md.solve(program)
-    monkeypatch.setattr(stated, "_MARGINS", (-1e-3, 1e-6))
+    monkeypatch.setattr(stated, "_OPTIONS", stated.TangentOptions(margins=(-1e-3, 1e-6)))
     table = table_of(md.solve(program))
     assert np.abs(table[0] - table[1]).sum() <= most
 

@@ -22,7 +22,7 @@ from tolerances import ORACLE, SOLVED
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Optimal, load_problem
 from mechdesign.losses import Distance, SquaredDistance
-from mechdesign.solvers import columns, optimal
+from mechdesign.solvers import columns, optimal, routes
 from mechdesign.solvers.choose import Attempt
 
 GAP = 1e-3
@@ -141,7 +141,7 @@ def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> No
     for ways in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not ways:
-                patch.setattr(optimal, "symmetries", lambda problem, matrices: [])
+                patch.setattr(routes, "symmetries", lambda problem, matrices: [])
             seen: list[Any] = []
             found[ways] = designed(problem, gap=GAP, on_progress=seen.append)
         assert seen[-1].constraints == (10 if ways else 49)
@@ -154,7 +154,7 @@ def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPat
     problem = replace(lattice((4, 4), 0.4), prior=np.linspace(1, 3, 16) / 32)
     low, high = (designed(problem, gap=GAP), designed(problem, gap=GAP, method="highs"))
     flip = np.arange(16)[::-1].copy()
-    monkeypatch.setattr(optimal, "symmetries", lambda problem, matrices: [np.arange(16), flip])
+    monkeypatch.setattr(routes, "symmetries", lambda problem, matrices: [np.arange(16), flip])
     false = designed(problem, gap=GAP, time_limit=20)
     assert reference_violations(false.mass, problem.edges) == 0
     assert 0 < false.lower_bound <= min(low.loss, high.loss)
