@@ -40,7 +40,10 @@ def _unknown(name: str) -> AttributeError:
 
     meant = {"problem": "md.DesignProblem", "metrics": "md.Euclidean", "mechanism": "md.solve", "area": "md.geo.Area"}
     known = {f"md.{one}": one for one in __all__}
-    for part in (*_PARTS, *capabilities()):
+    parts = [*_PARTS, *capabilities()]
+    if "pictures" not in capabilities():
+        parts.remove("plot")
+    for part in parts:
         known |= {f"md.{part}.{one}": one for one in import_module(f"{__name__}.{part}").__all__}
     plain = {full: one.lower() for full, one in known.items()}
     close = [meant[name.lower()]] if name.lower() in meant else []

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
+from mechdesign.output.captions import mechanism_words
 from mechdesign.output.text_tables import print_table, say
-from mechdesign.pictures.canvas import mechanism_style, mechanism_words
+from mechdesign.pictures.canvas import mechanism_style
 from mechdesign.pictures.plot import check_plot_target, save_plot
 from mechdesign.programs.matched import FAMILIES
 

@@ -28,7 +28,8 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.evaluation.loss import expected_distance
-from mechdesign.pictures.canvas import mechanism_style, mechanism_words
+from mechdesign.output.captions import mechanism_words
+from mechdesign.pictures.canvas import mechanism_style
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched import FAMILIES
 from mechdesign.solvers.matched import effective_epsilon, family_mechanism

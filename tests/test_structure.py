@@ -23,7 +23,7 @@ CORE = (
     *("errors", "base", "problem", "mechanism", "evaluation", "closed_forms", "programs", "solvers"),
     *("verification", "output", "cli"),
 )
-PENDING = {"posteriors", "pictures"}  # on their way from the core to capabilities
+PENDING = {"posteriors"}  # on their way from the core to capabilities
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
 WHOLE = ("docs", "package", "package_contents", "readme", "structure", "words")  # tests of a whole checkout
 LINES = """

@@ -74,15 +74,14 @@ def compare(
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
     """Raises: InputError where nothing can be written there."""
     from mechdesign.output.comparison_files import CURVES, TABLES, check_table_target
-    from mechdesign.output.export import PAGE_WRITER
-    from mechdesign.pictures.plot import KINDS, check_plot_target
+    from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
 
     if output is None:
         return
     if output.suffix.lower() == ".html":
         PAGE_WRITER.get().check_target(output, overwrite=overwrite)
-    elif curve and output.suffix.lower() in KINDS:
-        check_plot_target(output, overwrite=overwrite)
+    elif curve and PICTURE_WRITER.is_filled and output.suffix.lower() in PICTURE_WRITER.get().suffixes:
+        PICTURE_WRITER.get().check_target(output, overwrite=overwrite)
     else:
         check_table_target(output, CURVES if curve else TABLES, overwrite=overwrite)
 
@@ -151,10 +150,9 @@ def _curve(
     """One row a scale; every scale has an equal share of the time."""
     from mechdesign.output import text_tables as printing
     from mechdesign.output.comparison_files import CURVES, save_curve
-    from mechdesign.output.export import PAGE_WRITER
+    from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
     from mechdesign.output.reports.solve import curve_words
     from mechdesign.output.sweep import sweep, sweep_rows
-    from mechdesign.pictures.plot import save_plot
 
     printing.note_compiling()
     with printing.progress(problem.name, limit=targets["time_limit"]) as advance:
@@ -174,6 +172,6 @@ def _curve(
         elif suffix == ".html":
             PAGE_WRITER.get().save(curve, output, overwrite=overwrite)
         else:
-            save_plot(curve, output, overwrite=overwrite)
+            PICTURE_WRITER.get().save(curve, output, overwrite=overwrite)
     rows = sweep_rows(curve)
     printing.show(rows, curve_words(rows, problem), as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 
 from mechdesign.base.registry import Registry
 from mechdesign.cli.options import JsonOption, OverwriteOption
-from mechdesign.cli.parsing import row_list, row_range
+from mechdesign.cli.parsing import row_range
 from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (
@@ -41,19 +41,8 @@ def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) 
     write_table(load(file), output, rows=row_range(rows), **options)
 
 
-def _write_picture(
-    file: Path, output: Path, *, rows: str | None, over: Path | None, title: str | None, overwrite: bool, **_: Any
-) -> None:
-    from mechdesign.pictures.plot import load_drawable, save_plot
-
-    save_plot(load_drawable(file), output, overwrite=overwrite, secrets=row_list(rows), over=over, title=title)
-
-
 TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
-PICTURE = Exporter(write=_write_picture, takes=frozenset({"rows", "over", "title"}))
-EXPORTERS: Registry[Exporter] = Registry(
-    "exporters", dict.fromkeys((".png", ".pdf", ".svg"), PICTURE)
-)  # others: tables
+EXPORTERS: Registry[Exporter] = Registry("exporters")  # by suffix; those of tables are `FORMATS`
 
 
 def export(

@@ -200,9 +200,9 @@ def _in_unit(radius: float, named: str, unit: str) -> float:
 
 def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
     """Refuse a picture of discs that cannot be written, or without --disc, before anything is computed."""
-    from mechdesign.pictures.plot import check_plot_target
+    from mechdesign.output.export import PICTURE_WRITER
 
-    check_plot_target(output, overwrite=overwrite)
+    PICTURE_WRITER.get().check_target(output, overwrite=overwrite)
     if disc is None:
         raise InputError("a picture is of discs; pass --disc 250,564,1000", field="output", value=output.name)
 
@@ -210,9 +210,9 @@ def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> No
 def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
     """Write the picture of audits of discs, where one is wanted."""
     if picture is not None:
-        from mechdesign.pictures.plot import plot_discs, save_plot
+        from mechdesign.output.export import PICTURE_WRITER
 
-        save_plot(plot_discs(audits), picture, overwrite=overwrite)
+        PICTURE_WRITER.get().save_discs(audits, picture, overwrite=overwrite)
 
 
 def parse_limit(disc: str | None, share: str | None, inputs: InputOptions, domain: Domain) -> PosteriorCap | None:

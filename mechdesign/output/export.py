@@ -324,7 +324,26 @@ class PageWriter(Protocol):
         ...
 
 
+class PictureWriter(Protocol):
+    """Draws results to files."""
+
+    suffixes: tuple[str, ...]
+
+    def check_target(self, path: Path, *, overwrite: bool) -> Path:
+        """The path, if a picture can be drawn there. Raises: InputError."""
+        ...
+
+    def save(self, result: xr.Dataset, path: Path, *, overwrite: bool) -> Path:
+        """Draw a mechanism, a sweep or a diagnosis to a file."""
+        ...
+
+    def save_discs(self, audits: Sequence[Mapping[str, Any]], path: Path, *, overwrite: bool) -> Path:
+        """Draw audits of discs, as documents, to a file."""
+        ...
+
+
 PAGE_WRITER: Role[PageWriter] = Role("page")
+PICTURE_WRITER: Role[PictureWriter] = Role("picture")
 FORMATS: Registry[Format] = Registry(
     "export formats",
     {

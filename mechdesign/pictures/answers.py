@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.files import visible
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.evaluation.loss import loss_matrix
@@ -30,7 +31,6 @@ from mechdesign.pictures.canvas import (
     ground_of,
     new_figure,
     place_words,
-    plain,
 )
 from mechdesign.pictures.panels import (
     FLOOR,
@@ -127,7 +127,7 @@ def _released(mechanism: xr.Dataset, domain: Domain, table: Array, chosen: list[
     at, points, losses = domain.points[:, 0], rows_of(mechanism).report_points, loss_matrix(mechanism)
     ordered = points.shape[1] == 1 and bool((np.diff(points[:, 0]) > 0).all())
     value = points[:, 0] if ordered else np.arange(table.shape[1], dtype=float)
-    unit = plain(mechanism["report_x"].attrs.get("units", "1")) if ordered else "1"
+    unit = visible(mechanism["report_x"].attrs.get("units", "1")) if ordered else "1"
     label = "released number" if unit == "1" else f"released number ({unit})"
     top = float(table.max())
     norm = LogNorm(vmin=FLOOR * top, vmax=top)

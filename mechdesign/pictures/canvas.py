@@ -1,9 +1,7 @@
-"""Canvas: what every picture is made with, its colours, its words and the ground that values are drawn on.
+"""Canvas: what every picture is made with, its colours and the ground that values are drawn on.
 
 Colours: those of Okabe and Ito, which readers with any colour vision can distinguish, and one colour and one marker for
 every mechanism. Mechanisms that are not named here take a grey and a marker by their name.
-
-Words: which problem, which metric, which loss, which unit.
 
 Grounds: the cells of a grid or the nodes of a network of streets, with lines of a GeoJSON file, coasts or streets,
 where the domain stands on Earth.
@@ -12,7 +10,6 @@ where the domain stands on Earth.
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,9 +30,6 @@ from mechdesign.mechanism.claim import read
 from mechdesign.output.sentences import error_sentence, protects
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
-from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import metric_from_description
-from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification.verify import Verification
 
 if TYPE_CHECKING:
@@ -98,65 +92,11 @@ def mechanism_style(name: str) -> dict[str, str]:
     return dict(zip(("color", "marker"), STYLES.get(name, other), strict=True))
 
 
-def mechanism_words(name: str, result: xr.Dataset) -> str:
-    """The name of a row as a picture prints it, of a Dataset with the attribute domain: on one axis of values Laplace
-    noise does not lie on a plane.
-    """
-    domain = json.loads(result.attrs["domain"])
-    axes = len(domain.get("shape", "12"))
-    if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
-        name = name.removeprefix("planar_")
-    return name.replace("_", " ").replace("laplac", "Laplac")
-
-
-def plain(text: object) -> str:
-    """A text of a file as a picture shows it: without control characters."""
-    return visible(text)
-
-
-def problem_sentence(result: xr.Dataset, secrets: int) -> str:
-    """Name of the problem and how many cells or places, of a Dataset with the attributes problem and domain."""
-    domain = json.loads(result.attrs["domain"])
-    shape = domain.get("shape")
-    words = words_for(domain["kind"], domain["unit"], len(shape or "12"))
-    where = f"{secrets if shape is None else ' x '.join(map(str, shape))} {words.many}"
-    masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
-    return f"{plain(result.attrs['problem'])}: {where}{masked}"
-
-
-def metric_sentence(result: xr.Dataset) -> str:
-    """The metric in a few words, neighbours and levels included, of a Dataset with the attributes metric and domain."""
-    domain = json.loads(result.attrs["domain"])
-    metric = metric_from_description(json.loads(claimed_metric(result)))
-    return metric.words(domain["unit"], len(domain.get("shape", ())))
-
-
-def claimed_metric(result: xr.Dataset) -> str:
-    """The metric of the claim, as a file describes it: that of positions where the claim is about them, and not the
-    multiple that holds for the rows of the table.
-    """
-    about = "problem_metric" if "position_claim" in result.attrs and "problem_metric" in result.attrs else "metric"
-    return str(result.attrs[about])
-
-
-def loss_words(name: str, unit: str) -> tuple[str, str]:
-    """What a loss of this name is the mean of, and its unit ("" where it has none) as readers know it."""
-    loss = LOSSES.get(name)
-    if loss is not None and unit == "1":
-        unit = loss.unit("units")
-    return "loss" if loss is None else loss.words(), readable(unit)
-
-
-def readable(unit: str) -> str:
-    """The unit of a loss as readers know it, "" where it has none."""
-    return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
-
-
 def protection_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
     """What is protected, and on a line of its own how far off reports are and of which program."""
     assert checked.protection is not None
     error = error_sentence(read(mechanism))
-    return f"{protects(checked.protection)}\n{error} Program: {plain(mechanism.attrs['program'])}."
+    return f"{protects(checked.protection)}\n{error} Program: {visible(mechanism.attrs['program'])}."
 
 
 def axis_label(axis: str, unit: str) -> str:

@@ -16,12 +16,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.files import visible
 from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import loss_matrix
 from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.rows import checked_secrets
+from mechdesign.output.captions import claimed_metric, loss_words, metric_sentence, problem_sentence
 from mechdesign.pictures.canvas import (
     BLACK,
     BLUE,
@@ -30,14 +32,9 @@ from mechdesign.pictures.canvas import (
     LINES,
     PINK,
     Ground,
-    claimed_metric,
     furnish,
     ground_of,
-    loss_words,
-    metric_sentence,
     new_figure,
-    plain,
-    problem_sentence,
 )
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
@@ -101,7 +98,7 @@ def setting_maps(result: xr.Dataset, ground: Ground) -> list[Panel]:
 def loss_map(mechanism: xr.Dataset, ground: Ground, table: Array) -> Panel:
     """The map of sum_y P(y|u) l(u, y), of a table (n, m)."""
     name, unit = mechanism.attrs["loss"], ground.domain.unit
-    tabled = plain(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
+    tabled = visible(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
     what, unit = loss_words(name, LOSSES[name].unit(unit) if name in LOSSES else tabled)
     losses = np.einsum("uy,uy->u", table, loss_matrix(mechanism))
     label, title = what + (f" ({unit})" if unit else ""), f"expected {what} by {ground.per}"

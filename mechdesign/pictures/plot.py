@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.files import visible
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
@@ -27,18 +28,15 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import rebuilding
 from mechdesign.mechanism.dataset import MECHANISMS, RESOLUTION
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.output.captions import loss_words, mechanism_words, metric_sentence, problem_sentence
 from mechdesign.output.compare import AT_CLAIM
+from mechdesign.output.export import PictureWriter
 from mechdesign.output.sweep import SWEEP, baselines_of, sweep_rows
 from mechdesign.pictures.canvas import (
     BLACK,
     LINES,
-    loss_words,
     mechanism_style,
-    mechanism_words,
-    metric_sentence,
     new_figure,
-    plain,
-    problem_sentence,
 )
 from mechdesign.pictures.maps import plot_mechanism
 from mechdesign.pictures.panels import plot_diagnosis, tidy
@@ -315,9 +313,27 @@ def save_plot(
     target = check_plot_target(path, overwrite=overwrite)
     figure = _figure(load_drawable(result) if isinstance(result, (str, Path)) else result, secrets, over)
     if title is not None:
-        figure.suptitle(f"{plain(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
+        figure.suptitle(f"{visible(title)}\n{figure.get_suptitle()}".rstrip("\n"), x=0.01, ha="left", fontsize=10)
     write_atomically(target, lambda temporary: figure.savefig(temporary, format=target.suffix[1:].lower(), dpi=160))
     return target
+
+
+class Pictures(PictureWriter):
+    """Pictures as the commands of the core write them."""
+
+    suffixes = KINDS
+
+    def check_target(self, path: Path, *, overwrite: bool) -> Path:
+        return check_plot_target(path, overwrite=overwrite)
+
+    def save(self, result: xr.Dataset, path: Path, *, overwrite: bool) -> Path:
+        return save_plot(result, path, overwrite=overwrite)
+
+    def save_discs(self, audits: Sequence[Mapping[str, Any]], path: Path, *, overwrite: bool) -> Path:
+        return save_plot(plot_discs(audits), path, overwrite=overwrite)
+
+
+PICTURES = Pictures()
 
 
 def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:

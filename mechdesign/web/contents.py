@@ -39,6 +39,7 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.mechanism.claim import Stored
 from mechdesign.mechanism.dataset import known_checksum, relative_gap, stored_points, versions
+from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM, Row
 from mechdesign.output.sentences import (
     bound_sentence,
@@ -50,7 +51,6 @@ from mechdesign.output.sentences import (
     stopped_sentence,
 )
 from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
-from mechdesign.pictures.canvas import mechanism_words, readable
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.vocabulary import words_of
@@ -211,7 +211,7 @@ def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
     """Texts of the page of a mechanism; every one is one line that shows what it is."""
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
-    loss_unit = readable(stored.loss.unit(domain.unit))
+    loss_unit = readable_unit(stored.loss.unit(domain.unit))
     placed = checked.position_claim is not None
     bound = attrs["lower_bound"] if checked.lower_bound_checked else None
     figures = {
@@ -259,7 +259,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
             )
     unit = json.loads(attrs["domain"])["unit"]
     loss = LOSSES.get(attrs["loss"])
-    loss_unit = readable("1" if loss is None else loss.unit(unit))
+    loss_unit = readable_unit("1" if loss is None else loss.unit(unit))
     first, last = rows[0], rows[-1]
     ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], loss_unit, unit)
     sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."

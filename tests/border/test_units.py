@@ -22,7 +22,7 @@ from scipy.integrate import quad
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
 from mechdesign.errors import InfeasibleError, InputError, UnitError, VerificationError
-from mechdesign.pictures.canvas import mechanism_words
+from mechdesign.output.captions import mechanism_words
 from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification import verify_table

@@ -11,7 +11,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import UnsuitableError, VerificationError
-from mechdesign.pictures.canvas import loss_words
+from mechdesign.output.captions import loss_words
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.problem.problem import named_problem
 

@@ -13,7 +13,7 @@ from rows import few
 import mechdesign as md
 from mechdesign.errors import VerificationError
 from mechdesign.extend import METRICS, Edges, Metric, finite
-from mechdesign.pictures.canvas import metric_sentence
+from mechdesign.output.captions import metric_sentence
 from mechdesign.plot import mechanism as plot_mechanism
 
 

@@ -1,0 +1,62 @@
+"""Captions of a mechanism or a sweep: its problem, metric, loss and unit, and the names of its rows."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import xarray as xr
+
+from mechdesign.base.files import visible
+from mechdesign.problem.losses import LOSSES
+from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.vocabulary import words_for
+
+
+def mechanism_words(name: str, result: xr.Dataset) -> str:
+    """The name of a row as a picture prints it, of a Dataset with the attribute domain: on one axis of values Laplace
+    noise does not lie on a plane.
+    """
+    domain = json.loads(result.attrs["domain"])
+    axes = len(domain.get("shape", "12"))
+    if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
+        name = name.removeprefix("planar_")
+    return name.replace("_", " ").replace("laplac", "Laplac")
+
+
+def problem_sentence(result: xr.Dataset, secrets: int) -> str:
+    """Name of the problem and how many cells or places, of a Dataset with the attributes problem and domain."""
+    domain = json.loads(result.attrs["domain"])
+    shape = domain.get("shape")
+    words = words_for(domain["kind"], domain["unit"], len(shape or "12"))
+    where = f"{secrets if shape is None else ' x '.join(map(str, shape))} {words.many}"
+    masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
+    return f"{visible(result.attrs['problem'])}: {where}{masked}"
+
+
+def metric_sentence(result: xr.Dataset) -> str:
+    """The metric in a few words, neighbours and levels included, of a Dataset with the attributes metric and domain."""
+    domain = json.loads(result.attrs["domain"])
+    metric = metric_from_description(json.loads(claimed_metric(result)))
+    return metric.words(domain["unit"], len(domain.get("shape", ())))
+
+
+def claimed_metric(result: xr.Dataset) -> str:
+    """The metric of the claim, as a file describes it: that of positions where the claim is about them, and not the
+    multiple that holds for the rows of the table.
+    """
+    about = "problem_metric" if "position_claim" in result.attrs and "problem_metric" in result.attrs else "metric"
+    return str(result.attrs[about])
+
+
+def loss_words(name: str, unit: str) -> tuple[str, str]:
+    """What a loss of this name is the mean of, and its unit ("" where it has none) as readers know it."""
+    loss = LOSSES.get(name)
+    if loss is not None and unit == "1":
+        unit = loss.unit("units")
+    return "loss" if loss is None else loss.words(), readable_unit(unit)
+
+
+def readable_unit(unit: str) -> str:
+    """The unit of a loss as readers know it, "" where it has none."""
+    return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))

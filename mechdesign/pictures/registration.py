@@ -1,0 +1,10 @@
+"""What `pictures` adds to the core. Needs: none. With: geo."""
+
+TABLES = {
+    "exporters": {
+        ".png": "mechdesign.pictures.commands:PICTURE",
+        ".pdf": "mechdesign.pictures.commands:PICTURE",
+        ".svg": "mechdesign.pictures.commands:PICTURE",
+    },
+    "roles": {"picture": "mechdesign.pictures.plot:PICTURES"},
+}
