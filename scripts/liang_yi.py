@@ -34,20 +34,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import input_perturbation
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
+from soft_queries import Kernel, SoftQuery, Threshold, TwoWay
 
 import mechdesign as md
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.closed_forms.planar_laplace import laplace_clamped
 from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.problem.problem import read_problem_file
-from mechdesign.release import laws, smooth_sensitivity
-from mechdesign.release import query_functions as queries
-from mechdesign.release import released as release
+from mechdesign.release import laws
+from mechdesign.release.query_functions import band_width
+from mechdesign.release.released import noise_table
 
 Array = NDArray[np.float64]
 Moments = tuple[Array, Array]  # of an answer to a noisy secret: E f, E f^2
@@ -77,33 +79,38 @@ CLOUDS = (  # share of users, centre and standard deviations in m
 class Query:
     """f of secrets x, (n,) or (n, 2), with the constant K; `noisy` and `far` ask it of a noisy secret or distance."""
 
-    values: Callable[[Array], Array]
+    soft: SoftQuery
     hard: Callable[[Array], Array]
-    smooth: Callable[[Array, float], Array]
     constant: float
     noisy: Callable[[Array, float], Moments]
     far: Callable[[Array, float], Moments] | None = None
 
+    def values(self, x: Array) -> Array:
+        """The answers f (n,)."""
+        return self.soft.values(x)
+
+    def smooth(self, x: Array, gamma: float) -> Array:
+        """The smooth sensitivities S (n,)."""
+        return self.soft.smooth(x, gamma)
+
 
 def threshold(at: float, epsilon: float) -> Query:
     """The share of secrets above a threshold."""
-    width = queries.band_width(at, epsilon)
+    width = band_width(at, epsilon)
     return Query(
-        values=lambda x: queries.threshold(x, at, width),
+        soft=Threshold(width, at=at),
         hard=lambda x: (x > at).astype(float),
-        smooth=lambda x, gamma: smooth_sensitivity.threshold(x, at, width, gamma),
         constant=1 / width,
-        noisy=lambda x, level: band(level * (x - at), level * width),
+        noisy=lambda x, level: input_perturbation.moments(x, at, level, width=width),
     )
 
 
 def two_way(at: tuple[float, float], epsilon: float) -> Query:
     """The share of secrets with both coordinates above their thresholds; the hard rule is asked of noisy secrets."""
-    width = queries.band_width(at, epsilon)
+    width = band_width(at, epsilon)
     return Query(
-        values=lambda x: queries.two_way(x, at, width),
+        soft=TwoWay(width, at=at),
         hard=lambda x: (x > np.asarray(at)).all(axis=1).astype(float),
-        smooth=lambda x, gamma: smooth_sensitivity.two_way(x, at, width, gamma),
         constant=1 / width,
         noisy=lambda x, level: (quadrant(level * (at - x)),) * 2,
     )
@@ -111,6 +118,7 @@ def two_way(at: tuple[float, float], epsilon: float) -> Query:
 
 def kernel(centre: Array, width: float) -> Query:
     """The mean of exp(-|x - t|^2 / (2 h^2)); its square is a kernel of bandwidth h / sqrt 2."""
+    soft = Kernel(centre, width)
 
     def moments(law: Callable[[Array, float], Array]) -> Callable[[Array, float], Moments]:
         def after(x: Array, level: float) -> Moments:
@@ -121,27 +129,12 @@ def kernel(centre: Array, width: float) -> Query:
         return after
 
     return Query(
-        values=lambda x: queries.kde(x, centre, width),
-        hard=lambda x: queries.kde(x, centre, width),
-        smooth=lambda x, gamma: smooth_sensitivity.kde(x, centre, width, gamma),
+        soft=soft,
+        hard=soft.values,
         constant=math.exp(-0.5) / width,
         noisy=moments(kernel_of_noisy_place),
         far=moments(kernel_of_noisy_distance),
     )
-
-
-def band(x: Array, width: float) -> Moments:
-    """Of the soft threshold at 0 of a noisy secret, x and width in nats: E f = int P(y > t_u) du over u from 0 to 1,
-    E f^2 = 2 int u P(y > t_u) du, t_u = (u - 1/2) width, on either side of x.
-    """
-    node, weight = roots_legendre(12)
-    split = np.clip(x / width + 0.5, 0, 1)[:, None]
-    below, above = split * (node + 1) / 2, split + (1 - split) * (node + 1) / 2
-    away = [np.abs(x[:, None] - (u - 0.5) * width) for u in (below, above)]
-    under, over = 1 - np.exp(-away[0]) / 2, np.exp(-away[1]) / 2
-    sides = ((split[:, 0] / 2, below, under), (1 / 2 - split[:, 0] / 2, above, over))
-    mean, square = (sum(part * ((u**k * p) @ weight) for part, u, p in sides) for k in (0, 1))
-    return mean, 2 * square
 
 
 def quadrant(a: Array, nodes: int = 32) -> Array:
@@ -300,7 +293,7 @@ def projected(path: Path, projection: str) -> Array:
 
 
 def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
-    """Every so manieth of 61 x 61 kernel centres over the box of the points, and the diagonal of the finest cell."""
+    """Every k-th of 61 x 61 kernel centres over the box of the points, and the diagonal of the finest cell."""
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     wide = extent + 2 * STEPS - extent % STEPS
     axes = [
@@ -349,8 +342,7 @@ def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, 
     bound = query.smooth(x, gamma)
     noise = {"lipschitz": query.constant / epsilon, "ldp": 1 / (epsilon * span)}
     tables = {
-        name: release.table(values, np.full(len(x), scale), outputs, law=laws.Laplace())
-        for name, scale in noise.items()
+        name: noise_table(values, np.full(len(x), scale), outputs, law=laws.Laplace()) for name, scale in noise.items()
     }
     nearest = np.abs(values[:, None] - outputs).argmin(axis=1)
     moved = md.DesignProblem(

@@ -25,15 +25,14 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import xarray as xr
+from utility_study import ESTIMATORS, Study, bands, utility_study
 
 import mechdesign as md
 from mechdesign.evaluation.loss import expected_distance
-from mechdesign.output.captions import mechanism_words
 from mechdesign.pictures.canvas import mechanism_style
 from mechdesign.problem.problem import read_problem_file
 from mechdesign.programs.matched import FAMILIES
 from mechdesign.solvers.matched import effective_epsilon, family_mechanism
-from mechdesign.surveys.study import ESTIMATORS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,24 +93,24 @@ def figure(options: argparse.Namespace) -> None:
         "expected distance": {name: match(problem, name, options.distance).epsilon for name in PAPER},
         "true level": {name: match_level(problem, name, level).epsilon for name in (*PAPER, "geometric_clamped")},
     }
-    bands, tables = {}, []
+    summary, tables = {}, []
     for equal, levels in matched.items():
         mechanisms = {name: family_mechanism(problem, name, epsilon) for name, epsilon in levels.items()}
-        study = md.surveys.Study(
+        study = Study(
             mechanisms=mechanisms, counts=counts, sizes=options.sizes, estimators=ESTIMATORS, seed=options.seed
         )
-        simulated = md.surveys.utility_study(
+        simulated = utility_study(
             study,
             repetitions=options.repetitions,
             workers=options.workers,
             on_progress=partial(print, file=sys.stderr),
         )
-        bands[equal] = md.surveys.bands(simulated)
+        summary[equal] = bands(simulated)
         figures = pd.DataFrame({name: described(each, problem) for name, each in mechanisms.items()}).T
-        mean = bands[equal]["mean"].stack(row=("estimator", "mechanism")).transpose("row", "size").to_pandas()
+        mean = summary[equal]["mean"].stack(row=("estimator", "mechanism")).transpose("row", "size").to_pandas()
         print(f"\nequal {equal}\n{figures.to_string(float_format='{:.6g}'.format)}")
         print(mean.to_string(float_format="{:.1f}".format))
-        table = bands[equal].to_dataframe().reset_index().merge(figures, left_on="mechanism", right_index=True)
+        table = summary[equal].to_dataframe().reset_index().merge(figures, left_on="mechanism", right_index=True)
         tables.append(table.assign(equal=equal, seed=options.seed, repetitions=options.repetitions))
     pd.concat(tables).to_csv(options.output, index=False)
     panels = {
@@ -120,7 +119,7 @@ def figure(options: argparse.Namespace) -> None:
         f"all private at {level:.3g} nats per m, stopped in time": ("true level", "stopped"),
     }
     for axes, (title, (equal, name)) in zip(canvas.subplots(1, 3), panels.items(), strict=True):
-        draw(axes, bands[equal].sel(estimator=name))
+        draw(axes, summary[equal].sel(estimator=name))
         axes.set_title(title, loc="left", fontsize=9)
     canvas.savefig(options.plot)
     print(f"wrote {options.output} and {options.plot}")
@@ -143,9 +142,10 @@ def draw(axes: Axes, study: xr.Dataset) -> None:
     size = study["size"].values
     for name in study["mechanism"].values.tolist():
         own, style = study.sel(mechanism=name), mechanism_style(name)
+        words = name.replace("_", " ").replace("laplac", "Laplac")
         error = abs(np.stack([own["mean_low"], own["mean_high"]]) - own["mean"].values)
         axes.fill_between(size, own["low"], own["high"], color=style["color"], alpha=0.18, linewidth=0)
-        axes.errorbar(size, own["mean"], error, **style, markersize=4, label=mechanism_words(name))
+        axes.errorbar(size, own["mean"], error, **style, markersize=4, label=words)
     axes.set(xscale="log", xlabel="check-ins in the dataset", ylabel="Kantorovich distance to the dataset (m)")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8)

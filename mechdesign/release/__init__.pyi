@@ -1,4 +1,3 @@
-from . import input_perturbation as input_perturbation
 from . import laws as laws
 from . import query_functions as query_functions
 from . import smooth_sensitivity as smooth_sensitivity

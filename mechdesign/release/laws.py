@@ -41,7 +41,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -50,6 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.release.growth import GrowthName
 
 __all__ = [
     "GeneralizedCauchy",
@@ -62,7 +62,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Growth = Literal["linear", "exponential"]
 
 _NODES = 16  # of the Gauss-Legendre rule on narrow intervals
 _SERIES = 1e-30  # x below which the second term of the series of I_x(a, b) is less than rounding
@@ -114,8 +113,6 @@ class NoiseLaw(ReprMixin, ABC):
         """Return the z with P(Z <= z) = probability, the inverse of `cdf`; -inf at 0, inf at 1.
 
         All digits are kept in the lower tail, where `cdf` keeps them too, and near the centre.
-
-        Raises: InputError for a probability outside [0, 1].
         """
         p = np.asarray(probability, float)
         if not ((p >= 0) & (p <= 1)).all():
@@ -183,29 +180,25 @@ class SmoothLaw(NoiseLaw):
     def epsilon(self, gamma: float, eta: float, tight: bool = True) -> float:
         """The privacy level, in nats per unit of distance, at smoothness gamma >= 0 and noise budget eta > 0.
 
-        tight: the joint form, else that of the paper. Raises: InputError outside the domain.
+        tight: the joint form, else that of the paper.
         """
         level, budget = _check_gamma(gamma), check_epsilon(eta, "eta")
-        single = self._joint_epsilon if tight else self._separate_epsilon
-        return single(level, budget)
+        if tight:
+            return self._joint_epsilon(level, budget)
+        return level * self.scale_rate + budget * self.shift_rate
 
     def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
         """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta.
 
-        Raises: InputError outside the domain, and for gamma >= epsilon / c, which leaves no budget.
+        Raises: InputError for gamma >= epsilon / c, which leaves no budget.
         """
         level, total = _check_gamma(gamma), check_epsilon(epsilon)
         limit = total / self.scale_rate
         if not level < limit:
             raise _beyond_budget(level, limit)
-        single = self._joint_eta if tight else self._separate_eta
-        return single(total, level)
-
-    def _separate_epsilon(self, gamma: float, eta: float) -> float:
-        return gamma * self.scale_rate + eta * self.shift_rate
-
-    def _separate_eta(self, epsilon: float, gamma: float) -> float:
-        return (epsilon - gamma * self.scale_rate) / self.shift_rate
+        if tight:
+            return self._joint_eta(total, level)
+        return (total - level * self.scale_rate) / self.shift_rate
 
     @property
     @abstractmethod
@@ -264,15 +257,6 @@ class GeneralizedCauchy(SmoothLaw):
     ----------
     p : float
         Exponent of the density, above 1.
-
-    Raises
-    ------
-    InputError
-        For p <= 1.
-
-    References
-    ----------
-    Liang & Yi 2024, section 2.1, Lemma 3.3, Claim 3.4.
 
     Examples
     --------
@@ -352,15 +336,6 @@ class StudentT(SmoothLaw):
     ----------
     nu : float
         Degrees of freedom, positive.
-
-    Raises
-    ------
-    InputError
-        For nu <= 0.
-
-    References
-    ----------
-    Liang & Yi 2024, section 2.1, Lemma 3.5.
 
     Examples
     --------
@@ -449,8 +424,8 @@ class Laplace(NoiseLaw):
         return np.minimum(z, 1.0)
 
 
-def laplace_epsilon(gamma: float, eta: float, delta: float, growth: Growth = "linear") -> float:
-    """The eps of the (eps, delta) guarantee of Laplace noise, for a bound of linear growth.
+def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName = "linear") -> float:
+    """The eps = eta + gamma max(1, ln(1 / delta)) of the (eps, delta) guarantee of Laplace noise.
 
     Parameters
     ----------
@@ -468,17 +443,6 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: Growth = "li
     float
         Nats per unit of distance.
 
-    Raises
-    ------
-    InputError
-        Outside these.
-    UnsuitableError
-        For exponential growth.
-
-    References
-    ----------
-    Liang & Yi 2024, Lemma 3.6.
-
     Examples
     --------
     >>> round(md.release.laws.laplace_epsilon(0.1, 1.0, 0.01), 6)
@@ -487,7 +451,7 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: Growth = "li
     return check_epsilon(eta, "eta") + _check_gamma(gamma) * _slope(delta, growth)
 
 
-def laplace_eta(epsilon: float, gamma: float, delta: float, growth: Growth = "linear") -> float:
+def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName = "linear") -> float:
     """The noise budget eta = eps - gamma max(1, ln(1 / delta)): the scale is B(x) / eta.
 
     Parameters
@@ -505,17 +469,6 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: Growth = "li
     -------
     float
         Per unit of distance.
-
-    Raises
-    ------
-    InputError
-        Where gamma leaves no budget.
-    UnsuitableError
-        For exponential growth.
-
-    References
-    ----------
-    Liang & Yi 2024, Lemma 3.6.
 
     Examples
     --------
@@ -540,7 +493,7 @@ def _log_odds(share: Array, a: float, b: float) -> Array:
         return np.where(x < _SERIES, first_term, np.log(x) - np.log1p(-x))
 
 
-def _slope(delta: float, growth: Growth) -> float:
+def _slope(delta: float, growth: GrowthName) -> float:
     if growth == "exponential":
         remedy = "use a bound of linear growth, or the generalized Cauchy or Student law"
         message = "a scale that grows exponentially gives Laplace noise no eps per distance"

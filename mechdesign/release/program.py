@@ -40,22 +40,17 @@ class SmoothSensitivity(ReprMixin):
     growth : Growth
         With gamma per unit of `distances`.
 
-    Raises
-    ------
-    InputError
-        For other shapes or values.
-
     References
     ----------
     Liang & Yi 2024, Definition 8 and Lemma 3.2.
 
     Examples
     --------
-    >>> from mechdesign.release.growth import growth_of
+    >>> from mechdesign.release.growth import Growth
     >>> program = md.release.SmoothSensitivity(
     ...     lipschitz=np.array([0.0, 1.0]),
     ...     distances=np.array([[0.0, 1.0], [1.0, 0.0]]),
-    ...     growth=growth_of("linear", 1.0),
+    ...     growth=Growth(name="linear", gamma=1.0),
     ... )
     >>> program.statement().is_dcp()
     True

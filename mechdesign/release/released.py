@@ -7,8 +7,8 @@ Noise.
 
     y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
-With `laws.Laplace` and one scale for all secrets `table` makes the baselines of Liang & Yi 2024: K / eps for a global
-Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
+With `laws.Laplace` and one scale for all secrets `noise_table` makes the baselines of Liang & Yi 2024: K / eps for a
+global Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
 y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
 its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
 unrepaired and is certified at the smallest multiple of the metric that holds, so its level does not rest on this
@@ -75,15 +75,6 @@ def release_problem(
     -------
     DesignProblem
         The problem.
-
-    Raises
-    ------
-    InputError
-        For values or outputs that do not fit.
-    UnitError
-        For an unknown unit.
-    SizeError
-        Where it would not fit in memory.
 
     Examples
     --------
@@ -195,13 +186,13 @@ def release_mechanism(
     true = check_values(values, problem.domain.size)
     bound = check_bound(problem.domain, true, sensitivity, gamma)
     parameters: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
-    probabilities = table(true, bound / eta, problem.reports.points[:, 0], law=law)
+    probabilities = noise_table(true, bound / eta, problem.reports.points[:, 0], law=law)
     return closed_form_mechanism(
         problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=parameters
     )
 
 
-def table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
+def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
     """Probabilities (n, m) of the outputs nearest to values + scale Z; values and scale (n,), outputs (m,) ascending.
 
     All in the unit of f. Every probability keeps twelve digits, however small. Raises: InputError; SizeError.
@@ -252,13 +243,6 @@ def error_of_mean(
     -------
     float
         In squared units of the outputs.
-
-    Raises
-    ------
-    InputError
-        For values that do not fit, users not positive or a population that is no probability.
-    UnsuitableError
-        Where reports are no numbers.
 
     Examples
     --------

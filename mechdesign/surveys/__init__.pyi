@@ -10,7 +10,3 @@ from .reports import read_reports as read_reports
 from .shares import estimate_shares as estimate_shares
 from .shares import load_estimate as load_estimate
 from .statistical_design import StatisticalDesign as StatisticalDesign
-from .study import Study as Study
-from .study import bands as bands
-from .study import utility_loss as utility_loss
-from .study import utility_study as utility_study

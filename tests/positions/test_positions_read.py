@@ -14,10 +14,9 @@ from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.geo import Areas
 from mechdesign.sessions import Clock
-from mechdesign.surveys import Study
-from mechdesign.surveys.study import _Simulation
 from mechdesign.utility import mechanism_loss, remapped_loss, table_retrieval_radius
 
 
@@ -71,9 +70,7 @@ def test_adversary_and_study_read_what_is_drawn():
     square = (x[:, None] - mean[0]) ** 2 + (y[:, None] - mean[1]) ** 2
     found = md.utility.adversary_error(mechanism, "squared")
     assert found.value == pytest.approx((joint * square).sum(), rel=LINEAR_ALGEBRA)
-    counts = np.ones(len(prior), int)
-    study = Study(mechanisms={"any": mechanism}, counts=counts, sizes=[len(prior)])
-    assert _Simulation(study).tables["any"] == pytest.approx(table, rel=LINEAR_ALGEBRA)
+    assert drawn_rows(mechanism) == pytest.approx(table, rel=LINEAR_ALGEBRA)
 
 
 def test_a_remapped_mechanism_keeps_its_claim_about_positions():

@@ -53,8 +53,8 @@ def smooth(law, gamma, tight=True) -> xr.Dataset:
 def baselines() -> dict[str, xr.Dataset]:
     problem, values = threshold()
     tables = {
-        "lipschitz": release.table(values, np.full(CELLS, 1 / WIDTH / EPSILON), OUTPUTS, law=laws.Laplace()),
-        "local": release.table(values, np.full(CELLS, 1.0), OUTPUTS, law=laws.Laplace()),
+        "lipschitz": release.noise_table(values, np.full(CELLS, 1 / WIDTH / EPSILON), OUTPUTS, law=laws.Laplace()),
+        "local": release.noise_table(values, np.full(CELLS, 1.0), OUTPUTS, law=laws.Laplace()),
     }
     made = {name: closed_form_mechanism(problem, t, name=name, claimed_epsilon=EPSILON) for name, t in tables.items()}
     made |= {f"student, tight {tight}": smooth(laws.StudentT(3), EPSILON / 9, tight) for tight in (True, False)}
@@ -70,7 +70,7 @@ def optimum() -> xr.Dataset:
 def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
     values, scale = np.array([0.1, -3.0]), np.array([0.4, 2.0])
     given = np.array([-1.0, 0.0, 0.5, 2.0])
-    found = release.table(values, scale, given, law=laws.StudentT(3))
+    found = release.noise_table(values, scale, given, law=laws.StudentT(3))
     ends = np.array([-np.inf, -0.5, 0.25, 1.25, np.inf])
     cdf = stats.t(3).cdf((ends - values[:, None]) / scale[:, None])
     assert found == pytest.approx(np.diff(cdf, axis=1), abs=MASS)
@@ -130,7 +130,7 @@ def test_the_optimum_is_below_every_baseline():
 def test_laplace_error_on_a_fine_wide_grid_is_that_of_the_continuous_noise():
     values = np.array([0.0, 0.3, 1.0])
     outputs = np.linspace(-12, 13, 2501)
-    found = release.table(values, np.full(3, 0.5), outputs, law=laws.Laplace())
+    found = release.noise_table(values, np.full(3, 0.5), outputs, law=laws.Laplace())
     error = (found * (values[:, None] - outputs) ** 2).sum(axis=1)
     assert error == pytest.approx(2 * 0.5**2 + 0.01**2 / 12, rel=2e-5)
 
@@ -213,7 +213,7 @@ def made_with(bound, gamma=0.05, epsilon=None):
         (lambda: made_with(np.full(CELLS, 0.25), gamma=0.2), "gamma"),
         (lambda: made_with(np.full(CELLS, 0.25), epsilon=-1.0), "epsilon"),
         (on_a_plane, "reports"),
-        (lambda: release.table([0.0], [0.0], OUTPUTS, law=laws.Laplace()), "scale"),
+        (lambda: release.noise_table([0.0], [0.0], OUTPUTS, law=laws.Laplace()), "scale"),
     ],
 )
 def test_refusals_name_the_field(make, field):

@@ -5,17 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import slopes
 from rows import each_row
+from smooth_bounds import level_set_bound
+from soft_queries import BoundedRange, Kernel, Threshold
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel
 from mechdesign.errors import InputError
 from mechdesign.problem.max_plus import steepest_chords, transform
 from mechdesign.release import SmoothBound, SmoothSensitivity, cell_smooth_bound, least_smooth_bound
-from mechdesign.release import query_functions as queries
-from mechdesign.release import smooth_sensitivity as closed
-from mechdesign.release import solve as solver
-from mechdesign.release.growth import growth_of
+from mechdesign.release.growth import Growth
 
 ROUNDED = 1e-12  # logarithms, exponentials and sums of path lengths within a few hundred nats
 SOLVED = 1e-7  # HiGHS is asked for 1e-9 of ln S, cvxpy's solvers for 1e-8
@@ -55,17 +53,16 @@ def random_field(rng, domain):
 
 @each_row("growth", GROWTHS)
 @each_row("name", PLANES)
-def test_exact_routes_are_the_transform_of_all_pairs(name, growth):
+def test_the_bound_is_the_transform_of_all_pairs(name, growth):
     domain, rng = PLANES[name], np.random.default_rng(3)
     distance = domain.euclidean_to(domain)
     for gamma in (0.01, 0.9):
         lipschitz = random_field(rng, domain)
         expected = all_pairs(lipschitz, distance, gamma, growth)
-        for method in ("auto", "blocks", "pairs"):
-            found = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth, method=method)
-            assert pytest.approx(expected, rel=ROUNDED) == found.S
-            assert (lipschitz <= found.S).all()
-            assert (found.safe, found.gap) == ("least", 1.0)
+        found = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth)
+        assert pytest.approx(expected, rel=ROUNDED) == found.S
+        assert (lipschitz <= found.S).all()
+        assert (found.method, found.safe, found.gap) == ("blocks", "least", 1.0)
 
 
 @each_row("linear", [False, True])
@@ -98,40 +95,20 @@ def test_steepest_chords_by_blocks_and_by_definition(horizon):
             assert steepest_chords(points, f, horizon, leaf) == pytest.approx(expected, rel=ROUNDED, abs=0)
 
 
-@each_row("growth", [*GROWTHS, "given"])
+@each_row("growth", GROWTHS)
 @each_row("name", ["line", "small plane"])
 def test_the_statement_is_the_transform(name, growth):
     domain = Domain.grid(9, cell=0.5, unit="km") if name == "line" else Domain.grid((3, 4), cell=1.0, unit="km")
     lipschitz = np.where(np.arange(domain.size) == 1, 0.0, np.random.default_rng(6).random(domain.size) ** 2)
     distance = domain.euclidean_to(domain)
-    given = (lambda d: (1 + 0.3 * d) * (1 + 0.5 * d)) if growth == "given" else growth
-    named = growth_of(given, None if growth == "given" else 0.6)
-    program = SmoothSensitivity(lipschitz=lipschitz, distances=distance, growth=named)
-    factor = given(distance) if growth == "given" else GROWTHS[growth](0.6, distance)
-    expected = (lipschitz / factor).max(axis=1)
+    program = SmoothSensitivity(lipschitz=lipschitz, distances=distance, growth=Growth(name=growth, gamma=0.6))
+    expected = all_pairs(lipschitz, distance, 0.6, growth)
     stated = program.statement()
     stated.solve(solver="HIGHS")
     assert stated.var_dict["S"].value == pytest.approx(expected, rel=SOLVED)
     assert stated.value == pytest.approx(expected.sum(), rel=SOLVED)
-    gamma = None if growth == "given" else 0.6
-    found = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=given)
+    found = least_smooth_bound(domain, lipschitz=lipschitz, gamma=0.6, growth=growth)
     assert pytest.approx(expected, rel=ROUNDED) == found.S
-
-
-@pytest.mark.parametrize("growth", GROWTHS)
-def test_level_sets_are_a_bound_and_close_on_random_fields(growth):
-    rng = np.random.default_rng(7)
-    for trial in range(50):
-        domain = PLANES[["plane", "oblong cells", "masked", "space"][trial % 4]]
-        distance = domain.euclidean_to(domain)
-        gamma = float(np.exp(rng.uniform(-4, 1.5)))
-        lipschitz = random_field(rng, domain)
-        expected = all_pairs(lipschitz, distance, gamma, growth)
-        found = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth, method="levels")
-        assert (expected <= found.S).all()
-        assert (found.gap * expected >= found.S).all()
-        assert found.gap <= 1.03
-        assert (found.S[:, None] <= GROWTHS[growth](gamma, distance) * found.S * (1 + ROUNDED)).all()
 
 
 @pytest.mark.parametrize("growth", GROWTHS)
@@ -152,8 +129,6 @@ def test_metrics_measure_in_nats(growth):
         found = least_smooth_bound(places, lipschitz=lipschitz, gamma=0.7, growth=growth, metric=metric)
         assert found.method == ("graph" if growth == "exponential" else "pairs")
         assert pytest.approx(expected, rel=ROUNDED) == found.S
-        found = least_smooth_bound(places, lipschitz=lipschitz, growth=lambda d: (1 + d) ** 2, metric=metric)
-        assert pytest.approx((lipschitz / (1 + distance) ** 2).max(axis=1), rel=ROUNDED) == found.S
         for horizon in (math.inf, 1.5):
             near = (distance > 0) & (distance <= horizon)
             slope = np.where(near, np.abs(f[:, None] - f) / np.where(near, distance, 1), 0).max(axis=1)
@@ -166,31 +141,29 @@ def test_closed_forms_on_a_line_with_kinks_on_nodes(growth):
     line = Domain.grid(161, cell=0.1, unit="km", origin=-8.05)  # centres -8, -7.9, ..., 8
     x = line.points[:, 0]
     for gamma in (0.05, 2.0):
-        cases = [
-            (queries.threshold(x, 0.5, 1.0), closed.threshold(x, 0.5, 1.0, gamma, growth)),
-            (queries.bounded_range(x, -2.0, 3.0, 1.0), closed.bounded_range(x, -2.0, 3.0, 1.0, gamma, growth)),
-            (queries.bounded_range(x, -0.2, 0.4, 1.0), closed.bounded_range(x, -0.2, 0.4, 1.0, gamma, growth)),
-        ]
-        for values, truth in cases:
-            found = least_smooth_bound(line, values=values, gamma=gamma, growth=growth)
-            assert pytest.approx(truth, rel=KINKS) == found.S
-        lipschitz = slopes.kde_lipschitz(line.points, [0.0], 2.0)
-        truth = closed.kde(line.points, [0.0], 2.0, gamma, growth)
+        ranges = [BoundedRange(1.0, low=-2.0, high=3.0), BoundedRange(1.0, low=-0.2, high=0.4)]
+        for query in [Threshold(1.0, at=0.5), *ranges]:
+            found = least_smooth_bound(line, values=query.values(x), gamma=gamma, growth=growth)
+            assert pytest.approx(query.smooth(x, gamma, growth), rel=KINKS) == found.S
+        kernel = Kernel([0.0], 2.0)
+        lipschitz = kernel.lipschitz(line.points)
+        truth = kernel.smooth(line.points, gamma, growth)
         found = least_smooth_bound(line, lipschitz=lipschitz, gamma=gamma, growth=growth).S
         assert (found <= truth * (1 + ROUNDED)).all()
         assert found == pytest.approx(truth, rel=2e-4)  # half a cell from the maximum: gamma' h^2 / 8
-        found = least_smooth_bound(line, values=queries.kde(line.points, [0.0], 2.0), gamma=gamma, growth=growth).S
+        found = least_smooth_bound(line, values=kernel.values(line.points), gamma=gamma, growth=growth).S
         assert (found <= truth * (1 + ROUNDED)).all()
 
 
 def test_horizon_of_a_gridded_query():
     line = Domain.grid(161, cell=0.1, unit="km", origin=-8.05)
     x = line.points[:, 0]
-    truth = closed.threshold(x, 0.5, 1.0, 0.4, horizon=2.05)
-    found = least_smooth_bound(line, values=queries.threshold(x, 0.5, 1.0), gamma=0.4, horizon=2.05).S
+    query = Threshold(1.0, 2.05, at=0.5)
+    truth = query.smooth(x, 0.4)
+    found = least_smooth_bound(line, values=query.values(x), gamma=0.4, horizon=2.05).S
     assert (found <= truth * (1 + ROUNDED)).all()
     assert found == pytest.approx(truth, rel=0.1)  # chords end on nodes, half a cell short of the horizon
-    free = least_smooth_bound(line, values=queries.threshold(x, 0.5, 1.0), gamma=0.4).S
+    free = least_smooth_bound(line, values=query.values(x), gamma=0.4).S
     assert (free >= found).all()
     assert (free > 1.01 * found).any()
 
@@ -202,18 +175,20 @@ def test_cell_bound_holds_anywhere_in_the_cells(cell, growth):
     line = Domain.grid(round(8 / cell), cell=cell, unit="km", origin=-4.0)
     at = rng.uniform(-4, 4, (500, 1))
     step = np.linspace(-0.5, 0.5, 41) * cell
-    largest = slopes.threshold_lipschitz(line.points + step, 0.13, 0.8).max(axis=1)
+    query = Threshold(0.8, at=0.13)
+    largest = query.lipschitz(line.points + step).max(axis=1)
     largest = np.where(np.abs(line.points[:, 0] - 0.13) <= (0.8 + cell) / 2, 1 / 0.8, largest)
     found = cell_smooth_bound(line, at, lipschitz=largest, gamma=0.5, growth=growth)
-    truth = closed.threshold(at[:, 0], 0.13, 0.8, 0.5, growth)
+    truth = query.smooth(at[:, 0], 0.5, growth)
     assert (found >= truth * (1 - ROUNDED)).all()
     assert (found <= truth * (1 + 0.55 * cell)).all()  # from half a cell off: the slope of ln K is at most 1 / 0.8
     square = Domain.grid((round(6 / cell), round(6 / cell)), cell=cell, unit="km", origin=-3.0)
     at = rng.uniform(-3, 3, (400, 2))
-    centre = slopes.kde_lipschitz(square.points, [0.3, 0.2], 1.0)
+    kernel = Kernel([0.3, 0.2], 1.0)
+    centre = kernel.lipschitz(square.points)
     slope = 0.4  # of K: |(ln kappa)'| <= 0.6309 and kappa <= e^{-1/2}
     found = cell_smooth_bound(square, at, lipschitz=centre, gamma=0.5, growth=growth, lipschitz_slope=slope)
-    assert (found >= closed.kde(at, [0.3, 0.2], 1.0, 0.5, growth)).all()
+    assert (found >= kernel.smooth(at, 0.5, growth)).all()
     distance = np.linalg.norm(at[:, None] - at, axis=2)
     assert (found[:, None] <= GROWTHS[growth](0.5, distance) * found * (1 + ROUNDED)).all()
     same = least_smooth_bound(square, lipschitz=centre, gamma=0.5, growth=growth, for_cells=True, lipschitz_slope=slope)
@@ -226,6 +201,14 @@ def test_cell_bound_holds_anywhere_in_the_cells(cell, growth):
     assert (same.S >= least.S).all()
     assert (same.gap * least.S * (1 + ROUNDED) >= same.S).all()
     assert same.safe == "above"
+
+
+def test_bounds_are_frozen():
+    found = least_smooth_bound(PLANES["plane"], lipschitz=np.arange(PLANES["plane"].size), gamma=0.3)
+    assert isinstance(found, SmoothBound)
+    with pytest.raises(AttributeError):
+        found.gap = 1.0
+    assert replace(found, gap=2.0).gap == 2.0
 
 
 def test_a_constant_query_needs_nothing():
@@ -244,17 +227,6 @@ def test_units_scale():
         assert scaled == pytest.approx(base * factor, rel=ROUNDED)
 
 
-def test_beyond_the_exact_size_a_grid_takes_level_sets(monkeypatch):
-    domain = PLANES["plane"]
-    monkeypatch.setattr(solver, "_EXACT", 10)
-    found = least_smooth_bound(domain, lipschitz=np.arange(domain.size), gamma=0.3)
-    assert (found.method, found.safe) == ("levels", "above")
-    with pytest.raises(AttributeError):
-        found.gap = 1.0
-    assert replace(found, gap=2.0).gap == 2.0
-    assert isinstance(found, SmoothBound)
-
-
 PLANE = PLANES["plane"]
 FLAT = np.ones(PLANE.size)
 
@@ -263,14 +235,7 @@ FLAT = np.ones(PLANE.size)
     ("field", "arguments"),
     [
         ("growth", {"lipschitz": FLAT, "gamma": 1.0, "growth": "quadratic"}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: 2 + d}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: np.exp(d**2)}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: 1 + d**2 / 100}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: 1 / (1 + d)}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: 1 + 0.1 * np.sin(d)}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: np.where(d > 3, np.inf, 1.0)}),
-        ("growth", {"lipschitz": FLAT, "growth": lambda d: 1.0}),
-        ("gamma", {"lipschitz": FLAT, "growth": lambda d: 1 + d, "gamma": 1.0}),
+        ("growth", {"lipschitz": FLAT, "gamma": 1.0, "growth": lambda d: 1 + d}),
         ("gamma", {"lipschitz": FLAT}),
         ("gamma", {"lipschitz": FLAT, "gamma": -1.0}),
         ("gamma", {"lipschitz": FLAT, "gamma": math.inf}),
@@ -283,10 +248,6 @@ FLAT = np.ones(PLANE.size)
         ("horizon", {"values": FLAT, "gamma": 1.0, "horizon": 0.0}),
         ("horizon", {"lipschitz": FLAT, "gamma": 1.0, "horizon": 2.0}),
         ("lipschitz_slope", {"lipschitz": FLAT, "gamma": 1.0, "lipschitz_slope": 2.0}),
-        ("method", {"lipschitz": FLAT, "gamma": 1.0, "method": "sweeping"}),
-        ("method", {"lipschitz": FLAT, "gamma": 1.0, "method": "graph"}),
-        ("method", {"lipschitz": FLAT, "gamma": 1.0, "metric": Discrete(epsilon=1.0), "method": "levels"}),
-        ("method", {"lipschitz": FLAT, "growth": lambda d: 1 + d, "method": "blocks"}),
         ("for_cells", {"values": FLAT, "gamma": 1.0, "for_cells": True}),
         ("for_cells", {"lipschitz": FLAT, "gamma": 1.0, "for_cells": True, "metric": Discrete(epsilon=1.0)}),
         ("lipschitz_slope", {"lipschitz": FLAT, "gamma": 1.0, "for_cells": True, "lipschitz_slope": -1.0}),
@@ -304,29 +265,27 @@ def test_places_that_do_not_fit_are_refused():
         least_smooth_bound(nodes, lipschitz=np.ones(5), gamma=1.0)
     with pytest.raises(InputError, match="grid"):
         least_smooth_bound(points, lipschitz=np.ones(points.size), gamma=1.0, for_cells=True)
-    with pytest.raises(InputError, match="levels"):
-        least_smooth_bound(points, lipschitz=np.ones(points.size), gamma=1.0, method="levels")
     with pytest.raises(InputError, match="must have shape"):
         cell_smooth_bound(PLANE, [0.0, 0.0], lipschitz=FLAT, gamma=1.0)
     with pytest.raises(InputError, match="distances"):
-        SmoothSensitivity(lipschitz=np.ones(3), distances=np.ones((2, 2)), growth=growth_of("linear", 1.0))
+        SmoothSensitivity(lipschitz=np.ones(3), distances=np.ones((2, 2)), growth=Growth(name="linear", gamma=1.0))
     for bad in (np.zeros(2), -np.ones(2), np.full(2, np.nan)):
         with pytest.raises(InputError, match="lipschitz"):
-            SmoothSensitivity(lipschitz=bad, distances=np.zeros((2, 2)), growth=growth_of("linear", 1.0))
+            SmoothSensitivity(lipschitz=bad, distances=np.zeros((2, 2)), growth=Growth(name="linear", gamma=1.0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("growth", GROWTHS)
-def test_upper_bounds_on_200_by_200_cells(growth):
+def test_bounds_on_200_by_200_cells(growth):
     rng = np.random.default_rng(12)
     domain = Domain.grid((200, 200), cell=1.0, unit="km")
     for _ in range(50):
         gamma = float(np.exp(rng.uniform(-6, 0.5)))
         lipschitz = random_field(rng, domain)
-        exact = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth, method="blocks").S
+        exact = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth).S
         rows = rng.integers(domain.size, size=40)
         distance = np.linalg.norm(domain.points[rows, None] - domain.points, axis=2)
         assert exact[rows] == pytest.approx(all_pairs(lipschitz, distance, gamma, growth), rel=ROUNDED)
-        levels = least_smooth_bound(domain, lipschitz=lipschitz, gamma=gamma, growth=growth, method="levels").S
+        levels = level_set_bound(domain, lipschitz, lambda d, gamma=gamma: GROWTHS[growth](gamma, d))
         assert (levels >= exact).all()
         assert (levels <= 1.03 * exact).all()

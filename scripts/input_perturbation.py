@@ -22,93 +22,25 @@ Array = NDArray[np.float64]
 
 
 def bias(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.0) -> float:
-    """The expected error of the mean of the answers after noise, relative to that of the rule at x itself.
+    """The expected error of the mean of the answers after noise, relative to that of the rule at x (n,) itself.
 
-    Parameters
-    ----------
-    x : (n,) array
-        True values.
-    threshold, width : float
-        In the unit of x; width 0 is the hard rule, else the soft one, the truth being that of the same rule.
-    epsilon : float
-        Nats per unit.
-
-    Returns
-    -------
-    float
-        Of answers between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        For what is not finite, a negative width or an empty x.
-
-    References
-    ----------
-    Liang & Yi 2024, section 4.1.1.
-
-    Examples
-    --------
-    >>> round(md.release.input_perturbation.bias([0.0, 2.0], 1.0, 5.0), 6)
-    0.0
+    Width 0 is the hard rule, else the soft one; epsilon in nats per unit of x.
     """
-    at = _checked(x, threshold, width)
-    mean, _ = moments(at, threshold, epsilon, width=width)
-    return float((mean - rule(at, threshold, width=width)).mean())
+    secrets = _checked(x, threshold, width)
+    mean, _ = moments(secrets, threshold, epsilon, width=width)
+    return float((mean - rule(secrets, threshold, width=width)).mean())
 
 
 def mse(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.0) -> float:
-    """The expected squared error of the mean: the variance of independent answers plus the squared bias.
-
-    Parameters
-    ----------
-    x : (n,) array
-        True values.
-    threshold, width : float
-        In the unit of x; width 0 is the hard rule.
-    epsilon : float
-        Nats per unit.
-
-    Returns
-    -------
-    float
-        Of answers between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        As `bias`.
-
-    Examples
-    --------
-    >>> round(md.release.input_perturbation.mse([1.0, 1.0], 1.0, 2.0), 6)
-    0.375
-    """
-    at = _checked(x, threshold, width)
-    mean, square = moments(at, threshold, epsilon, width=width)
-    return float((square - mean**2).sum()) / len(at) ** 2 + bias(at, threshold, epsilon, width=width) ** 2
+    """The expected squared error of the mean: the variance of independent answers plus the squared bias."""
+    secrets = _checked(x, threshold, width)
+    mean, square = moments(secrets, threshold, epsilon, width=width)
+    variance = float((square - mean**2).sum()) / len(secrets) ** 2
+    return variance + bias(secrets, threshold, epsilon, width=width) ** 2
 
 
 def rule(x: ArrayLike, threshold: float, *, width: float = 0.0) -> Array:
-    """f(x): 1 above the threshold and 0 elsewhere, or with a linear band around it.
-
-    Parameters
-    ----------
-    x : array
-        Values.
-    threshold, width : float
-        In the unit of x; width is the full width of the band.
-
-    Returns
-    -------
-    array
-        Shape of x.
-
-    Examples
-    --------
-    >>> md.release.input_perturbation.rule([0.0, 1.0, 2.0], 1.0, width=1.0)
-    array([0. , 0.5, 1. ])
-    """
+    """f(x): 1 above the threshold and 0 elsewhere, or with a linear band of full width `width` around it."""
     offset = np.asarray(x, float) - threshold
     if width == 0:
         return (offset > 0).astype(float)
@@ -119,26 +51,6 @@ def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.
     """E f(y) and E f(y)^2 for y = x + Lap(1 / epsilon), without cancellation for any width > 0.
 
     Over the part of the band above x, P(y > t) = e^{-eps (t - x)} / 2; below x it is 1 - e^{-eps (x - t)} / 2.
-
-    Parameters
-    ----------
-    x : array
-        True values.
-    threshold, width : float
-        In the unit of x; width 0 is the hard rule.
-    epsilon : float
-        Nats per unit.
-
-    Returns
-    -------
-    two arrays
-        Each of the shape of x.
-
-    Examples
-    --------
-    >>> first, second = md.release.input_perturbation.moments([1.0], 1.0, 2.0)
-    >>> float(first[0]), float(second[0])
-    (0.5, 0.5)
     """
     from scipy.special import gammainc
 

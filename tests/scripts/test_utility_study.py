@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from rows import each_row
 from scipy.stats import t as student
+from utility_study import ESTIMATORS, Study, bands, utility_loss, utility_study
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities
 from mechdesign.errors import InputError
 from mechdesign.losses import Distance
-from mechdesign.surveys import Study, bands, utility_loss, utility_study
-from mechdesign.surveys.study import ESTIMATORS
 from mechdesign.utility import kantorovich
 
 DEVIATIONS = 5.0  # standard errors: a chance of 6e-7 a comparison

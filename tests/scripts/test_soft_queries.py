@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import math
 
+import gaussian_chord
 import numpy as np
 import pytest
-import slopes
 from rows import each_row
 from scipy.special import lambertw
+from soft_queries import BoundedRange, Kernel, Radial, Region, Ridge, Threshold, TwoWay
 
 from mechdesign.errors import InputError
-from mechdesign.release import gaussian_chord
-from mechdesign.release import query_functions as queries
-from mechdesign.release import smooth_sensitivity as closed
+from mechdesign.release import query_functions, smooth_sensitivity
 
 ATTAINED = 1e-9  # a maximum found by zooming in on a grid, or on a grid with the kinks on its nodes
 ROUNDED = 1e-12  # quotients of differences and exponentials in double precision, where numbers are within 10^3 of 1
@@ -44,6 +43,7 @@ def test_threshold_is_the_largest_shrunk_chord_with_and_without_a_horizon():
         growth, gamma, shrink = random_setting(rng)
         width, at = rng.uniform(0.1, 2), rng.uniform(-1, 1)
         horizon = math.inf if trial % 2 else float(rng.uniform(0.1, 6))
+        query = Threshold(width, horizon, at=at)
         x = at + rng.uniform(-5, 5)
         edge = at + math.copysign(width / 2, x - at)
         reach = max(abs(x - at) - width / 2, 0.0)
@@ -51,12 +51,14 @@ def test_threshold_is_the_largest_shrunk_chord_with_and_without_a_horizon():
         away = away[np.isfinite(away) & (away >= 0) & (away <= reach)]
         ends = np.array([at - width / 2, at, at + width / 2])
         found = brute(
-            lambda z, at=at, width=width: queries.threshold(z, at, width),
+            query.values,
             x, shrink, ends, np.append(edge + math.copysign(1, x - at) * away, x), horizon,
         )  # fmt: skip
         if horizon < 2e-3:
             continue
-        truth = float(closed.threshold(x, at, width, gamma, growth, horizon))
+        truth = float(query.smooth(x, gamma, growth))
+        assert truth == float(smooth_sensitivity.threshold(x, at, width, gamma, growth, horizon))
+        assert query.values(x) == query_functions.threshold(x, at, width)
         assert truth >= found * (1 - ROUNDED / 1e-3)
         assert truth <= found * (1 + ATTAINED)
 
@@ -69,15 +71,15 @@ def test_bounded_range_is_the_largest_shrunk_chord_for_wide_and_narrow_ranges():
         width, low = rng.uniform(0.3, 2), rng.uniform(-1, 1)
         high = low + rng.uniform(0.1, 4)
         narrow += high - low < width
+        query = BoundedRange(width, low=low, high=high)
         x = rng.uniform(-6, 8)
         middle = (low + high) / 2
         half = (high - low) / 2
         ends = np.array([low - width / 2, low + min(width / 2, half), high - min(width / 2, half), high + width / 2])
         found = brute(
-            lambda z, low=low, high=high, width=width: queries.bounded_range(z, low, high, width),
-            x, shrink, np.append(ends, middle), np.append(ends, x),
+            query.values, x, shrink, np.append(ends, middle), np.append(ends, x),
         )  # fmt: skip
-        truth = float(closed.bounded_range(x, low, high, width, gamma, growth))
+        truth = float(query.smooth(x, gamma, growth))
         assert truth >= found * (1 - ROUNDED / 1e-3)
         assert truth <= found * (1 + ATTAINED)
     assert 100 < narrow < 900
@@ -114,7 +116,7 @@ def test_kde_is_the_largest_shrunk_chord_on_the_ray():
         bandwidth = rng.uniform(0.2, 3)
         radii = np.append(rng.uniform(0, 8, 3), rng.uniform(0, 1.2, 2))
         places = np.stack([radii * bandwidth, np.zeros(5)], axis=1)
-        truths = closed.kde(places, [0.0, 0.0], bandwidth, gamma, growth) * bandwidth
+        truths = Kernel([0.0, 0.0], bandwidth).smooth(places, gamma, growth) * bandwidth
         for a, truth in zip(radii.tolist(), truths.tolist(), strict=True):
 
             def chord(z, w, a=a, bandwidth=bandwidth, shrink=shrink):
@@ -133,7 +135,7 @@ def test_steepest_chord_of_a_gaussian_has_its_tabulated_values(a, value):
 def test_steepest_chord_from_the_peak_ends_where_lambert_says():
     end = math.sqrt(-1 - 2 * lambertw(-math.exp(-0.5) / 2, -1).real)
     assert gaussian_chord.tangent(np.array(0.0)) == pytest.approx(end, rel=ROUNDED)
-    assert slopes.kde_lipschitz([1.0, 2.0], [1.0, 2.0], 0.5) == pytest.approx(end * math.exp(-(end**2) / 2) / 0.5)
+    assert Kernel([1.0, 2.0], 0.5).lipschitz([1.0, 2.0]) == pytest.approx(end * math.exp(-(end**2) / 2) / 0.5)
 
 
 def test_steepest_chord_far_away_and_near_the_inflection():
@@ -154,91 +156,38 @@ def test_steepest_chord_far_away_and_near_the_inflection():
     ("a", "gamma", "value", "printed"), [(4.003, 0.2929, 0.2790105, 0.25820), (0.0, 0.2, 0.5154453, 0.50141)]
 )
 def test_kde_where_the_printed_case_formula_is_too_small(a, gamma, value, printed):
-    found = float(closed.kde([a], [0.0], 1.0, gamma))
+    found = float(Kernel([0.0], 1.0).smooth([a], gamma))
     assert found == pytest.approx(value, abs=1e-7)
     assert found > 1.02 * printed
 
 
 X = np.linspace(-4, 6, 241)
 PLANE = np.random.default_rng(3).uniform(-4, 6, (400, 2))
-# name: S(x, gamma, growth) at 1-D or 2-D places, K at the same places, sup K
+# name: 1-D or 2-D places, the query, sup K
 FORMS = {
-    "threshold": (
-        X[:, None],
-        lambda x, gamma, growth: closed.threshold(x[..., 0], 0.5, 0.8, gamma, growth),
-        lambda x: slopes.threshold_lipschitz(x[..., 0], 0.5, 0.8),
-        1 / 0.8,
-    ),
-    "threshold, horizon": (
-        X[:, None],
-        lambda x, gamma, growth: closed.threshold(x[..., 0], 0.5, 0.8, gamma, growth, horizon=2.0),
-        lambda x: slopes.threshold_lipschitz(x[..., 0], 0.5, 0.8, horizon=2.0),
-        1 / 0.8,
-    ),
-    "threshold, short horizon": (
-        X[:, None],
-        lambda x, gamma, growth: closed.threshold(x[..., 0], 0.5, 0.8, gamma, growth, horizon=0.5),
-        lambda x: slopes.threshold_lipschitz(x[..., 0], 0.5, 0.8, horizon=0.5),
-        1 / 0.8,
-    ),
-    "range": (
-        X[:, None],
-        lambda x, gamma, growth: closed.bounded_range(x[..., 0], -1.0, 2.0, 0.8, gamma, growth),
-        lambda x: slopes.bounded_range_lipschitz(x[..., 0], -1.0, 2.0, 0.8),
-        1 / 0.8,
-    ),
-    "narrow range": (
-        X[:, None],
-        lambda x, gamma, growth: closed.bounded_range(x[..., 0], 0.0, 0.3, 0.8, gamma, growth),
-        lambda x: slopes.bounded_range_lipschitz(x[..., 0], 0.0, 0.3, 0.8),
-        1 / 0.8,
-    ),
-    "two-way": (
-        PLANE,
-        lambda x, gamma, growth: closed.two_way(x, [0.0, 1.0], 0.8, gamma, growth),
-        lambda x: slopes.two_way_lipschitz(x, [0.0, 1.0], 0.8),
-        1 / 0.8,
-    ),
-    "kde": (
-        PLANE,
-        lambda x, gamma, growth: closed.kde(x, [0.0, 1.0], 0.8, gamma, growth),
-        lambda x: slopes.kde_lipschitz(x, [0.0, 1.0], 0.8),
-        math.exp(-0.5) / 0.8,
-    ),
-    "kde on a line": (
-        X[:, None],
-        lambda x, gamma, growth: closed.kde(x, [0.5], 1.5, gamma, growth),
-        lambda x: slopes.kde_lipschitz(x, [0.5], 1.5),
-        math.exp(-0.5) / 1.5,
-    ),
-    "ridge": (
-        PLANE,
-        lambda x, gamma, growth: closed.ridge(
-            x, [3.0, -4.0], gamma, lambda t, g: closed.threshold(t, 0.5, 0.8, g, growth)
-        ),
-        lambda x: slopes.ridge_lipschitz(x, [3.0, -4.0], lambda t: slopes.threshold_lipschitz(t, 0.5, 0.8)),
-        5 / 0.8,
-    ),
-    "radial": (
-        PLANE,
-        lambda x, gamma, growth: closed.radial(
-            x, [1.0, 0.5], gamma, lambda t, g: closed.threshold(t, 2.5, 0.8, g, growth)
-        ),
-        lambda x: slopes.radial_lipschitz(x, [1.0, 0.5], lambda t: slopes.threshold_lipschitz(t, 2.5, 0.8)),
-        1 / 0.8,
-    ),
+    "threshold": (X, Threshold(0.8, at=0.5), 1 / 0.8),
+    "threshold, horizon": (X, Threshold(0.8, 2.0, at=0.5), 1 / 0.8),
+    "threshold, short horizon": (X, Threshold(0.8, 0.5, at=0.5), 1 / 0.8),
+    "range": (X, BoundedRange(0.8, low=-1.0, high=2.0), 1 / 0.8),
+    "narrow range": (X, BoundedRange(0.8, low=0.0, high=0.3), 1 / 0.8),
+    "two-way": (PLANE, TwoWay(0.8, at=[0.0, 1.0]), 1 / 0.8),
+    "kde": (PLANE, Kernel([0.0, 1.0], 0.8), math.exp(-0.5) / 0.8),
+    "kde on a line": (X[:, None], Kernel([0.5], 1.5), math.exp(-0.5) / 1.5),
+    "ridge": (PLANE, Ridge([3.0, -4.0], Threshold(0.8, at=0.5)), 5 / 0.8),
+    "radial": (PLANE, Radial([1.0, 0.5], Threshold(0.8, at=2.5)), 1 / 0.8),
 }
 
 
 @each_row("growth", GROWTHS)
 @each_row("name", FORMS)
 def test_laws_of_smooth_bounds(name, growth):
-    places, bound, constant, largest = FORMS[name]
-    own = constant(places)
-    distance = np.linalg.norm(places[:, None] - places, axis=2)
+    places, query, largest = FORMS[name]
+    own = query.lipschitz(places)
+    flat = places.reshape(len(places), -1)
+    distance = np.linalg.norm(flat[:, None] - flat, axis=2)
     last = np.full(len(places), largest)
     for gamma in (1e-9, 0.2, 0.7, 1e6):
-        found = bound(places, gamma, growth)
+        found = query.smooth(places, gamma, growth)
         assert found.shape == own.shape
         assert (found >= own * (1 - ROUNDED)).all()
         assert (found <= last * (1 + ROUNDED)).all()  # falls in gamma, from sup K
@@ -251,13 +200,13 @@ def test_laws_of_smooth_bounds(name, growth):
 
 @each_row("name", [name for name in FORMS if name != "threshold, short horizon"])
 def test_logarithmic_slopes_do_not_exceed_gamma(name):
-    _, bound, _, _ = FORMS[name]
+    places, query, _ = FORMS[name]
     rng = np.random.default_rng(4)
     for gamma in (0.02, 0.3, 2.0):
-        start = rng.uniform(-4, 6, FORMS[name][0][:200].shape)
+        start = rng.uniform(-4, 6, places[:200].shape)
         step = rng.standard_normal(start.shape)
-        step *= 1e-3 / np.linalg.norm(step, axis=1, keepdims=True)
-        change = np.abs(np.log(bound(start + step, gamma, "exponential") / bound(start, gamma, "exponential")))
+        step *= 1e-3 / np.linalg.norm(step.reshape(len(step), -1), axis=1).reshape(-1, *[1] * (step.ndim - 1))
+        change = np.abs(np.log(query.smooth(start + step, gamma) / query.smooth(start, gamma)))
         assert change.max() <= gamma * 1e-3 * (1 + ATTAINED) + 1e-14  # rounding of two logarithms
 
 
@@ -273,11 +222,11 @@ def plane_brute(f, nodes, gamma, growth):
 @each_row("growth", GROWTHS)
 @each_row("gamma", [0.1, 0.6, 3.0], by_default=[0.6])
 def test_two_way_in_the_plane(gamma, growth):
-    width, corner = 0.8, [0.0, 0.0]
+    query = TwoWay(0.8, at=[0.0, 0.0])
     axis = np.arange(-3.2, 4.01, 0.2)  # both ends of both bands lie on nodes
     nodes = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    found = plane_brute(queries.two_way(nodes, corner, width), nodes, gamma, growth)
-    truth = closed.two_way(nodes, corner, width, gamma, growth)
+    found = plane_brute(query.values(nodes), nodes, gamma, growth)
+    truth = query.smooth(nodes, gamma, growth)
     assert (found <= truth * (1 + ROUNDED)).all()
     assert (found >= 0.94 * truth).all()  # chords of the rounded corner miss its ends by half a pitch
     straight = (nodes[:, 1] > 2) & (nodes[:, 0] < 1.2)  # the nearest band is crossed straight from the left
@@ -301,26 +250,26 @@ def test_two_way_is_the_soft_region_of_a_rounded_quadrant():
     )
     x = np.random.default_rng(5).uniform([-3, -6], [5, 2], (300, 2))
     distance = np.array([np.linalg.norm(middle - place, axis=1).min() for place in x])
-    depth = queries.two_way_depth(x, [1.0, -2.0], width)
+    query = TwoWay(width, at=[1.0, -2.0])
+    depth = query.depth(x)
     assert np.abs(depth) == pytest.approx(distance, abs=1e-4)
     inside = (x > [1.0, -2.0]).all(axis=1) & ~((x < centre).all(axis=1) & (np.linalg.norm(x - centre, axis=1) > radius))
     assert ((depth > 0) == inside).all()
-    assert queries.two_way([1.0, -2.0], [1.0, -2.0], width) == pytest.approx(0, abs=1e-15)
+    assert query.values([1.0, -2.0]) == pytest.approx(0, abs=1e-15)
     r = np.maximum(distance - width / 2, 0)
     expected = np.maximum(1 / (r + width), np.exp(-0.4 * r) / width)
-    assert closed.two_way(x, [1.0, -2.0], width, 0.4) == pytest.approx(expected, abs=1e-3)
+    assert query.smooth(x, 0.4) == pytest.approx(expected, abs=1e-3)
 
 
 def test_region_of_a_half_line_is_the_threshold_and_of_an_interval_the_range():
+    region, threshold = Region(0.8), Threshold(0.8, at=0.5)
     for growth in GROWTHS:
-        line = closed.region(X - 0.5, 0.8, 0.4, growth)
-        assert line == pytest.approx(closed.threshold(X, 0.5, 0.8, 0.4, growth), rel=ROUNDED)
-        range_ = closed.region(1.5 - np.abs(X - 0.5), 0.8, 0.4, growth)
-        assert range_ == pytest.approx(closed.bounded_range(X, -1, 2, 0.8, 0.4, growth), rel=ROUNDED)
-    assert queries.region(X - 0.5, 0.8) == pytest.approx(queries.threshold(X, 0.5, 0.8))
-    assert slopes.region_lipschitz(X - 0.5, 0.8, horizon=2) == pytest.approx(
-        slopes.threshold_lipschitz(X, 0.5, 0.8, horizon=2)
-    )
+        line = region.smooth(X - 0.5, 0.4, growth)
+        assert line == pytest.approx(threshold.smooth(X, 0.4, growth), rel=ROUNDED)
+        interval = region.smooth(1.5 - np.abs(X - 0.5), 0.4, growth)
+        assert interval == pytest.approx(BoundedRange(0.8, low=-1, high=2).smooth(X, 0.4, growth), rel=ROUNDED)
+    assert region.values(X - 0.5) == pytest.approx(threshold.values(X))
+    assert Region(0.8, 2.0).lipschitz(X - 0.5) == pytest.approx(Threshold(0.8, 2.0, at=0.5).lipschitz(X))
 
 
 @each_row("growth", GROWTHS)
@@ -329,8 +278,8 @@ def test_region_of_a_disc_is_a_bound_and_close_in_the_plane(radius, growth):
     axis = np.arange(-3, 3.01, 0.2)
     nodes = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     depth = radius - np.linalg.norm(nodes, axis=1)
-    found = plane_brute(queries.region(depth, 0.8), nodes, 0.5, growth)
-    truth = closed.region(depth, 0.8, 0.5, growth)
+    found = plane_brute(Region(0.8).values(depth), nodes, 0.5, growth)
+    truth = Region(0.8).smooth(depth, 0.5, growth)
     assert (found <= truth * (1 + ROUNDED)).all()
     assert (found >= 0.85 * truth).all()  # the rim lies between nodes: half a pitch in a band of four
 
@@ -339,15 +288,14 @@ def test_region_of_a_disc_is_a_bound_and_close_in_the_plane(radius, growth):
 def test_ridge_and_radial_reduce_to_one_axis(growth):
     axis = np.arange(-3, 3.01, 0.2)
     nodes = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-
-    def steep(t):
-        return queries.threshold(t, 1.0, 2.0)
-
-    ridge = closed.ridge(nodes, [0.0, 5.0], 0.5, lambda t, g: closed.threshold(t, 1.0, 2.0, g, growth))
-    found = plane_brute(queries.ridge(nodes, [0.0, 5.0], steep), nodes, 0.5, growth)
+    steep = Threshold(2.0, at=1.0)
+    query = Ridge([0.0, 5.0], steep)
+    ridge = query.smooth(nodes, 0.5, growth)
+    found = plane_brute(query.values(nodes), nodes, 0.5, growth)
     assert found == pytest.approx(ridge, rel=ATTAINED)
-    radial = closed.radial(nodes, [0.0, 0.0], 0.5, lambda t, g: closed.threshold(t, 1.0, 2.0, g, growth))
-    found = plane_brute(queries.radial(nodes, [0.0, 0.0], steep), nodes, 0.5, growth)
+    query = Radial([0.0, 0.0], steep)
+    radial = query.smooth(nodes, 0.5, growth)
+    found = plane_brute(query.values(nodes), nodes, 0.5, growth)
     on_axis = (np.abs(nodes[:, 1]) < 1e-9) & (np.abs(nodes[:, 0]) >= 2 - 1e-9)
     assert found[on_axis] == pytest.approx(radial[on_axis], rel=ATTAINED)
     assert (found <= radial * (1 + ROUNDED)).all()
@@ -356,28 +304,30 @@ def test_ridge_and_radial_reduce_to_one_axis(growth):
 @each_row(
     ("call", "field"),
     [
-        (lambda: closed.threshold(X, 0.0, 0.0, 1.0), "width"),
-        (lambda: closed.threshold(X, 0.0, math.inf, 1.0), "width"),
-        (lambda: closed.threshold(X, 0.0, 1.0, 0.0), "gamma"),
-        (lambda: closed.threshold(X, 0.0, 1.0, math.nan), "gamma"),
-        (lambda: closed.threshold(X, 0.0, 1.0, 1.0, "quadratic"), "growth"),
-        (lambda: closed.threshold(X, 0.0, 1.0, 1.0, np.exp), "growth"),
-        (lambda: closed.threshold(X, 0.0, 1.0, 1.0, horizon=0.0), "horizon"),
-        (lambda: closed.threshold([0.0, math.nan], 0.0, 1.0, 1.0), "x"),
-        (lambda: closed.threshold(X, math.inf, 1.0, 1.0), "threshold"),
-        (lambda: closed.bounded_range(X, 1.0, 1.0, 1.0, 1.0), "low"),
-        (lambda: closed.bounded_range(X, 2.0, 1.0, 1.0, 1.0), "low"),
-        (lambda: closed.bounded_range(X, 0.0, 1.0, -1.0, 1.0), "width"),
-        (lambda: closed.two_way(PLANE, [0.0], 1.0, 1.0), "thresholds"),
-        (lambda: closed.two_way(PLANE, [0.0, 1.0, 2.0], 1.0, 1.0), "thresholds"),
-        (lambda: closed.two_way(X, [0.0, 1.0], 1.0, 1.0), "thresholds"),
-        (lambda: closed.kde(PLANE, [0.0, 0.0], 0.0, 1.0), "bandwidth"),
-        (lambda: closed.kde(PLANE, [0.0, 0.0, 0.0], 1.0, 1.0), "center"),
-        (lambda: closed.kde(PLANE, [0.0, 0.0], 1.0, -1.0), "gamma"),
-        (lambda: closed.threshold(X, 0.0, 1.0, 1.0, horizon=math.nan), "horizon"),
-        (lambda: closed.region([math.inf], 1.0, 1.0), "signed_distance"),
-        (lambda: closed.ridge(PLANE, [0.0, 0.0], 1.0, closed.threshold), "direction"),
-        (lambda: closed.radial(PLANE, [0.0, 0.0], 0.0, closed.threshold), "gamma"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 0.0, 1.0), "width"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, math.inf, 1.0), "width"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, 0.0), "gamma"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, math.nan), "gamma"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, 1.0, "quadratic"), "growth"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, 1.0, np.exp), "growth"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, 1.0, horizon=0.0), "horizon"),
+        (lambda: smooth_sensitivity.threshold([0.0, math.nan], 0.0, 1.0, 1.0), "x"),
+        (lambda: smooth_sensitivity.threshold(X, math.inf, 1.0, 1.0), "threshold"),
+        (lambda: smooth_sensitivity.threshold(X, 0.0, 1.0, 1.0, horizon=math.nan), "horizon"),
+        (lambda: Threshold(0.0, at=0.0).smooth(X, 1.0), "width"),
+        (lambda: Threshold(1.0, at=0.0).smooth(X, 1.0, "quadratic"), "growth"),
+        (lambda: BoundedRange(1.0, low=1.0, high=1.0).smooth(X, 1.0), "low"),
+        (lambda: BoundedRange(1.0, low=2.0, high=1.0).smooth(X, 1.0), "low"),
+        (lambda: BoundedRange(-1.0, low=0.0, high=1.0).smooth(X, 1.0), "width"),
+        (lambda: TwoWay(1.0, at=[0.0]).smooth(PLANE, 1.0), "thresholds"),
+        (lambda: TwoWay(1.0, at=[0.0, 1.0, 2.0]).smooth(PLANE, 1.0), "thresholds"),
+        (lambda: TwoWay(1.0, at=[0.0, 1.0]).smooth(X, 1.0), "thresholds"),
+        (lambda: Kernel([0.0, 0.0], 0.0).smooth(PLANE, 1.0), "bandwidth"),
+        (lambda: Kernel([0.0, 0.0, 0.0], 1.0).smooth(PLANE, 1.0), "center"),
+        (lambda: Kernel([0.0, 0.0], 1.0).smooth(PLANE, -1.0), "gamma"),
+        (lambda: Region(1.0).smooth([math.inf], 1.0), "signed_distance"),
+        (lambda: Ridge([0.0, 0.0], Threshold(1.0, at=0.0)).smooth(PLANE, 1.0), "direction"),
+        (lambda: Radial([0.0, 0.0], Threshold(1.0, at=0.0)).smooth(PLANE, 0.0), "gamma"),
     ],
 )
 def test_bad_input_names_the_field(call, field):

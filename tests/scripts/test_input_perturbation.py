@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+import input_perturbation
 import numpy as np
 import pytest
 from rows import each_row
 
 from mechdesign.errors import InputError
-from mechdesign.release import input_perturbation
 
 SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
 FORMULA = 1e-11  # the same moment by integrals that cancel, at widths of the order of the noise

@@ -1,0 +1,55 @@
+r"""Pointwise Lipschitz constants and their smooth sensitivity, of an answer that is linear across a band.
+
+    K(x) = sup of |f(x) - f(x')| / |x - x'| over x'         the steepest chord from x, at least |f'(x)|
+    S(x) = sup of K(x') / g(|x - x'|) over x'               g(d) = e^{gamma d} (exponential) or 1 + gamma d (linear)
+
+S >= K, S(x) <= g(|x - x'|) S(x'), and no function with both is smaller anywhere. S falls from sup K (gamma -> 0) to K
+(gamma -> infinity). Units: x, widths and horizons in one unit; gamma per that unit; S out per that unit. A horizon
+leaves out pairs further apart.
+
+Along the way to a band of slope 1/tau, K depends on the distance u to it alone, and 1 / (K(u) g(r - u)) has no maximum
+inside, so S is the larger of K(r) and 1 / (tau g(r)); under exponential growth a horizon adds the place beyond the kink
+of K where K falls as fast as g grows, or the kink. Every value is K(x') / g at some x', or 1 / tau at the band:
+rounding apart, none exceeds S.
+Source: Liang & Yi 2024, Definition 9, Lemma 4.1. Linear growth and horizons are not in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.validation import positive
+from mechdesign.release.growth import Growth
+
+Array = NDArray[np.float64]
+
+
+def band_distance(depth: Array, width: float) -> Array:
+    """The distance to a band of full width `width`, max(|s| - width / 2, 0), from the distances s to its middle."""
+    return np.maximum(np.abs(depth) - width / 2, 0.0)
+
+
+def band_lipschitz(r: Array, width: float, rise: float, horizon: float = math.inf) -> Array:
+    """K at the distances r from a band of slope 1 / width that rises over `rise`."""
+    limit = positive(horizon, "horizon", infinite=True)
+    free = rise / (width * (r + rise))
+    if math.isinf(limit):
+        return free
+    short = np.where(r > 0, np.maximum(limit - r, 0.0) / (width * limit), 1 / width)
+    return np.where(r + rise <= limit, free, short)
+
+
+def band_bound(r: Array, width: float, rise: float, growth: Growth, horizon: float = math.inf) -> Array:
+    """S at the distances r from that band: the largest K(u) / g(r - u) over the u from 0 to r where it can lie."""
+    limit = positive(horizon, "horizon", infinite=True)
+    places = [np.zeros_like(r), r]
+    if math.isfinite(limit) and growth.name == "exponential":
+        places.append(np.clip(limit - 1 / growth.gamma, max(0.0, limit - rise), np.minimum(r, limit)))
+    bounds = [
+        band_lipschitz(u, width, rise, limit) * np.exp(-growth.log(r - u))
+        for u in (np.clip(place, 0.0, r) for place in places)
+    ]
+    return np.max(bounds, axis=0)

@@ -1,0 +1,242 @@
+r"""The soft queries of Liang and Yi (CCS 2024) with their pointwise Lipschitz constants K and smooth sensitivities S.
+
+| query | f(x) | K(x) |
+|---|---|---|
+| Threshold | clip((x - T) / tau + 1/2, 0, 1) | 1 / (r + tau), r the distance to the band [T - tau/2, T + tau/2] |
+| BoundedRange | clip(min(x - a, b - x) / tau + 1/2, 0, 1) | c / (tau (r + c)), c = min(tau, (b - a + tau) / 2) |
+| TwoWay | region whose corner is rounded by discs | 1 / (r + tau), r = max(\|s\| - tau/2, 0) |
+| Region | clip(1/2 + s / tau, 0, 1), s a signed distance | at most 1 / (r + tau) |
+| Kernel | e^{-a^2 / 2}, a = \|x - t\| / h | kappa(a) / h, see gaussian_chord.py |
+| Ridge | phi(<v, x>) | \|v\| times the K of phi |
+| Radial | phi(\|x - t\|) | the K of phi on the half-line of radii |
+
+`mechdesign.release.band` defines K and S and has both of a band. tau is the full width of the band in
+which an answer is between 0 and 1, in the unit of x. Places of a line are arrays of any shape; of a plane or a space,
+the last axis holds the coordinates.
+
+Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks; where the maximum lies
+inside, one crossing on the curve of steepest chords gives it. All chords count: with a horizon S would be smaller.
+Source: Liang & Yi 2024, sections 4.1 to 4.4 and appendix C.3; Lemmas 4.1, 4.3, 4.5 to 4.8. Linear growth, horizons,
+ranges narrower than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6
+and 4.7), the stationary point of |f'| instead of that of the chord, is not a smooth bound and not used.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from gaussian_chord import steepest, towards_peak
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import finite, positive
+from mechdesign.errors import InputError
+from mechdesign.release.band import band_bound, band_distance, band_lipschitz
+from mechdesign.release.growth import Growth, GrowthName
+
+Array = NDArray[np.float64]
+
+
+class SoftQuery(ABC):
+    """f with K and S; `gamma` is per unit of x, S and K are out per unit."""
+
+    @abstractmethod
+    def values(self, x: ArrayLike) -> Array:
+        """The answers f(x)."""
+
+    @abstractmethod
+    def lipschitz(self, x: ArrayLike) -> Array:
+        """K(x)."""
+
+    @abstractmethod
+    def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
+        """S(x)."""
+
+
+@dataclass(frozen=True)
+class Band(SoftQuery):
+    """clip(1/2 + s(x) / width, 0, 1); `horizon` leaves out pairs further apart."""
+
+    width: float
+    horizon: float = math.inf
+
+    @abstractmethod
+    def depth(self, x: ArrayLike) -> Array:
+        """s(x), the signed distance to the middle of the band, positive inside."""
+
+    @property
+    def rise(self) -> float:
+        """The way from the edge of the band to the nearest peak."""
+        return self.width
+
+    def values(self, x: ArrayLike) -> Array:
+        """The answers f(x)."""
+        return np.clip(self.depth(x) / positive(self.width, "width") + 0.5, 0.0, 1.0)
+
+    def lipschitz(self, x: ArrayLike) -> Array:
+        """K(x), or a bound of it as for `Region`."""
+        tau = positive(self.width, "width")
+        return band_lipschitz(band_distance(self.depth(x), tau), tau, self.rise, self.horizon)
+
+    def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
+        """S(x), or a smooth bound above it as for `Region`."""
+        tau = positive(self.width, "width")
+        named = Growth(name=growth, gamma=gamma)
+        return band_bound(band_distance(self.depth(x), tau), tau, self.rise, named, self.horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(Band):
+    """1 above `at`, 0 below."""
+
+    at: float
+
+    def depth(self, x: ArrayLike) -> Array:
+        """Signed distance x - T."""
+        return finite(x, "x") - float(finite(self.at, "threshold"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedRange(Band):
+    """1 between low and high, 0 outside; the peak is below 1 where high - low is below the width."""
+
+    low: float
+    high: float
+
+    @property
+    def rise(self) -> float:
+        """The width, or half of what a narrow range and its bands cover."""
+        return min(self.width, (self.high - self.low + self.width) / 2)
+
+    def depth(self, x: ArrayLike) -> Array:
+        """Signed distance min(x - low, high - x)."""
+        low, high = finite([self.low, self.high], "low and high")
+        if not low < high:
+            raise InputError("must be below high", field="low", value=f"{self.low} and {self.high}")
+        place = finite(x, "x")
+        return np.minimum(place - low, high - place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWay(Band):
+    """1 where both coordinates are above their thresholds (2,), rounded at the corner.
+
+    The region is the quadrant above c = T + (1 + 1/sqrt 2) tau grown by discs of radius tau (1/2 + 1/sqrt 2): its
+    sides are the two thresholds, and the band around its rounded corner begins in the corner (T1, T2) itself.
+    """
+
+    at: ArrayLike
+
+    def depth(self, x: ArrayLike) -> Array:
+        """Signed distances (...) of places (..., 2)."""
+        tau, corner = positive(self.width, "width"), finite(self.at, "thresholds")
+        place = finite(x, "x")
+        if corner.shape != (2,) or place.ndim == 0 or place.shape[-1] != 2:
+            shapes = f"shape {corner.shape} for x of shape {place.shape}"
+            raise InputError("must have shape (2,), for places (..., 2)", field="thresholds", value=shapes)
+        inner = tau / math.sqrt(2)
+        above = place - (corner + inner + tau / 2)
+        outside = np.hypot(*np.moveaxis(np.minimum(above, 0.0), -1, 0))
+        return np.where(outside > 0, -outside, above.min(axis=-1)) + inner + tau / 2
+
+
+@dataclass(frozen=True)
+class Region(Band):
+    """A region whose signed distances are given as x, with |s(x) - s(x')| <= |x - x'|, which true ones obey.
+
+    S and K are exact where the shortest way to the band goes straight on to full depth: for thresholds, strips,
+    quadrants, large discs; else above, by 4 % at most where that was measured.
+    """
+
+    def depth(self, x: ArrayLike) -> Array:
+        """The distances themselves."""
+        return finite(x, "signed_distance")
+
+
+@dataclass(frozen=True)
+class Kernel(SoftQuery):
+    """e^{-|x - t|^2 / (2 h^2)}, what a person at x adds to a kernel density at t, times n; K <= e^{-1/2} / h."""
+
+    center: ArrayLike
+    bandwidth: float
+
+    def values(self, x: ArrayLike) -> Array:
+        """Answers (...) of places (..., k)."""
+        return np.exp(-(scaled_radius(x, self.center, self.bandwidth) ** 2) / 2)
+
+    def lipschitz(self, x: ArrayLike) -> Array:
+        """K(x)."""
+        return steepest(scaled_radius(x, self.center, self.bandwidth)) / self.bandwidth
+
+    def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
+        """S(x). Cost: 130 vector operations of a bisection."""
+        a = scaled_radius(x, self.center, self.bandwidth)
+        scaled = Growth(name=growth, gamma=positive(gamma, "gamma") * self.bandwidth)
+        u = towards_peak(a, scaled)
+        return np.maximum(steepest(a), steepest(u) * np.exp(-scaled.log(np.abs(u - a)))) / self.bandwidth
+
+
+@dataclass(frozen=True)
+class Ridge(SoftQuery):
+    """phi(<direction, x>)."""
+
+    direction: ArrayLike
+    profile: SoftQuery
+
+    def along(self, x: ArrayLike) -> tuple[Array, float]:
+        """<direction, x> (...) and |direction|."""
+        place, way = finite(x, "x"), finite(self.direction, "direction")
+        if way.ndim != 1 or place.ndim == 0 or place.shape[-1] != len(way) or not way.any():
+            shapes = f"shape {way.shape} for x of shape {place.shape}"
+            message = "must be a direction (k,) that is not 0, for places (..., k)"
+            raise InputError(message, field="direction", value=shapes)
+        return place @ way, float(np.linalg.norm(way))
+
+    def values(self, x: ArrayLike) -> Array:
+        """Answers (...) of places (..., k)."""
+        return self.profile.values(self.along(x)[0])
+
+    def lipschitz(self, x: ArrayLike) -> Array:
+        """|direction| times the K of phi."""
+        t, length = self.along(x)
+        return length * self.profile.lipschitz(t)
+
+    def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
+        """|direction| times the S of phi at gamma / |direction| (Lemma 4.8)."""
+        t, length = self.along(x)
+        return length * self.profile.smooth(t, positive(gamma, "gamma") / length, growth)
+
+
+@dataclass(frozen=True)
+class Radial(SoftQuery):
+    """phi(|x - center|).
+
+    A profile that takes all of the line into account gives a smooth upper bound, and S where the chords that count stay
+    at radii of 0 and more.
+    """
+
+    center: ArrayLike
+    profile: SoftQuery
+
+    def values(self, x: ArrayLike) -> Array:
+        """Answers (...) of places (..., k)."""
+        return self.profile.values(scaled_radius(x, self.center, 1.0))
+
+    def lipschitz(self, x: ArrayLike) -> Array:
+        """The K of phi."""
+        return self.profile.lipschitz(scaled_radius(x, self.center, 1.0))
+
+    def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
+        """The S of phi."""
+        return self.profile.smooth(scaled_radius(x, self.center, 1.0), gamma, growth)
+
+
+def scaled_radius(x: ArrayLike, center: ArrayLike, bandwidth: float) -> Array:
+    """|x - t| / h (...) of places (..., k)."""
+    h, place, middle = positive(bandwidth, "bandwidth"), finite(x, "x"), finite(center, "center")
+    if middle.ndim != 1 or place.ndim == 0 or place.shape[-1] != len(middle):
+        shapes = f"shape {middle.shape} for x of shape {place.shape}"
+        raise InputError("must have shape (k,), for places (..., k)", field="center", value=shapes)
+    return np.linalg.norm(place - middle, axis=-1) / h
