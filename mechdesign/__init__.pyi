@@ -15,12 +15,12 @@ from . import sessions as sessions
 from . import surveys as surveys
 from . import utility as utility
 from . import web as web
-from .mechanism.dataset import on_grid as on_grid
-from .mechanism.dataset import probabilities as probabilities
 from .mechanism.sampler import Sampler as Sampler
 from .mechanism.sampler import sample as sample
 from .mechanism.storage import load as load
 from .mechanism.storage import save as save
+from .mechanism.views import on_grid as on_grid
+from .mechanism.views import probabilities as probabilities
 from .output.compare import compare as compare
 from .output.export import export as export
 from .output.sweep import sweep as sweep

@@ -39,8 +39,10 @@ TESTS = {  # paths below tests/, the quick ones first
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
     "mechanism/claim.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
     "positions/test_position_claims.py",
-    "mechanism/dataset.py": "mechanism/test_dataset.py mechanism/test_trust.py "
-    "verification/test_verification.py mechanism/test_storage.py",
+    **dict.fromkeys(
+        ("mechanism/schema.py", "mechanism/build.py", "mechanism/figures.py", "mechanism/hashing.py"),
+        "mechanism/test_dataset.py mechanism/test_trust.py verification/test_verification.py mechanism/test_storage.py",
+    ),
     "sessions/ledger.py": "sessions/test_ledger.py sessions/test_budget.py",
     "sessions/budget.py": "sessions/test_budget.py sessions/test_ledger.py",
     "sessions/session.py": "sessions/test_session.py",

@@ -29,8 +29,8 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.evaluation.transport.kantorovich import kantorovich
 from mechdesign.mechanism.claim import stored_domain
-from mechdesign.mechanism.dataset import stored_points
 from mechdesign.mechanism.sampler import Sampler
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.estimation import empirical, expectation_maximization, maximum_likelihood
 from mechdesign.surveys.likelihood import checked_counts

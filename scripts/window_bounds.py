@@ -22,7 +22,7 @@ from rich.console import Console
 import mechdesign as md
 from mechdesign.factored.local_bound import local_bound
 from mechdesign.factored.work_folder import threads
-from mechdesign.mechanism.claim import Stored, read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
 from mechdesign.problem.problem import DesignProblem
@@ -50,7 +50,7 @@ def around(domain: Domain, place: str, side: int) -> tuple[int, int]:
     return tuple(int(np.clip(at - side // 2, 0, n - side)) for at, n in zip(index, domain.shape, strict=True))
 
 
-def window_problem(stored: Stored, corner: tuple[int, int], side: int) -> tuple[DesignProblem, float, float]:
+def window_problem(stored: MechanismFile, corner: tuple[int, int], side: int) -> tuple[DesignProblem, float, float]:
     """The problem of one window, the share of the prior that it holds, and the mean loss of the mechanism over it."""
     domain, held = stored.domain, stored.mechanism
     assert domain.cell is not None
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--side", type=int, default=60, help="cells along either side of a window")
     parser.add_argument("--at", nargs="*", default=[], metavar="LAT,LON")
     given = parser.parse_args()
-    stored = read(md.load(given.file))
+    stored = MechanismFile.read(md.load(given.file))
     domain, side = stored.domain, given.side
     if domain.shape is None or domain.size != np.prod(domain.shape) or min(domain.shape) < side:
         sys.exit("needs a mechanism of a whole grid, at least as wide as a window")

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.posteriors.rows import posterior_shares
 
 WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
@@ -41,14 +41,8 @@ def claimed(mass: np.ndarray, centres: Any = "anywhere", **given: object) -> xr.
     )
     value = float((problem.weighted_loss * (mass / 2.0**62)).sum())
     figures = {"objective": value, "objective_of": program.objective_of}
-    return make_mechanism(
-        problem,
-        mass,
-        program="constrained",
-        parameters=program.parameters(),
-        attributes=figures,
-        **given,  # type: ignore[arg-type]
-    )
+    extras = Extras(parameters=program.parameters(), attributes=figures, **given)  # type: ignore[arg-type]
+    return build_dataset(problem, mass, program="constrained", extras=extras)
 
 
 @cache

@@ -22,8 +22,9 @@ from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import METRICS, Edges, Metric, repair
 from mechdesign.factored.certificate import Columns, Factors
 from mechdesign.factored.integer_metric import IntegerMetric
+from mechdesign.factored.schema import FACTORED
 from mechdesign.losses import LOSSES, TableLoss
-from mechdesign.mechanism.dataset import FACTORED, make_mechanism
+from mechdesign.mechanism.build import build_dataset
 from mechdesign.problem.domain import AXES
 
 _LARGEST = 1000  # cells of a lattice: loops over all of them, or all their pairs, are not for tests
@@ -89,7 +90,7 @@ def _table(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> xr.
         mass = repair(drawn, problem.edges, problem.weighted_loss)
     if mass.shape != shape or mass.dtype != np.uint64 or mass.min() < 1:
         raise ValueError("no table of masses")  # compiled loops trust the shape
-    return make_mechanism(problem, mass, program=mechanism.attrs["program"])
+    return build_dataset(problem, mass, program=mechanism.attrs["program"])
 
 
 def _factored(mechanism: xr.Dataset, problem: DesignProblem, random: Random) -> xr.Dataset:

@@ -49,7 +49,7 @@ def estimate_of(name: str) -> xr.Dataset:
     counts = [counts_of(mechanism, 60 if name == "few" else 3_000, k) for k, mechanism in enumerate(held)]
     if name == "misfit":
         counts = [np.where(np.isin(np.arange(16), (5, 10)), 4_000, 0)]
-    domain = Sampler(mechanism=held[0]).admission.domain
+    domain = Sampler(mechanism=held[0]).certificate.domain
     areas = Areas.blocks(domain, 2, 3)
     if name == "lost":
         areas = Areas.of_labels(np.arange(domain.size) == 0)

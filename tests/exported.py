@@ -17,7 +17,7 @@ from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.export import Content, write_content
 from mechdesign.utility import bayes_remap
 from mechdesign.verification import verify_table
@@ -223,5 +223,5 @@ def written(mechanism: xr.Dataset, path: Path) -> Path:
 
 
 def _content(mechanism: xr.Dataset) -> Content:
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     return Content(stored=stored, rows=range(stored.domain.size))

@@ -22,7 +22,7 @@ from false_bounds import in_doubles, noise
 from kinds import FACTORED, KINDS, made
 from limited import LIMITS, change
 
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.positions import Positions
 
 _WORDS = (
@@ -323,7 +323,7 @@ def _bound_of_positions(draft: Draft, random: Random) -> None:
     """Multipliers of any size, at levels next to nothing too, and the bound that sums in doubles make of them."""
     if draft.attrs.get("program") != "positions" or "corner_level" not in draft.variables:
         raise ValueError("no design between positions")
-    honest, factor = read(made(draft.kind)), random.choice((1.0, 0.5, 1e-6, 1e-12, 1e-25))
+    honest, factor = MechanismFile.read(made(draft.kind)), random.choice((1.0, 0.5, 1e-6, 1e-12, 1e-25))
     problem, level = honest.problem, draft.variables["corner_level"][1]
     if factor != 1 and level.shape == (problem.domain.size, 4):
         draft.put("corner_level", level * factor)

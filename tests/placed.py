@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 import mechdesign as md
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.figures import certified_scale
 from mechdesign.positions.cones import repair
 from mechdesign.positions.patches import Patches, corner_levels, patches, quarter_levels
 
@@ -78,7 +79,9 @@ def kernel(problem: md.DesignProblem, rows: np.ndarray, quarters: bool = False) 
     levels = quarter_levels if quarters else corner_levels
     found = patches(problem.domain, problem.metric, levels(problem.domain, problem.metric))
     mass = repair(rows, found)
-    return make_mechanism(problem, mass, program="kernel", scale=certified_scale(problem, mass), positions=found)
+    return build_dataset(
+        problem, mass, program="kernel", extras=Extras(scale=certified_scale(problem, mass), positions=found)
+    )
 
 
 def _on_land(problem: md.DesignProblem) -> xr.Dataset:

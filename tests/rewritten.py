@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.mechanism.dataset import seal
+from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.storage import write_dataset
 
 

@@ -143,7 +143,7 @@ def open_budget(folder: Path) -> md.sessions.Budget:
 
 def paid(folder: Path, budget: md.sessions.Budget, got: Any) -> None:
     """A report that was seen is paid; whether or not one was drawn, it costs once and is then the same."""
-    again, charge = md.sessions.Budget(folder / "b.json"), sampler().admission.charge
+    again, charge = md.sessions.Budget(folder / "b.json"), sampler().certificate.cost
     assert again.spent in ((2 * charge,) if got is not None else (charge, 2 * charge))
     report = again.report(sampler(), 1)
     assert again.spent == 2 * charge

@@ -190,11 +190,11 @@ def _setting(
         )
     if metric not in SETTINGS:
         if Path(metric).suffix.lower() == ".nc":
-            from mechdesign.mechanism.claim import read
+            from mechdesign.mechanism.claim import MechanismFile
             from mechdesign.mechanism.storage import load
 
             parameter_values("a mechanism file", (), context.args)
-            problem = read(load(metric)).problem
+            problem = MechanismFile.read(load(metric)).problem
         elif metric not in shipped_paths() and not Path(metric).suffix:
             remedy = "use euclidean, discrete, a problem or a mechanism file"
             raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)

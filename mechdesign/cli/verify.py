@@ -40,7 +40,7 @@ def verify(
 
     Prove or refuse the claim of a mechanism file, a session design or a compact map, from their integers alone.
     """
-    from mechdesign.mechanism.claim import read
+    from mechdesign.mechanism.claim import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import verification_words
@@ -60,7 +60,9 @@ def verify(
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_file(file, bound=bound, on_progress=on_progress)
     document, more = result.as_dict(), []
-    stored = read(load(file)) if table and result.certified and (disc is not None or not as_json) else None
+    stored = (
+        MechanismFile.read(load(file)) if table and result.certified and (disc is not None or not as_json) else None
+    )
     if disc is not None and stored is not None:
         from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 

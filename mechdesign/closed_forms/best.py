@@ -27,7 +27,7 @@ from mechdesign.closed_forms.planar_laplace import laplace_clamped
 from mechdesign.closed_forms.randomized_response import randomized_response_table
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import certifying_seconds, violations
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, spare
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem

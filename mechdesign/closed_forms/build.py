@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.figures import certified_scale
 from mechdesign.mechanism.repair import round_to_integers
 from mechdesign.problem.problem import DesignProblem
 
@@ -56,9 +57,8 @@ def closed_form_mechanism(
     """
     mass = round_to_integers(table, problem.edges)
     scale = certified_scale(problem, mass)
-    return make_mechanism(
-        problem, mass, program=name, scale=scale, parameters=parameters, claimed_epsilon=claimed_epsilon
-    )
+    extras = Extras(scale=scale, parameters=parameters or {}, claimed_epsilon=claimed_epsilon)
+    return build_dataset(problem, mass, program=name, extras=extras)
 
 
 def decaying_table(distances: NDArray[np.float64], rate: float) -> NDArray[np.float64]:

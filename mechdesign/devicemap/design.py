@@ -36,7 +36,7 @@ from mechdesign.factored.certificate import STEP_BITS
 from mechdesign.factored.integer_metric import LARGEST
 from mechdesign.factored.rounds import FARTHEST, SLACK
 from mechdesign.factored.row_sums import join_words, rounded_words, row_sums
-from mechdesign.mechanism.claim import Stored, read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
@@ -60,7 +60,7 @@ def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None
         neighbours; DesignError where the rounded numbers keep no tenth of the claim.
     Cost: a pass over all rows at half the range for every round, and one or two over all of it.
     """
-    report, first = reporter(on_progress), _first(read(mechanism))
+    report, first = reporter(on_progress), _first(MechanismFile.read(mechanism))
     claim = first.edges
     settled, kappa = _settled(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)
     return _certified(settled, claim, kappa, report)
@@ -117,7 +117,7 @@ def _rounded(compact: CompactMap, potential: NDArray[np.float64]) -> NDArray[np.
     return np.pad(whole.astype(np.int16).reshape(compact.cells), compact.frame)
 
 
-def _first(stored: Stored) -> CompactMap:
+def _first(stored: MechanismFile) -> CompactMap:
     """Levels, weights and units, with no potential yet."""
     frame = _frame(stored)
     domain, factors = stored.domain, stored.factors
@@ -151,7 +151,7 @@ def _levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
     return unit, np.maximum(whole, 1).astype(np.uint16)
 
 
-def _implied(compact: CompactMap, stored: Stored) -> CompactMap:
+def _implied(compact: CompactMap, stored: MechanismFile) -> CompactMap:
     """The map with levels lowered where an edge is longer than in the design, until none is.
 
     The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
@@ -179,7 +179,7 @@ def _implied(compact: CompactMap, stored: Stored) -> CompactMap:
     return _implied(replace(compact, level=level), stored)
 
 
-def _frame(stored: Stored) -> int:
+def _frame(stored: MechanismFile) -> int:
     """How many cells there are around the secrets of a whole grid."""
     if not stored.factored or "first_generator" in stored.mechanism:
         raise _unsuitable("is no mechanism of factors over places", "schema", stored.mechanism.attrs["schema"])

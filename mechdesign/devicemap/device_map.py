@@ -83,7 +83,8 @@ from mechdesign.base.units import METRES
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.dataset import COST, refused
+from mechdesign.mechanism.claim import COST
+from mechdesign.mechanism.schema import refused
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.plane import Plane

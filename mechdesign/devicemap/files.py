@@ -44,9 +44,9 @@ from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.base.numbers import whole, wholes, word
 from mechdesign.devicemap.device_map import MOST_PLACES, CompactMap
-from mechdesign.mechanism.claim import rebuilding
+from mechdesign.mechanism.claim import verification_errors
 from mechdesign.mechanism.container import MOST_HEADER, Layout, framed, unframed
-from mechdesign.mechanism.dataset import refused
+from mechdesign.mechanism.schema import refused
 from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.problem.plane import Plane
 
@@ -72,7 +72,7 @@ def unpacked(content: bytes) -> CompactMap:
         range, and for a header that says something else than the numbers give.
     """
     header, arrays = unframed(content, KIND, _layout)
-    with rebuilding():
+    with verification_errors():
         compact = _map_of(header, arrays)
         follows = compact.header()
     if header.keys() != follows.keys():

@@ -26,8 +26,8 @@ from mechdesign.base.units import lengths
 from mechdesign.devicemap.device_map import CompactMap
 from mechdesign.devicemap.files import packed
 from mechdesign.devicemap.verify import protection_of_map
+from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import framed
-from mechdesign.mechanism.dataset import versions
 from mechdesign.output.export import handed_over
 from mechdesign.output.sentences import joined, protects
 from mechdesign.solvers.result import Progress

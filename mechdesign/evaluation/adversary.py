@@ -27,8 +27,8 @@ from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.dataset import stored_points
 from mechdesign.mechanism.sampler import rows_of
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.losses import (
     LENGTH,
     LOSSES,

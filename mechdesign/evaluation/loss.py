@@ -13,8 +13,9 @@ from mechdesign.base.validation import validated
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.claim import stored_domain
-from mechdesign.mechanism.dataset import stored_points, total_cost
+from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.sampler import rows_of
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import (
     LOSSES,

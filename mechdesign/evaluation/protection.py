@@ -32,8 +32,8 @@ from mechdesign.base.registry import Role
 from mechdesign.base.units import lengths
 from mechdesign.base.validation import read_only
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.claim import Stored
-from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
 from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
@@ -79,7 +79,7 @@ class Protection:
 class PositionProtection(Protocol):
     """Computes what mechanisms with a claim about positions protect."""
 
-    def protection(self, stored: Stored, claim: PositionClaim, within: float | None) -> Protection:
+    def protection(self, stored: MechanismFile, claim: PositionClaim, within: float | None) -> Protection:
         """What a mechanism protects between positions `within` of each other, in the unit of its domain."""
         ...
 
@@ -87,7 +87,7 @@ class PositionProtection(Protocol):
 POSITION_PROTECTION: Role[PositionProtection] = Role("protection of positions")
 
 
-def protection(stored: Stored, within: float | None = None) -> Protection:
+def protection(stored: MechanismFile, within: float | None = None) -> Protection:
     """What a mechanism protects, by its integers where they are few enough, else by its claim; within, a radius in the
     unit of its domain, else as `Protection` says it. The mechanism is taken to be certified.
 
@@ -102,7 +102,7 @@ def protection(stored: Stored, within: float | None = None) -> Protection:
     return _of_places(stored, radius)
 
 
-def _designed_radius(stored: Stored) -> float | None:
+def _designed_radius(stored: MechanismFile) -> float | None:
     """`within` of the parameters of a mechanism, a radius in the unit of its domain; None where there is none."""
     radius = stored.parameters["knobs"].get("within")
     known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
@@ -143,7 +143,7 @@ def subject_of(domain: Domain) -> str:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def _of_cells(stored: Stored, within: float | None) -> Protection:
+def _of_cells(stored: MechanismFile, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
     steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
     factor = None if stored.factored else _of_rows(stored, steps)
@@ -190,7 +190,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     return steps[near][order], sure
 
 
-def _of_rows(stored: Stored, steps: NDArray[np.int64]) -> float | None:
+def _of_rows(stored: MechanismFile, steps: NDArray[np.int64]) -> float | None:
     """The largest factor between rows of a table at these displacements; None where that is too much work."""
     mass = stored.mechanism["mass"].values
     if len(steps) * mass.size > MOST_WORK:
@@ -218,7 +218,7 @@ def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
     return max(high, 1 / low)
 
 
-def _farthest(stored: Stored, steps: NDArray[np.int64]) -> Fraction | None:
+def _farthest(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | None:
     """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
     metric, domain = stored.metric, stored.domain
     assert domain.cell is not None and domain.shape is not None
@@ -268,7 +268,7 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
-def _of_places(stored: Stored, within: float | None) -> Protection:
+def _of_places(stored: MechanismFile, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
     what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
@@ -305,7 +305,7 @@ def _radius(within: float | None, level: Fraction, least: float) -> float:
     return usual if least <= usual < math.inf else least
 
 
-def _near_places(stored: Stored, radius: float) -> float | None:
+def _near_places(stored: MechanismFile, radius: float) -> float | None:
     """The factor of places at most `radius` apart; None where that is too much work."""
     domain = stored.domain
     if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from mechdesign.base.validation import validated
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss, table_cost
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
-from mechdesign.mechanism.dataset import seal, stored_edges
+from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.repair import best_reports
+from mechdesign.mechanism.schema import stored_edges
 
 _OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
 

@@ -23,7 +23,7 @@ edges, found again in integers, and nothing about places and offsets has to be r
 column with one place v and offset 0 when e is a shortest path of the integer metric.
 
 Nothing wraps and no compiled loop leaves its arrays, whoever wrote the numbers: the schema of a file has every type,
-shape and place number checked (mechanism/dataset.py), `first` rises from 0 and stays below the number of generators,
+shape and place number checked (mechanism/schema.py), `first` rises from 0 and stays below the number of generators,
 and f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
 """
 

@@ -52,20 +52,13 @@ from mechdesign.factored.row_sums import (
     merged_rows,
     rounded_words,
 )
-from mechdesign.mechanism.claim import FactorFiles, Proof, Stored, read
-from mechdesign.mechanism.dataset import (
-    COST,
-    FACTORED,
-    claim_sentence,
-    coordinates,
-    make_mechanism,
-    refused,
-    seal,
-    stored_points,
-    versions,
-)
+from mechdesign.factored.schema import FACTORED
+from mechdesign.mechanism.build import Extras, build_dataset, versions
+from mechdesign.mechanism.claim import COST, ClaimCheck, FactorFiles, MechanismFile, claim_sentence
+from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.rows import Rows, Scan
+from mechdesign.mechanism.schema import coordinates, refused, stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import SQUARE
@@ -219,7 +212,7 @@ def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -
     return min(1.0, float(factors.claim_utilisation(edges, rounded_words(row_sum)).max()))
 
 
-def stored_factors(stored: Stored) -> Factors:
+def stored_factors(stored: MechanismFile) -> Factors:
     """The integers of a factored mechanism. Raises: InputError where one is out of range."""
     mechanism, attrs = stored.mechanism, stored.mechanism.attrs
     weight, inner = mechanism["weight"].values, mechanism["inner"].values
@@ -234,20 +227,20 @@ def stored_factors(stored: Stored) -> Factors:
     return Factors(metric=metric, step=int(attrs["step"]), weight=weight, inner=inner, columns=columns)
 
 
-def check_factors(stored: Stored) -> Proof:
+def check_factors(stored: MechanismFile) -> ClaimCheck:
     """The claim compared with metric and geometry, and every edge of it checked by the stored row sums."""
     bad = stored.factors.breaches(stored.edges, join_words(stored.mechanism["row_sum"].values))
     reasons = [f"row_sum: {bad} (edge, direction) pairs break the claim"] * bool(bad)
-    return Proof(violations=bad, reasons=stored.differences() + reasons)
+    return ClaimCheck(violations=bad, reasons=stored.differences() + reasons)
 
 
 class Factored(FactorFiles):
     """Factors as the contents of a mechanism file."""
 
-    def stored_factors(self, stored: Stored) -> Factors:
+    def stored_factors(self, stored: MechanismFile) -> Factors:
         return stored_factors(stored)
 
-    def check_factors(self, stored: Stored) -> Proof:
+    def check_factors(self, stored: MechanismFile) -> ClaimCheck:
         return check_factors(stored)
 
 
@@ -293,9 +286,9 @@ class FactoredMechanism(Rows):
             raise InputError(message, field="column", value=columns)
 
     @cached_property
-    def stored(self) -> Stored:
+    def stored(self) -> MechanismFile:
         """What the Dataset says, rebuilt."""
-        return read(self.dataset)
+        return MechanismFile.read(self.dataset)
 
     @cached_property
     def factors(self) -> Factors:
@@ -372,7 +365,8 @@ class FactoredMechanism(Rows):
         require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
         parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
-        return make_mechanism(problem, mass, program=self.dataset.attrs["program"], parameters=parameters)
+        extras = Extras(parameters=parameters)
+        return build_dataset(problem, mass, program=self.dataset.attrs["program"], extras=extras)
 
     def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
@@ -383,7 +377,7 @@ class FactoredMechanism(Rows):
         does not sum to its S(u).
         """
         numbers = self.checked(secrets)
-        self.admission  # noqa: B018  proves the claim, once
+        self.certificate  # noqa: B018  proves the claim, once
         bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)

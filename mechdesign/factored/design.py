@@ -65,7 +65,7 @@ from mechdesign.factored.work_folder import (
     run_key,
     work_folder,
 )
-from mechdesign.mechanism.dataset import versions
+from mechdesign.mechanism.build import versions
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, line_weights, local_weights, ruled

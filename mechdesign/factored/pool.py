@@ -49,7 +49,7 @@ from mechdesign.factored.row_sums import (
     sum_block,
 )
 from mechdesign.factored.work_folder import Arrays, BlockedWork, Work, Workers, all_blocks, merged_pass, threads
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem

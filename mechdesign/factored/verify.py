@@ -20,7 +20,7 @@ from mechdesign.factored.local_bound import WIDEST, proved
 from mechdesign.factored.local_pricing import Places
 from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
-from mechdesign.mechanism.claim import Stored, examined
+from mechdesign.mechanism.claim import MechanismFile, check_claim
 from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, ruled
 from mechdesign.programs.eikonal import rings
@@ -29,14 +29,14 @@ from mechdesign.verification.verify import AGREE, Kind, bound_reasons, figure_di
 
 
 def check_factored(
-    stored: Stored, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
+    stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again;
     on_progress, called with where the sums of rows and that stand.
 
     Raises: MechdesignError where the Dataset contradicts itself.
     """
-    mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, examined(stored)
+    mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, check_claim(stored)
     reasons = proof.reasons
     data = loss_data(stored.problem, factors, mechanism["target"].values)
     rows = all_rows(data, on_done=counter(reporter(on_progress), "rows", len(data.prior)))
@@ -62,7 +62,7 @@ def check_factored(
     }
 
 
-def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None) -> bool | None:
+def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] | None) -> bool | None:
     """Whether the stored bound follows from the stored multipliers in balls of the stored radii; None for no bound."""
     mechanism = stored.mechanism
     stated = [name in mechanism.attrs for name in ("lower_bound", "bound_reach", "bound_core")] + ["dual" in mechanism]
@@ -77,7 +77,7 @@ def _check_bound(stored: Stored, on_progress: Callable[[Progress], None] | None)
         return proof.value <= proved(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
 
 
-def _place_differences(stored: Stored, figures: LossFigures) -> list[str]:
+def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]:
     """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
     mechanism, reasons = stored.mechanism, []
     if float(mechanism.attrs["scale"]) != 1:
@@ -94,7 +94,7 @@ def _place_differences(stored: Stored, figures: LossFigures) -> list[str]:
     return reasons
 
 
-def _row_differences(stored: Stored, rows: RowBlock) -> list[str]:
+def _row_differences(stored: MechanismFile, rows: RowBlock) -> list[str]:
     mechanism, reasons = stored.mechanism, []
     different = np.flatnonzero((mechanism["row_sum"].values != rows.row_sum).any(axis=1))
     if len(different):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.claim import stored_domain
-from mechdesign.mechanism.dataset import stored_points
+from mechdesign.mechanism.schema import stored_points
 
 SHARE = 0.95
 _HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24  # of the spline over either half of a cell

@@ -34,10 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import WORKERS, in_blocks
-from mechdesign.errors import DesignError
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
-from mechdesign.problem.metric import Metric
 
 ROW_BITS = 62
 ROW_SUM = 1 << ROW_BITS
@@ -51,7 +48,6 @@ _VACUOUS = 80.0  # nats; e^80 > 2^115 exceeds every ratio of two masses, so long
 _BEYOND_DOUBLES = 1490.0  # nats; e^1490 > 2^2149 exceeds every ratio of two positive doubles, at most 2^1024 / 2^-1074
 _BITS = 53  # of a double
 _COARSE = 8  # bits of the lengths that are tried first: a table has few different ones
-_STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold
 
 
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
@@ -325,11 +321,7 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
 Count = Callable[[int], None]  # called with how many edges of a pass are done
 
 
-def _ignore(done: int) -> None:
-    """Nobody counts."""
-
-
-def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count = _ignore) -> MaxLogRatio:
+def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
     """The largest log-ratio over length of all edges, both ways, and reports; table (n, m), finite, >= 0.
 
     Over shortest paths no pair exceeds its edges, so this is the maximum over all pairs. Cost: O(e m), 17 ns a triple.
@@ -347,14 +339,17 @@ def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count = _ign
     return _at_edge(edges, value, edge, report, turned, finite)
 
 
-def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count) -> None:
+def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count | None) -> None:
     """Call work(start, stop) for blocks of edges on all cores, and `count` after each."""
     done, lock = 0, threading.Lock()
 
     def block(start: int, stop: int) -> None:
         nonlocal done
         work(start, stop)
-        with lock:  # so that what is counted only grows
+        if count is None:
+            return
+        # The lock keeps the reported number from falling.
+        with lock:
             done += stop - start
             count(done)
 
@@ -366,9 +361,22 @@ class Doubles:
 
     def __init__(self, table: NDArray[np.float64]) -> None:
         fraction, exponent = np.frexp(table)
-        self._mantissa, self._exponent = np.ldexp(fraction, _BITS).astype(np.uint64), exponent.astype(np.int64)
+        self._mantissa = np.ldexp(fraction, _BITS).astype(np.uint64)
+        self._exponent = exponent.astype(np.int64)
+        self._broken = np.zeros(0, np.int64)  # edges with breaches in the last call of `is_private`
 
-    def breaches_by_edge(self, edges: Edges, *, count: Count = _ignore) -> NDArray[np.int64]:
+    def is_private(self, edges: Edges, *, count: Count | None = None) -> bool:
+        """True if no triple breaks the edges. Those that broke at the last call, at other lengths, are tried first."""
+        if len(self._broken):
+            hardest = Edges(
+                tail=edges.tail[self._broken], head=edges.head[self._broken], length=edges.length[self._broken]
+            )
+            if self.breaches_by_edge(hardest).any():
+                return False
+        self._broken = np.flatnonzero(self.breaches_by_edge(edges, count=count))
+        return len(self._broken) == 0
+
+    def breaches_by_edge(self, edges: Edges, *, count: Count | None = None) -> NDArray[np.int64]:
         """Number (e,) of (direction, report) pairs with P[tail, y] > e^{length} P[head, y], by exact integers.
 
         A ratio beyond R 2^-s, which is e^{length} to a relative 2^-60, counts: no breach proves the claim.
@@ -381,10 +389,10 @@ class Doubles:
         near = np.flatnonzero(bad)
         if len(near):
             some = Edges(tail=edges.tail[near], head=edges.head[near], length=edges.length[near])
-            bad[near] = self._counted(some, some.length, _ignore)
+            bad[near] = self._counted(some, some.length, None)
         return bad
 
-    def _counted(self, edges: Edges, length: NDArray[np.float64], count: Count) -> NDArray[np.int64]:
+    def _counted(self, edges: Edges, length: NDArray[np.float64], count: Count | None) -> NDArray[np.int64]:
         factor, shift = edge_ratios(length, _BEYOND_DOUBLES)
         bad = np.zeros(len(length), np.int64)
 
@@ -397,29 +405,6 @@ class Doubles:
         return bad
 
 
-def breaches(table: NDArray[np.float64], edges: Edges, *, count: Count = _ignore) -> int:
+def breaches(table: NDArray[np.float64], edges: Edges, *, count: Count | None = None) -> int:
     """Number of (edge, direction, report) triples of a table (n, m) that break e^{length}: see `Doubles`."""
     return int(Doubles(table).breaches_by_edge(edges, count=count).sum())
-
-
-def true_scale(
-    table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float, *, count: Count = _ignore
-) -> float:
-    """`ratio`, the largest in floating point, rounded up until no triple breaches the metric at that scale.
-
-    The first step is 2^-46 of it, then twice that and so on: six more where every length is 1e-2 nats or longer. Edges
-    that break one scale are tried first at the next; the scale that is returned has passed on all edges.
-    Raises: DesignError where none holds.
-    """
-    doubles, failed = Doubles(table), np.zeros(0, np.int64)
-    scale, step = ratio * (1 + _STEP), _STEP
-    while math.isfinite(scale):
-        edges = (scale * metric).edges(domain)
-        some = Edges(tail=edges.tail[failed], head=edges.head[failed], length=edges.length[failed])
-        if not len(failed) or not doubles.breaches_by_edge(some).any():
-            failed = np.flatnonzero(doubles.breaches_by_edge(edges, count=count))
-            if not len(failed):
-                return scale
-        step *= 2
-        scale = ratio * (1 + step) + math.ulp(0.0)
-    raise DesignError("no scale of the metric holds", field="table")

@@ -1,18 +1,16 @@
-"""Stored: what a mechanism file says, rebuilt in one place for all that read one.
+"""The claim of a mechanism file, rebuilt in one place for every reader, and its proof in integers.
 
-Edges and lengths come from the metric, the level map and the coordinates, never from the list in the file; only where
-the edges themselves are the claim (a graph), they are the file's. The lengths that a graph lists are those of the
-claim, multiplied already.
+Edges and lengths come from the metric, the level map and the coordinates, never from the list in the file; only if the
+edges themselves are the claim (a graph), they are the file's. A graph lists the lengths of the claim, already scaled.
 
-`prove` gives an `Admission`, what is proved of a mechanism in integers before anything is drawn from it.
+`certify` returns a `Certificate` before anything is drawn from a mechanism.
 
-A table: it satisfies its schema, its entries are positive and its rows sum to exactly 2^62, its claim is the sentence
-that its own metric, geometry and edges give, edges and lengths are rebuilt from metric and geometry (a graph lists its
-own), and no edge is violated. `verify` is this proof, with losses, figures and bounds recomputed besides. Cost: O(e m)
-comparisons of 2 ns, once.
+A table: it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, its claim is the sentence that
+its own metric, geometry and edges give, and no edge is violated. `verify` proves the same and recomputes losses,
+figures and bounds. Cost: O(e m) comparisons of 2 ns, once.
 
-Factors: the claim as above, and the certificate of every edge from the stored row sums; each row that is drawn from
-must then sum to its stored sum. `verify` adds all the row sums up again. Cost: 3 microseconds an edge.
+Factors: the claim as above, and every edge by the stored row sums; each row that is drawn from must then sum to its
+stored sum. `verify` adds all row sums up again. Cost: 3 microseconds an edge.
 """
 
 from __future__ import annotations
@@ -37,39 +35,39 @@ from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.dataset import (
-    COST,
-    FACTORED,
-    MECHANISMS,
-    PositionClaim,
-    check,
-    claim_sentence,
-    edge_bytes,
-    refused,
-    stored_points,
-)
+from mechdesign.mechanism.hashing import edge_bytes, fingerprint
+from mechdesign.mechanism.position_claim import PositionClaim
+from mechdesign.mechanism.schema import MECHANISMS, TABLE, refused, stored_points, validate
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss, TableLoss
 from mechdesign.problem.metric import Metric, Rebuilt, metric_from_description
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.vocabulary import words_of
 
-_OF_POSITIONS = ("around_row", "corner_level", "quarter_level", "position_rule", "position_claim")
+COST = "one report; k reports cost k times the epsilon"
+_POSITION_FIELDS = ("around_row", "corner_level", "quarter_level", "position_rule", "position_claim")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stored:
-    """A mechanism, a table or a factored one, that satisfies its schema; make one with `read`.
+class MechanismFile:
+    """A mechanism, a table or factors, that satisfies its schema; `MechanismFile.read` makes one.
 
-    What contradicts itself raises a MechdesignError where it is asked for.
+    A property that the file contradicts raises a MechdesignError when it is first used.
     """
 
     mechanism: xr.Dataset
 
+    @classmethod
+    def read(cls, mechanism: xr.Dataset) -> MechanismFile:
+        """The mechanism of a Dataset; raises a VerificationError if its schema does not allow it."""
+        validate(mechanism, *MECHANISMS.values())
+        return cls(mechanism=mechanism)
+
     @property
     def factored(self) -> bool:
-        """Whether it is kept as factors instead of a table."""
-        return self.mechanism.attrs["schema"] == FACTORED
+        """True if it is kept as factors instead of a table."""
+        return bool(self.mechanism.attrs["schema"] != TABLE)
 
     @cached_property
     def domain(self) -> Domain:
@@ -89,7 +87,7 @@ class Stored:
     @cached_property
     def metric(self) -> Metric:
         """The metric of the claim; where its edges are listed, they have the lengths listed, and the scale is 1."""
-        metric = metric_from_description(described(self.mechanism, "metric"), self.listed)
+        metric = metric_from_description(json_attribute(self.mechanism, "metric"), self.listed)
         if metric.listed and self.listed is None:
             raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
         return metric
@@ -123,18 +121,18 @@ class Stored:
         Raises: VerificationError where scale, metric and problem_metric do not fit together.
         """
         mechanism, attrs = self.mechanism, self.mechanism.attrs
-        scale, claimed = float(attrs["scale"]), float(described(mechanism, "metric")["multiplier"])
+        scale, claimed = float(attrs["scale"]), float(json_attribute(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
             if scale != 1:
                 raise refused("must be 1 where no problem_metric is named", "scale", scale, "1, or the metric")
             return self.metric
-        own = float(described(mechanism, "problem_metric")["multiplier"])
+        own = float(json_attribute(mechanism, "problem_metric")["multiplier"])
         if not (math.isfinite(scale) and scale >= 0 and own * scale == claimed):
             raise refused("is not what the claim is times the metric of the problem", "scale", scale, claimed)
         before = None
         if self.listed is not None and "problem_length" in mechanism:
             before = replace(self.listed, length=mechanism["problem_length"].values)
-        metric = metric_from_description(described(mechanism, "problem_metric"), before)
+        metric = metric_from_description(json_attribute(mechanism, "problem_metric"), before)
         if not metric.listed:
             if replace(metric, scale=claimed).describe() != self.metric.describe():
                 raise refused("is not the metric of the claim", "problem_metric", metric.kind, self.metric.kind)
@@ -178,7 +176,7 @@ class Stored:
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What the program kept beside the parameters of the problem."""
-        parameters = described(self.mechanism, "parameters")
+        parameters = json_attribute(self.mechanism, "parameters")
         if not isinstance(parameters.get("knobs"), dict):
             raise refused("must hold those of the problem", "parameters", f"{parameters!s:.80}", "a mapping knobs")
         return parameters
@@ -189,7 +187,7 @@ class Stored:
 
         Raises: VerificationError where only a part of it is there; InputError where the capability positions is not.
         """
-        if not any(name in self.mechanism or name in self.mechanism.attrs for name in _OF_POSITIONS):
+        if not any(name in self.mechanism or name in self.mechanism.attrs for name in _POSITION_FIELDS):
             return None
         return POSITION_CLAIMS.get().stored_claim(self)
 
@@ -245,22 +243,13 @@ class Stored:
         return reasons + _unit_differences(self)
 
 
-def read(mechanism: xr.Dataset) -> Stored:
-    """The mechanism of a Dataset, a table or a factored one.
-
-    Raises: VerificationError where a variable or attribute is not what the schema says.
-    """
-    check(mechanism, *MECHANISMS.values())
-    return Stored(mechanism=mechanism)
+def stored_domain(dataset: xr.Dataset) -> Domain:
+    """The places of a Dataset, mechanism or not: its attribute `domain` at its coordinates of secrets."""
+    points = stored_points(dataset, "secret")
+    return Domain.from_description(json_attribute(dataset, "domain"), points)
 
 
-def stored_domain(described_over: xr.Dataset) -> Domain:
-    """The places that the attribute domain of a Dataset describes, mechanism or not, at its coordinates of secrets."""
-    points = stored_points(described_over, "secret")
-    return Domain.from_description(described(described_over, "domain"), points)
-
-
-def described(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
+def json_attribute(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
     """The JSON object in an attribute (`read_json`). Raises: VerificationError for anything else."""
     text = mechanism.attrs[name]
     try:
@@ -273,8 +262,8 @@ def described(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def rebuilding() -> Iterator[None]:
-    """Work on what a file says: whatever that raises becomes one VerificationError; infinities and nans pass."""
+def verification_errors() -> Iterator[None]:
+    """Turn whatever work on a file raises into one VerificationError; infinities and nans pass."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -302,15 +291,15 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
     return [f"edge_length: {len(different)} differ from the metric, {first}"]
 
 
-def _unit_differences(stored: Stored) -> list[str]:
+def _unit_differences(file: MechanismFile) -> list[str]:
     """Units that are not those of the domain, the loss or the variable; coordinates must say theirs."""
-    unit, mechanism = stored.domain.unit, stored.mechanism
-    loss = stored.loss.unit(unit)
+    unit, mechanism = file.domain.unit, file.mechanism
+    loss = file.loss.unit(unit)
     wanted = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
     wanted |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")
     wanted |= dict.fromkeys(("dual", "row_loss", "loss_table"), loss)
     wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
-    report = unit if stored.same_places else canonical_unit(stored.report_unit)
+    report = unit if file.same_places else canonical_unit(file.report_unit)
     wanted |= {f"report_{axis}": report for axis in AXES}
     stated = {
         name: mechanism[name].attrs.get("units", None if name in mechanism.coords else right)
@@ -321,10 +310,11 @@ def _unit_differences(stored: Stored) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Admission:
-    """What was proved: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, one report; claim says
-    it in one sentence. With `positions`, the claim about positions, and `metric` is the one that it is for; rows alone
-    are then never drawn from.
+class Certificate:
+    """The proved claim: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, for one report.
+
+    claim: the same in one sentence. With `positions` the claim is between any two positions, `metric` is that of the
+    positions, and rows alone are never drawn from.
     """
 
     domain: Domain
@@ -334,20 +324,24 @@ class Admission:
     positions: PositionClaim | None = None
 
     @property
-    def charge(self) -> Fraction:
-        """What one report costs, as an exact multiple of the metric at scale 1; where its edges are listed, and so
-        multiplied already, 1.
+    def cost(self) -> Fraction:
+        """The cost of one report, as an exact multiple of the metric at scale 1; of a graph, whose lengths are scaled
+        already, 1.
         """
         return Fraction(1) if self.metric.listed else Fraction(self.metric.scale)
 
     @property
-    def unit(self) -> str:
-        """64 hexadecimal digits that name the metric at scale 1 and the places it is over: costs add up, and
-        secrets are the same cells, where they agree.
+    def unit_id(self) -> str:
+        """64 hexadecimal digits that name the metric at scale 1 and its places.
+
+        Costs of equal `unit_id` add up, and their secrets are the same cells.
         """
-        described = self.metric.describe() | ({} if self.metric.listed else {"multiplier": 1.0})
-        described |= {} if self.positions is None else {"positions": True}
-        digest = hashlib.sha256(json.dumps([described, self.domain.describe()], sort_keys=True).encode())
+        description = self.metric.describe()
+        if not self.metric.listed:
+            description |= {"multiplier": 1.0}
+        if self.positions is not None:
+            description |= {"positions": True}
+        digest = hashlib.sha256(json.dumps([description, self.domain.describe()], sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
         if self.metric.listed:
             digest.update(edge_bytes(self.edges))
@@ -355,10 +349,11 @@ class Admission:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Proof:
-    """What the integers of a mechanism show: violations, (edge, direction, report) triples, or (edge, direction) pairs
-    of factors, that break the claim, and position_breaches, (cell, report) pairs that break that about positions, None
-    where they cannot be counted; reasons, why the claim is not proved, empty where it is.
+class ClaimCheck:
+    """Reasons why the claim of a file is not proved, none if it is.
+
+    violations: (edge, direction, report) triples, or (edge, direction) pairs of factors, that break the claim;
+    position_breaches: (cell, report) pairs that break the one between positions; None if they cannot be counted.
     """
 
     violations: int | None
@@ -369,7 +364,7 @@ class Proof:
 class PositionClaims(Protocol):
     """Reads the claims about positions of mechanism files."""
 
-    def stored_claim(self, stored: Stored) -> PositionClaim:
+    def stored_claim(self, file: MechanismFile) -> PositionClaim:
         """The claim about positions of a file, rebuilt. Raises: VerificationError if a part of it is missing."""
         ...
 
@@ -377,11 +372,11 @@ class PositionClaims(Protocol):
 class FactorFiles(Protocol):
     """Reads and checks the factors of mechanism files."""
 
-    def stored_factors(self, stored: Stored) -> Any:
+    def stored_factors(self, file: MechanismFile) -> Any:
         """The integers of a factored mechanism. Raises: InputError if one is out of range."""
         ...
 
-    def check_factors(self, stored: Stored) -> Proof:
+    def check_factors(self, file: MechanismFile) -> ClaimCheck:
         """The claim compared with metric and geometry, and every edge of it checked by the stored row sums."""
         ...
 
@@ -390,38 +385,63 @@ POSITION_CLAIMS: Role[PositionClaims] = Role("positions")
 FACTOR_FILES: Role[FactorFiles] = Role("factors")
 
 
-def examined(stored: Stored) -> Proof:
-    """The claim compared with metric and geometry, and every edge of it checked in integers."""
-    if stored.factored:
-        return FACTOR_FILES.get().check_factors(stored)
-    mass = np.ascontiguousarray(stored.mechanism["mass"].values)
-    whole, placed = row_sums_exact(mass), stored.positions
-    count = violations(mass, stored.edges) if mass.min() >= 1 else None
-    broken = placed.breaches(mass) if whole and placed is not None else None
-    reasons = ["mass: an entry is 0, or a row does not sum to exactly 2^62"] * (not whole)
-    reasons += [f"mass: {count} (edge, direction, report) triples break the claim"] * bool(count)
-    reasons += [f"mass: {broken} (cell, report) pairs break the claim about positions"] * bool(broken)
-    return Proof(violations=count, position_breaches=broken, reasons=stored.differences() + reasons)
+def check_claim(file: MechanismFile) -> ClaimCheck:
+    """Compare the claim with metric and geometry, and check every edge of it in integers."""
+    if file.factored:
+        return FACTOR_FILES.get().check_factors(file)
+    mass = np.ascontiguousarray(file.mechanism["mass"].values)
+    reasons = file.differences()
+    exact, triples, pairs = row_sums_exact(mass), None, None
+    if not exact:
+        reasons.append("mass: an entry is 0, or a row does not sum to exactly 2^62")
+    if mass.min() >= 1:
+        triples = violations(mass, file.edges)
+    if triples:
+        reasons.append(f"mass: {triples} (edge, direction, report) triples break the claim")
+    if exact and file.positions is not None:
+        pairs = file.positions.breaches(mass)
+    if pairs:
+        reasons.append(f"mass: {pairs} (cell, report) pairs break the claim about positions")
+    return ClaimCheck(violations=triples, position_breaches=pairs, reasons=reasons)
 
 
-def prove(mechanism: xr.Dataset) -> Admission:
-    """Prove the claim of a mechanism, a table or a factored one.
-
-    Raises: VerificationError where it is altered, incomplete or not private as claimed.
-    """
-    with rebuilding():
-        stored = read(mechanism)
-        reasons = examined(stored).reasons
-        proved = Admission(domain=stored.domain, metric=stored.metric, edges=stored.edges, claim=stored.claim)
-        if stored.positions is not None:
+def certify(mechanism: xr.Dataset) -> Certificate:
+    """Prove the claim of a mechanism, or raise a VerificationError if it is altered, incomplete or not private."""
+    with verification_errors():
+        file = MechanismFile.read(mechanism)
+        reasons = check_claim(file).reasons
+        certificate = Certificate(domain=file.domain, metric=file.metric, edges=file.edges, claim=file.claim)
+        if file.positions is not None:
             claim = mechanism.attrs["position_claim"]
-            proved = replace(proved, metric=stored.problem_metric, claim=claim, positions=stored.positions)
+            certificate = replace(certificate, metric=file.problem_metric, claim=claim, positions=file.positions)
     if reasons:
         raise unproved(reasons)
-    return proved
+    return certificate
 
 
 def unproved(reasons: list[str]) -> VerificationError:
-    """The refusal of a mechanism whose claim is not proved, by the first of the reasons."""
+    """The error for a claim that is not proved; it states the first reason."""
     name, _, message = reasons[0].partition(": ")
     return VerificationError(message, field=name, remedy="use an unaltered mechanism that `verify` certifies")
+
+
+def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
+    """The claim in one sentence; another metric, level map, grid or edge list reads differently.
+
+    The digits after the number of edges are a fingerprint of the list.
+    """
+    times = ""
+    # The lengths that a graph lists are multiplied already.
+    if metric.scale != 1 and not metric.listed:
+        times = f"{float(metric.scale)!r} times "
+    where = "places"
+    if domain.shape is not None:
+        where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
+        if domain.plane is not None:
+            where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
+    return (
+        f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
+        f"({where}), where d is {times}{metric.claim(domain)}; checked on {len(edges.tail)} edges "
+        f"(list {fingerprint(edges)}). "
+        "k reports cost k times as much."
+    )

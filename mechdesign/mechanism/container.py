@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from mechdesign.base.files import open_regular
 from mechdesign.base.numbers import read_json
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.dataset import refused
+from mechdesign.mechanism.schema import refused
 
 Layout = list[list[Any]]  # [name, type, shape, differences] of every array
 

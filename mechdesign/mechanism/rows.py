@@ -21,9 +21,9 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
-from mechdesign.mechanism.claim import Admission, prove
-from mechdesign.mechanism.dataset import stored_points
+from mechdesign.mechanism.claim import Certificate, certify
 from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
+from mechdesign.mechanism.schema import stored_points
 
 Scan = Literal["table", "row"]
 _TABLE_BYTES = 1 << 26  # of cumulative masses at once
@@ -41,9 +41,9 @@ class Rows(ReprMixin, ABC):
         return {"secrets": self.secrets, "reports": self.reports, "program": attrs["program"], "claim": attrs["claim"]}
 
     @cached_property
-    def admission(self) -> Admission:
+    def certificate(self) -> Certificate:
         """What is proved of the mechanism. Raises: VerificationError where its claim is not."""
-        return prove(self.dataset)
+        return certify(self.dataset)
 
     @property
     def secrets(self) -> int:

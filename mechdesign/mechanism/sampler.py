@@ -20,10 +20,11 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
-from mechdesign.mechanism.claim import Admission
-from mechdesign.mechanism.dataset import COST, TABLE, PositionClaim, refused
+from mechdesign.mechanism.claim import COST, Certificate
 from mechdesign.mechanism.draw import row_masks
+from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
+from mechdesign.mechanism.schema import TABLE, refused
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import place_at, positions_given
 from mechdesign.problem.vocabulary import words_of
@@ -69,15 +70,15 @@ class Sampler(ReprMixin):
 
     mechanism: xr.Dataset = field(kw_only=False)
     rows: Rows = field(init=False)
-    admission: Admission = field(init=False)
+    certificate: Certificate = field(init=False)
 
     def __post_init__(self) -> None:
         rows = rows_of(self.mechanism.copy(deep=True))
-        for name, value in {"rows": rows, "mechanism": rows.dataset, "admission": rows.admission}.items():
+        for name, value in {"rows": rows, "mechanism": rows.dataset, "certificate": rows.certificate}.items():
             object.__setattr__(self, name, value)
 
     def facts(self) -> Mapping[str, object]:
-        return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.admission.claim}
+        return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.certificate.claim}
 
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
@@ -114,7 +115,7 @@ class Sampler(ReprMixin):
             drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
         placed = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
-            positions = positions_given(self.admission.domain, at).T
+            positions = positions_given(self.certificate.domain, at).T
             placed = {name: ("secret", values) for name, values in zip(placed, positions, strict=True)}
         labelled = self._labelled(drawn, ("secret", "draw"), bits=name, cost=COST)
         return labelled.assign_coords({"secret": cells} | placed)
@@ -154,8 +155,8 @@ class Sampler(ReprMixin):
 
     @property
     def _placed(self) -> PositionClaim:
-        assert self.admission.positions is not None
-        return self.admission.positions
+        assert self.certificate.positions is not None
+        return self.certificate.positions
 
     def _cells(
         self, secrets: ArrayLike | None, at: ArrayLike | None, *, one: bool = False
@@ -163,7 +164,7 @@ class Sampler(ReprMixin):
         """Cells (b,) and, with a claim about positions, the points in them (b, 2)."""
         if (secrets is None) == (at is None):
             raise InputError("either secrets or positions at are needed", field="at", value=at)
-        domain, drawn = self.admission.domain, self.admission.positions is not None
+        domain, drawn = self.certificate.domain, self.certificate.positions is not None
         if at is None:
             cells = self.rows.checked(secrets)  # type: ignore[arg-type]
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
@@ -192,11 +193,11 @@ class Sampler(ReprMixin):
         reports, back = np.unique(drawn, return_inverse=True)
         radii = accuracy(self.mechanism, reports)
         if radii is not None:
-            domain = self.admission.domain
+            domain = self.certificate.domain
             name = f"radius that holds the true {words_of(domain).truth} with 95 %"
             spread = {"units": domain.unit, "long_name": name}
             placed["accuracy"] = xr.Variable(dims, radii[back].reshape(np.shape(drawn)), spread)
-        attrs = {"claim": self.admission.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
+        attrs = {"claim": self.certificate.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)
 
     def _places(self, dim: str) -> dict[str, NDArray[np.float64]]:

@@ -8,7 +8,7 @@ it. It is checked before the file is parsed: one wrong bit can send the HDF5 lib
 damage, not of forgers, who write another; what a file claims is proved from its integers.
 
 A file is named by the SHA-256 of its bytes, mark included, which is what `sha256sum` prints; a mechanism, in whichever
-file, by that of its contents (`seal` in mechanism/dataset.py).
+file, by that of its contents (`seal` in mechanism/hashing.py).
 
 What is written, so that a few rules suffice to read it from anybody: arrays of integers or doubles, shuffled and
 deflated, without fill values; attributes that are one number or one text of fixed length. A text that is too long for
@@ -52,7 +52,8 @@ from mechdesign.base.files import open_regular
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.dataset import KNOWN, MECHANISMS, NAMED, Schema, check, checksum, refused, schema_of, seal
+from mechdesign.mechanism.hashing import CONTENT_DIGEST, FILE_DIGEST, content_digest, seal
+from mechdesign.mechanism.schema import MECHANISMS, Schema, refused, schema_of, validate
 
 _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
@@ -118,16 +119,16 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         _require_room(long, stream)
         attrs |= {name.removeprefix(_TEXT_OF): _text(array, stream) for name, array in long.items()}
         schema = schema_of(attrs, *schemas, what=what)
-        axes = schema.dims - set(schema.arrays)
+        axes = schema.dims - set(schema.variables)
         arrays = {name: _array(name, root) for name in names if name not in axes | set(long)}
         _require_room(arrays, stream)
         variables, coordinates = {}, []
         for name, array in arrays.items():
-            known = schema.array(name)
+            known = schema.variable(name)
             if known is None or len(known.dims) != len(array.shape):
                 raise refused("is no variable of this schema", name, array.shape)
             variables[name] = (known.dims, _values(array, stream), _attributes(name, file[name]))
-            coordinates += [name] * known.coordinate
+            coordinates += [name] * known.is_coordinate
     return xr.Dataset(variables, attrs=attrs).set_coords(coordinates)
 
 
@@ -368,7 +369,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     if not str(mechanism.attrs.get("schema")).startswith("mechdesign/"):
         raise InputError("was not made by this package", field="mechanism", remedy="save what md.solve returned")
     if mechanism.attrs["schema"] in MECHANISMS:
-        check(mechanism, *MECHANISMS.values())
+        validate(mechanism, *MECHANISMS.values())
     write_dataset(mechanism, target)
     return target
 
@@ -387,10 +388,10 @@ def file_sha256(path: str | Path) -> str:
 def _write(dataset: xr.Dataset, path: Path) -> None:
     """Write a Dataset with its mark, and remember the SHA-256 of the file."""
     unnamed = dataset.copy()
-    unnamed.attrs.pop(NAMED, None)
+    unnamed.attrs.pop(CONTENT_DIGEST, None)
     write_netcdf(unnamed, path)
     append_mark(path)
-    dataset.encoding[KNOWN] = (checksum(dataset), file_sha256(path))
+    dataset.encoding[FILE_DIGEST] = (content_digest(dataset), file_sha256(path))
 
 
 def append_mark(path: Path) -> None:
@@ -490,8 +491,8 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
             message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
             raise VerificationError(message, field="file", value=path, remedy=remedy) from error
     mechanism = seal(read)
-    check(mechanism, *schemas, what=what)
-    mechanism.encoding[KNOWN] = (mechanism.attrs[NAMED], digest)
+    validate(mechanism, *schemas, what=what)
+    mechanism.encoding[FILE_DIGEST] = (mechanism.attrs[CONTENT_DIGEST], digest)
     return mechanism
 
 

@@ -20,7 +20,7 @@ from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss
 from mechdesign.evaluation.remap import remapped_loss
-from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.mechanism.figures import relative_gap
 from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
 from mechdesign.output.text_tables import where_possible
 from mechdesign.problem.lattice import check_connected

@@ -63,9 +63,10 @@ from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy, rounded_up
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import Stored, read
-from mechdesign.mechanism.dataset import known_checksum, stored_points
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.sampler import rows_of
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
@@ -88,7 +89,7 @@ class Content:
     plane, where degrees are added to places.
     """
 
-    stored: Stored
+    stored: MechanismFile
     rows: range
     figures: Mapping[str, float] = field(default_factory=dict)
     plane: Plane | None = None
@@ -157,7 +158,7 @@ class Content:
             **({} if self.plane is None else {"coordinates": ", ".join(DEGREES)}),
             **({} if unit == self.stored.domain.unit else {"report_unit": unit}),
             **{name: str(mechanism.attrs[name]) for name in _KEPT},
-            "sha256": known_checksum(mechanism),
+            "sha256": file_digest(mechanism),
             **({"objective_of": str(mechanism.attrs["objective_of"])} if "objective" in self.figures else {}),
             **self.figures,
             **({} if self.accuracy is None else {"accuracy": self.accuracy}),
@@ -179,7 +180,7 @@ class Content:
             yield u, masses, total if self.stored.factored else None
 
 
-def plane_of(stored: Stored) -> Plane:
+def plane_of(stored: MechanismFile) -> Plane:
     """The plane of a mechanism whose reports are secrets. Raises: InputError where it has none."""
     if stored.domain.plane is None or stored.report_cells is None:
         problem = stored.mechanism.attrs["problem"]
@@ -424,7 +425,7 @@ def export(
                 raise InputError("is for tables: this kind of file is written whole", field=name, value=value)
         kind.whole(mechanism, target, on_progress)
         return target
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     _check_format(target.suffix, kind, stored.factored, rows=rows, with_verifier=with_verifier)
     written = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.factored else None)
     if kind.require is not None:

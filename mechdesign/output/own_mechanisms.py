@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.validation import as_numbers
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
+from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
-from mechdesign.mechanism.claim import read
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.figures import certified_scale
 from mechdesign.mechanism.storage import load
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
@@ -90,7 +91,7 @@ def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: Desi
 
 
 def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     if stored.factored:
         raise _refused("is kept as factors: solve it with method='table'", name)
     if not _same(stored.domain, problem.domain):
@@ -106,15 +107,13 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
     if positions is not None and not (same_metric and positions.breaches(mass) == 0):
         raise _refused("protects positions under another metric than that of the problem", name)
     claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
-    return make_mechanism(
-        problem,
-        mass,
-        program=name,
+    extras = Extras(
         scale=certified_scale(problem, mass),
         claimed_epsilon=claimed,
         reports=reports if own else None,
         positions=positions,
     )
+    return build_dataset(problem, mass, program=name, extras=extras)
 
 
 def _same(one: Domain, other: Domain) -> bool:

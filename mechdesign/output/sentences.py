@@ -14,8 +14,8 @@ from fractions import Fraction
 from mechdesign.base.formatting import DIGITS, TIMES, amount, length, number, percent, sentence
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.claim import Stored
-from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.figures import relative_gap
 from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, share_if_wrong
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.problem.vocabulary import shape_of, sized, words_of
@@ -64,13 +64,13 @@ def protects(p: Protection, *, because: str | None = None) -> str:
     return f"{subject}: {who} by {change}{along}."
 
 
-def limit_sentences(stored: Stored) -> str | None:
+def limit_sentences(stored: MechanismFile) -> str | None:
     """What no disc has more of after one report, and for whom; None where the posterior of discs is not limited."""
     limits = disc_constraints(str(stored.mechanism.attrs["program"]), stored.parameters)
     return joined(_limit(limit, stored) for limit in limits) or None
 
 
-def _limit(limit: DiscConstraint, stored: Stored) -> str:
+def _limit(limit: DiscConstraint, stored: MechanismFile) -> str:
     words = words_of(stored.domain)
     about = f" about the centre of {words.a_one}" if limit.centres == "places" else ""
     disc = sized(shape_of(stored.domain), length(limit.radius, stored.domain.unit, up=False)) + about
@@ -93,7 +93,7 @@ def _limit(limit: DiscConstraint, stored: Stored) -> str:
     )
 
 
-def error_sentence(stored: Stored, *, at_position: float | None = None) -> str:
+def error_sentence(stored: MechanismFile, *, at_position: float | None = None) -> str:
     """How far off reports are: at true positions where that is known, else from the places themselves.
 
     at_position, the loss at true positions where it was computed already.
@@ -111,7 +111,7 @@ def error_sentence(stored: Stored, *, at_position: float | None = None) -> str:
     return f"{what} have a loss of {shown} on average."
 
 
-def _loss(stored: Stored, value: float, *, up: bool) -> str:
+def _loss(stored: MechanismFile, value: float, *, up: bool) -> str:
     """A loss as people read it: of squared distances the root, of 0 and 1 the probability of the true report."""
     unit = stored.domain.unit
     if type(stored.loss) is ZeroOne:
@@ -123,13 +123,13 @@ def _loss(stored: Stored, value: float, *, up: bool) -> str:
     return amount(value, stored.loss.unit(unit), up=up)
 
 
-def headline_loss(stored: Stored, *, at_position: float | None = None) -> tuple[float, bool]:
+def headline_loss(stored: MechanismFile, *, at_position: float | None = None) -> tuple[float, bool]:
     """The loss that is stated first, in loss units, and whether it is that at true positions."""
     at_position = position_loss(stored.mechanism) if at_position is None else at_position
     return (float(stored.mechanism.attrs["expected_loss"]), False) if at_position is None else (at_position, True)
 
 
-def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: float | None = None) -> str | None:
+def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, gap: float | None = None) -> str | None:
     """The lower bound in a sentence, next to the loss that it bounds; None where nothing was proved, or where the
     gap is above `QUOTED_GAP`. A program with limits of its own bounds mechanisms that keep these too.
 
@@ -167,26 +167,26 @@ def bound_sentence(stored: Stored, *, at_position: float | None = None, gap: flo
     return sentence(best)
 
 
-def has_other_objective(stored: Stored) -> bool:
+def has_other_objective(stored: MechanismFile) -> bool:
     """True if the program of a mechanism minimises another figure than the expected loss under the claim."""
     of = stored.mechanism.attrs.get("objective_of", EXPECTED_LOSS)
     return stored.positions is None and of != EXPECTED_LOSS
 
 
-def asked_gap(stored: Stored) -> float | None:
+def asked_gap(stored: MechanismFile) -> float | None:
     """The gap that the design worked towards; None where it worked towards none."""
     gap = stored.parameters.get("gap")
     return float(gap) if isinstance(gap, (int, float)) and not isinstance(gap, bool) and gap > 0 else None
 
 
-def is_far_above(stored: Stored, gap: float | None) -> bool:
+def is_far_above(stored: MechanismFile, gap: float | None) -> bool:
     """True if the design ended more than `FAR_ABOVE` times above the gap that was asked for."""
     asked = asked_gap(stored)
     return asked is not None and gap is not None and gap > FAR_ABOVE * asked
 
 
 def stopped_sentence(
-    stored: Stored, stopped: str | None, gap: float | None, *, limit: float | None = None
+    stored: MechanismFile, stopped: str | None, gap: float | None, *, limit: float | None = None
 ) -> str | None:
     """How much a design may be missing that was stopped early, with the option that goes on, or that ended far above
     the gap that was asked for; else None.

@@ -36,8 +36,11 @@ from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.closed_forms.table import BASELINES
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.evaluation.loss import position_loss
+from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.certificate import max_log_ratio
-from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, relative_gap, seal, total_cost, versions
+from mechdesign.mechanism.figures import relative_gap, total_cost
+from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.schema import COMMON_ATTRIBUTES, Schema, VariableSpec
 from mechdesign.output.compare import AT_CLAIM, each_mechanism
 from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
 from mechdesign.problem.position_loss import position_cost
@@ -48,9 +51,9 @@ from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(
     name="mechdesign/sweep/1",
-    arrays={"scale": Array(dtype="float64", dims=("scale",), coordinate=True)},
-    attributes=DESCRIBED | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
-    other=Array(dtype="float64", dims=("scale",)),
+    own_variables={"scale": VariableSpec(dtype="float64", dims=("scale",), is_coordinate=True)},
+    attributes=COMMON_ATTRIBUTES | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
+    other=VariableSpec(dtype="float64", dims=("scale",)),
 )
 _MOST = 1000  # points of a sweep
 _SHORTEST = 1e-9  # seconds that a search gets

@@ -26,7 +26,7 @@ from mechdesign.base.formatting import number
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import error_sentence, protects
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
@@ -95,7 +95,7 @@ def mechanism_style(name: str) -> dict[str, str]:
 def protection_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
     """What is protected, and on a line of its own how far off reports are and of which program."""
     assert checked.protection is not None
-    error = error_sentence(read(mechanism))
+    error = error_sentence(MechanismFile.read(mechanism))
     return f"{protects(checked.protection)}\n{error} Program: {visible(mechanism.attrs['program'])}."
 
 

@@ -27,7 +27,7 @@ from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.pictures.answers import answers_figure, draws_answers, probability
 from mechdesign.pictures.canvas import (
     ROWS,
@@ -110,7 +110,7 @@ def plot_mechanism(
     True
     """
     checked = certified(mechanism)
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     above = lines_over(over, stored.domain)
     claim = protection_sentence(mechanism, checked)
     if draws_answers(mechanism, stored.domain):
@@ -178,7 +178,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
     """P(y|u) (b, n) of the secrets asked for, 0 where no report stands."""
-    if read(mechanism).report_cells is None:
+    if MechanismFile.read(mechanism).report_cells is None:
         raise UnsuitableError("only reports that are secrets, or answers, have a map", field="reports")
     return over_places(mechanism, drawn_rows(mechanism, places))
 
@@ -212,7 +212,7 @@ def row_words(domain: Domain, u: int, row: Array) -> str:
 
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
     """Rows (b, m) over the reports of a mechanism, which are secrets, as (b, n) over the secrets; 0 elsewhere."""
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     spread = np.zeros((len(rows), stored.domain.size))
     spread[:, stored.report_cells] = rows
     return spread

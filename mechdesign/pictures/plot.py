@@ -25,8 +25,9 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import rebuilding
-from mechdesign.mechanism.dataset import MECHANISMS, RESOLUTION
+from mechdesign.mechanism.claim import verification_errors
+from mechdesign.mechanism.figures import RESOLUTION
+from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.captions import loss_words, mechanism_words, metric_sentence, problem_sentence
 from mechdesign.output.compare import AT_CLAIM
@@ -351,5 +352,5 @@ def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | No
     known = {SWEEP.name: plot_sweep, DIAGNOSIS.name: plot_diagnosis}
     if not isinstance(result, xr.Dataset) or schema not in known:
         raise InputError("is no mechanism, sweep or diagnosis", field="result", value=schema or type(result).__name__)
-    with rebuilding():
+    with verification_errors():
         return known[schema](result)

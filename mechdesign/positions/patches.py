@@ -78,8 +78,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.claim import Stored
-from mechdesign.mechanism.dataset import refused
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.schema import refused
 from mechdesign.positions import cones
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
@@ -220,7 +220,7 @@ def step_weights(points: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([(HALF - points) ** 2, 6 * HALF**2 - 2 * points**2, (HALF + points) ** 2], axis=-1)
 
 
-def stored_claim(stored: Stored) -> Patches:
+def stored_claim(stored: MechanismFile) -> Patches:
     """Rows and levels of the claim about positions of a file, rebuilt but for the levels.
 
     Raises: VerificationError where only a part of it is there, or the metric of the problem cannot be told.

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import lengths
 from mechdesign.evaluation.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
-from mechdesign.mechanism.claim import Stored
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.positions.patches import Patches, rounding_nats
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import displaced_pairs
@@ -33,7 +33,7 @@ _ROOM = 40_000_000  # Bezier coefficients that are held at a time
 _FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
 
 
-def protection(stored: Stored, patches: Patches, within: float | None) -> Protection:
+def protection(stored: MechanismFile, patches: Patches, within: float | None) -> Protection:
     """What a mechanism with a claim about positions protects; within as in `mechanism.protection.protection`."""
     domain, metric = stored.domain, stored.problem_metric
     assert domain.shape is not None
@@ -61,7 +61,7 @@ def protection(stored: Stored, patches: Patches, within: float | None) -> Protec
     )
 
 
-def _around(stored: Stored, patches: Patches, most: Fraction) -> float:
+def _around(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
     """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
     domain, mass = stored.domain, stored.mechanism["mass"].values
     assert domain.cell is not None and domain.origin is not None

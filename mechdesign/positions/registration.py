@@ -7,5 +7,6 @@ TABLES = {
         "protection of positions": "mechdesign.positions.roles:SPLINE_CLAIMS",
     },
     "objective checks": {"positions": "mechdesign.positions.solve:check_positions"},
+    "table schema parts": {"positions": "mechdesign.positions.schema:POSITIONS"},
     "solvers": {"positions": "mechdesign.positions.solve:ENTRY"},
 }

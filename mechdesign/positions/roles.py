@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mechdesign.evaluation.protection import PositionProtection, Protection
-from mechdesign.mechanism.claim import PositionClaims, Stored
-from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.mechanism.claim import MechanismFile, PositionClaims
+from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.positions.patches import Patches, stored_claim
 from mechdesign.positions.protection import protection
 
@@ -12,10 +12,10 @@ from mechdesign.positions.protection import protection
 class SplineClaims(PositionClaims, PositionProtection):
     """Claims about positions that draw rows by quadratic splines."""
 
-    def stored_claim(self, stored: Stored) -> Patches:
+    def stored_claim(self, stored: MechanismFile) -> Patches:
         return stored_claim(stored)
 
-    def protection(self, stored: Stored, claim: PositionClaim, within: float | None) -> Protection:
+    def protection(self, stored: MechanismFile, claim: PositionClaim, within: float | None) -> Protection:
         assert isinstance(claim, Patches)
         return protection(stored, claim, within)
 

@@ -52,8 +52,8 @@ from numpy.typing import NDArray
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
-from mechdesign.mechanism.claim import Stored
-from mechdesign.mechanism.dataset import certified_scale, total_cost
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.figures import certified_scale, total_cost
 from mechdesign.positions.columns import column_count, column_table, require_columns
 from mechdesign.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks, step_operations
 from mechdesign.positions.cones import repair
@@ -300,7 +300,7 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
     )
 
 
-def check_positions(stored: Stored, program: Positions) -> tuple[list[str], bool | None]:
+def check_positions(stored: MechanismFile, program: Positions) -> tuple[list[str], bool | None]:
     """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
     mechanism = stored.mechanism
     if stored.positions is None or stored.problem_metric is None:

@@ -52,7 +52,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.figures import certified_scale
 from mechdesign.positions.cones import HIGHEST, repair
 from mechdesign.positions.patches import Patches, patches
 from mechdesign.problem.domain import Domain
@@ -191,15 +192,13 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     True
     """
     mass, around, factor = certified_mass(problem)
-    return make_mechanism(
-        problem,
-        mass,
-        program="spline_laplace",
+    extras = Extras(
         scale=certified_scale(problem, mass),
         claimed_epsilon=float(around.corner_level.min()),
         parameters={"kappa": factor},
         positions=around,
     )
+    return build_dataset(problem, mass, program="spline_laplace", extras=extras)
 
 
 def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches, float]:

@@ -32,7 +32,7 @@ from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import as_numbers, positive, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.posteriors.discs import WIDER, Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
@@ -296,7 +296,7 @@ def audit_mechanism_discs(
     Raises: InputError as `audit_discs`; SizeError. Cost: windows around the columns of a factored mechanism where they
         are places; else all rows at once.
     """
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     weight = np.asarray(mechanism["prior"].values if people is None else people, float)
     if stored.factored and stored.factors.columns is None:
         _check_people(weight, stored.domain)

@@ -27,7 +27,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.planar_laplace import laplace_clamped
 from mechdesign.errors import DesignError, InputError, MechdesignError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import relative_gap, total_cost
+from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.posteriors.rows import Caps, merged_rows, posterior_rows
 from mechdesign.programs.constrained import Constrained

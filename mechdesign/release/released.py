@@ -38,7 +38,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import check_whole, finite, refuse_entries, validated
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.dataset import probabilities
+from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss, check_prior
 from mechdesign.problem.metric import Metric

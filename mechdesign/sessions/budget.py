@@ -232,10 +232,10 @@ class Budget(ReprMixin):
         FileFormatError
             For a ledger that remembers a report which the mechanism does not have.
         """
-        admission, place = sampler.admission, sampler.place(secret, at)
+        certificate, place = sampler.certificate, sampler.place(secret, at)
         with self._ledger.locked():
             paid = self._ledger.read()
-            if paid.unit not in (None, admission.unit):
+            if paid.unit not in (None, certificate.unit_id):
                 raise InputError(
                     "the ledger counts another metric, or other places",
                     field="mechanism",
@@ -248,11 +248,11 @@ class Budget(ReprMixin):
                 if not sampler.rows.can_report(report := paid.remembered[key]):
                     raise self._ledger.damaged("a report that the mechanism does not have")
                 return sampler.released(report, cost=REMEMBERED)
-            paid = paid.charged(admission.charge)
+            paid = paid.charged(certificate.cost)
             drawn = sampler.drawn_for(place)
             remembered = {**paid.remembered, key: int(drawn)}
-            self._ledger.write(replace(paid, unit=admission.unit, remembered=remembered))
-        return drawn.assign_attrs(cost=f"{float(admission.charge):.12g} times the metric; {float(paid.left):.12g} left")
+            self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered))
+        return drawn.assign_attrs(cost=f"{float(certificate.cost):.12g} times the metric; {float(paid.left):.12g} left")
 
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:

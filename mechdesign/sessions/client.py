@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SizeError, UnsuitableError, VerificationError
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.container import framed
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.movement import Chain, HomeAwayChain
@@ -45,7 +45,11 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
     if design.domain.size > MOST_CELLS:
         raise SizeError("too many places", field="cells", value=design.domain.size, remedy="use larger cells")
     tables = [
-        packed(read(sampler.mechanism), sampler.admission, {"problem": str(sampler.mechanism.attrs["problem"])})
+        packed(
+            MechanismFile.read(sampler.mechanism),
+            sampler.certificate,
+            {"problem": str(sampler.mechanism.attrs["problem"])},
+        )
         for sampler in design.samplers
     ]
     model, moving = _model(design.chain)
@@ -56,7 +60,7 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
         "charges": [str(charge) for charge in design.charges],
         "claim": design.claim,
         "design": design.sha256,
-        "ledger": design.admission.unit,
+        "ledger": design.certificate.unit_id,
         "movement": model,
         "rule": design.rule.describe(),
         "tables": [len(table) for table in tables],

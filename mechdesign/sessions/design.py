@@ -19,7 +19,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.numbers import json_sha256
 from mechdesign.base.records import ReprMixin
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import Admission
+from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, check_loss
@@ -86,16 +86,16 @@ class SessionDesign(ReprMixin):
             raise InputError(f"the rule names {self.rule.tables()} of them", field="tables", value=len(samplers))
         for number, sampler in enumerate(samplers):
             name = f"number {number}, {sampler.mechanism.attrs.get('problem')}"
-            if sampler.admission.unit != samplers[0].admission.unit:
+            if sampler.certificate.unit_id != samplers[0].certificate.unit_id:
                 raise InputError("is over other places, or another metric, than the first", field="tables", value=name)
-            if sampler.admission.positions is not None:
+            if sampler.certificate.positions is not None:
                 raise InputError(
                     "draws for positions, and no row of it alone keeps its claim",
                     field="tables",
                     value=name,
                     remedy="design tables that are private between cells: mechdesign area --positions cells",
                 )
-            if sampler.admission.charge <= 0:
+            if sampler.certificate.cost <= 0:
                 raise InputError("is constant: it carries no information", field="tables", value=name)
         object.__setattr__(self, "samplers", samplers)
         object.__setattr__(self, "tables", tuple(sampler.mechanism for sampler in samplers))
@@ -112,25 +112,25 @@ class SessionDesign(ReprMixin):
         }
 
     @property
-    def admission(self) -> Admission:
+    def certificate(self) -> Certificate:
         """What is proved of the first table; the others are for multiples of its metric."""
-        return self.samplers[0].admission
+        return self.samplers[0].certificate
 
     @property
     def domain(self) -> Domain:
         """The places."""
-        return self.admission.domain
+        return self.certificate.domain
 
     @cached_property
     def metric(self) -> Metric:
         """The metric that charges are multiples of."""
-        metric = self.admission.metric
+        metric = self.certificate.metric
         return metric if metric.listed else replace(metric, scale=1.0)
 
     @cached_property
     def charges(self) -> tuple[Fraction, ...]:
         """What a report of every table costs, exact multiples of the metric."""
-        return tuple(sampler.admission.charge for sampler in self.samplers)
+        return tuple(sampler.certificate.cost for sampler in self.samplers)
 
     def worst(self, window: str | int) -> Fraction:
         """The largest sum of charges that any transcript reaches in a window. Raises: InputError for another window."""

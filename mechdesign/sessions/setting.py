@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.records import ReprMixin
-from mechdesign.mechanism.dataset import probabilities
+from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.sessions.belief import best_places

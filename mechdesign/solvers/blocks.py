@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base.threads import in_blocks
-from mechdesign.mechanism.dataset import RESOLUTION
+from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.solvers.interior_point import longest_step
 from mechdesign.solvers.lp.restricted import RestrictedProgram
 

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from mechdesign.mechanism.dataset import RESOLUTION
+from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.solvers.cone.tree_simplex import Effort
 from mechdesign.solvers.cone.warm_pricing import Forest, Proof
 from mechdesign.solvers.lp.dense_program import weigh

@@ -21,7 +21,7 @@ from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import RESOLUTION
+from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.posteriors.solve import solve_capped
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows

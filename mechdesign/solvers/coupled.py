@@ -37,7 +37,7 @@ from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
+from mechdesign.mechanism.figures import RESOLUTION, relative_gap
 from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.solvers.choose import DESIGNS, Attempt, coupled_attempts, designs_fit, suits_rays, whole_trials

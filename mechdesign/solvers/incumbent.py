@@ -20,7 +20,7 @@ from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import RESOLUTION, relative_gap, total_cost
+from mechdesign.mechanism.figures import RESOLUTION, relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows, objective

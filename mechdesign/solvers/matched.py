@@ -36,7 +36,7 @@ from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair, round_to_integers
 from mechdesign.problem.losses import check_distance
 from mechdesign.problem.metric import Euclidean

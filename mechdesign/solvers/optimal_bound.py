@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechdesign.base import interrupts
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
-from mechdesign.mechanism.dataset import total_cost
+from mechdesign.mechanism.figures import total_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.choose import MANY
 from mechdesign.solvers.cone.pricing import ConePricer, Pricing, anchor_multipliers, homogeneous_bound, lower_bound

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
-from mechdesign.mechanism.dataset import RESOLUTION, relative_gap
+from mechdesign.mechanism.figures import RESOLUTION, relative_gap
 from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, Pricing, best_bound
 from mechdesign.solvers.lp.highs import ColumnMaster, LinearSolution

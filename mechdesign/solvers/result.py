@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.formatting import percent
 from mechdesign.closed_forms.best import ClosedForm
-from mechdesign.mechanism.dataset import PositionClaim
+from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.problem import DesignProblem
 
 

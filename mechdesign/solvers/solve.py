@@ -26,7 +26,7 @@ from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.levels import PrivacyLevel
 from mechdesign.problem.losses import Distance, uniform
@@ -199,10 +199,7 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
         "objective_of": design.objective_of,
         "lower_bound_of": design.lower_bound_of,
     }
-    return make_mechanism(
-        design.problem or program.problem,
-        design.mass,
-        program=program.name,
+    extras = Extras(
         scale=design.scale,
         parameters={**program.parameters(), **target, **design.parameters},
         claimed_epsilon=design.claimed_epsilon,
@@ -214,6 +211,7 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
         attributes={name: value for name, value in named.items() if value is not None} | dict(design.figures),
         positions=design.positions,
     )
+    return build_dataset(design.problem or program.problem, design.mass, program=program.name, extras=extras)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

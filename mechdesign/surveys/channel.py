@@ -41,9 +41,9 @@ from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import Stored, read, stored_domain
-from mechdesign.mechanism.dataset import stored_edges, stored_points
+from mechdesign.mechanism.claim import MechanismFile, stored_domain
 from mechdesign.mechanism.sampler import rows_of
+from mechdesign.mechanism.schema import stored_edges, stored_points
 from mechdesign.output.compare import ChannelFigures
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_prior
@@ -127,7 +127,7 @@ def table_of(mechanism: xr.Dataset) -> _Floats:
     return rows.probabilities(np.arange(size))
 
 
-def report_places(stored: Stored) -> Domain:
+def report_places(stored: MechanismFile) -> Domain:
     """Where the reports of a mechanism are."""
     if stored.same_places:
         return stored.domain
@@ -138,7 +138,7 @@ def report_places(stored: Stored) -> Domain:
 
 def shared_domain(mechanisms: Sequence[xr.Dataset]) -> Domain:
     """The secrets of several mechanisms. Raises: InputError where they differ, or where one is given twice."""
-    domains = [read(mechanism).domain for mechanism in mechanisms]
+    domains = [MechanismFile.read(mechanism).domain for mechanism in mechanisms]
     for mechanism, domain in zip(mechanisms, domains, strict=True):
         if domain.describe() != domains[0].describe() or not np.array_equal(domain.points, domains[0].points):
             problem = mechanism.attrs["problem"]

@@ -7,7 +7,7 @@ import xarray as xr
 
 from mechdesign.evaluation.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import Stored
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.solvers.solve import Entry
 from mechdesign.surveys.criterion_bound import proved_bound, sides
 from mechdesign.surveys.solve_design import solve_statistical
@@ -27,7 +27,7 @@ ENTRY = Entry(
 )
 
 
-def check_statistical(stored: Stored, program: StatisticalDesign) -> tuple[list[str], bool | None]:
+def check_statistical(stored: MechanismFile, program: StatisticalDesign) -> tuple[list[str], bool | None]:
     """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
     mechanism = stored.mechanism
     value = program.objective(mechanism["mass"].values / float(ROW_SUM), mechanism_loss(mechanism))

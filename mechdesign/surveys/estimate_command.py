@@ -44,7 +44,7 @@ def estimate(
     Estimate the distribution of secrets and the shares of areas, with intervals that hold.
     """
     from mechdesign.geo.areas import read_areas
-    from mechdesign.mechanism.claim import read, stored_domain
+    from mechdesign.mechanism.claim import MechanismFile, stored_domain
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.output.export import PAGE_WRITER
@@ -74,7 +74,7 @@ def estimate(
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(areas if areas is not None and Path(areas).suffix else None)
-    places = {str(each.attrs["sha256"]): report_places(read(each)) for each in mechanisms}
+    places = {str(each.attrs["sha256"]): report_places(MechanismFile.read(each)) for each in mechanisms}
     named = inputs.columns_of(*ROLES, "cell", "area")
     read_columns, periods = {}, []
     for key, period in (("columns", reports), ("against_columns", against)):

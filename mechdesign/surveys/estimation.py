@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import as_numbers, positive, validated
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.dataset import probabilities, stored_points
+from mechdesign.mechanism.schema import stored_points
+from mechdesign.mechanism.views import probabilities
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.claim import rebuilding
+from mechdesign.mechanism.claim import verification_errors
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import fit_test
@@ -33,7 +33,7 @@ _Floats = NDArray[np.float64]
 
 def in_order(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     """The mechanisms of an estimate in its own order. Raises: InputError where one lacks, or another is given."""
-    with rebuilding():
+    with verification_errors():
         wanted = [each["sha256"] for each in json.loads(estimate.attrs["mechanisms"])]
     by_digest = {str(mechanism.attrs["sha256"]): mechanism for mechanism in mechanisms}
     if len(mechanisms) != len(wanted) or set(by_digest) != set(wanted):

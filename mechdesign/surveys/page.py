@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.base.files import visible
 from mechdesign.base.formatting import number, sentence
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.claim import rebuilding, stored_domain
+from mechdesign.mechanism.claim import stored_domain, verification_errors
 from mechdesign.output.sentences import protects
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
@@ -47,7 +47,7 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
         that does not follow from them, and for one that contradicts itself.
     """
     ordered = in_order(estimate, mechanisms) if mechanisms else []
-    with rebuilding():
+    with verification_errors():
         checked = [certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
         return _facts(estimate, board_saying(estimate, [each.protection for each in checked]), proved=bool(ordered))

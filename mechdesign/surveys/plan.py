@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions
+from mechdesign.mechanism.build import versions
+from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem
@@ -33,18 +35,18 @@ from mechdesign.surveys.linear_estimator import linear_weights
 
 PLAN = Schema(
     name="mechdesign/plan/1",
-    arrays={
-        "area_of": Array(dtype="int64", dims=("secret",), names="area"),
-        "truth": Array(dtype="float64", dims=("secret",)),
-        "share": Array(dtype="float64", dims=("area",)),
-        "deviation_without": Array(dtype="float64", dims=("area",)),
-        "people_without": Array(dtype="float64", dims=("area",)),
-        "deviation": Array(dtype="float64", dims=("design", "area")),
-        "standard_error": Array(dtype="float64", dims=("design", "area")),
-        "error": Array(dtype="float64", dims=("design", "area")),
-        "people": Array(dtype="float64", dims=("design", "area")),
-        "fewest": Array(dtype="float64", dims=("design", "area")),
-        "bias": Array(dtype="float64", dims=("design", "area")),
+    own_variables={
+        "area_of": VariableSpec(dtype="int64", dims=("secret",), places="area"),
+        "truth": VariableSpec(dtype="float64", dims=("secret",)),
+        "share": VariableSpec(dtype="float64", dims=("area",)),
+        "deviation_without": VariableSpec(dtype="float64", dims=("area",)),
+        "people_without": VariableSpec(dtype="float64", dims=("area",)),
+        "deviation": VariableSpec(dtype="float64", dims=("design", "area")),
+        "standard_error": VariableSpec(dtype="float64", dims=("design", "area")),
+        "error": VariableSpec(dtype="float64", dims=("design", "area")),
+        "people": VariableSpec(dtype="float64", dims=("design", "area")),
+        "fewest": VariableSpec(dtype="float64", dims=("design", "area")),
+        "bias": VariableSpec(dtype="float64", dims=("design", "area")),
     },
     places=("secret",),
     attributes={

@@ -193,7 +193,7 @@ def _with_odds(design: dict[str, Any], within: float) -> dict[str, Any]:
 
 def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
     """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
-    from mechdesign.mechanism.claim import read
+    from mechdesign.mechanism.claim import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.problem.metric import Euclidean
     from mechdesign.surveys.channel import shared_domain, table_of
@@ -207,7 +207,7 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
     tables = {name: table_of(mechanism) for name, mechanism in loaded.items()}
     described: dict[str, dict[str, Any]] = {}
     for name, mechanism in loaded.items():
-        metric = read(mechanism).metric
+        metric = MechanismFile.read(mechanism).metric
         level = metric.smallest_level
         described[name] = {"sha256": str(mechanism.attrs["sha256"]), "program": str(mechanism.attrs["program"])}
         if level is not None and isinstance(metric, Euclidean):

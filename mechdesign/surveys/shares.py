@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.validation import as_numbers, check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.areas import Areas
-from mechdesign.mechanism.dataset import Array, Schema, coordinates, seal, versions
+from mechdesign.mechanism.build import versions
+from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.mechanism.storage import load_sealed
 from mechdesign.surveys.channel import Channel, shared_domain, table_of
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
@@ -29,14 +31,14 @@ from mechdesign.surveys.linear_estimator import linear_weights
 
 METHODS = ("maximum-likelihood", "stopped")
 
-_PER_AREA = Array(dtype="float64", dims=("area",), optional=True)
+_PER_AREA = VariableSpec(dtype="float64", dims=("area",), optional=True)
 ESTIMATE = Schema(
     name="mechdesign/estimate/1",
-    arrays={
-        "distribution": Array(dtype="float64", dims=("secret",)),
-        "prior": Array(dtype="float64", dims=("secret",)),
-        "count": Array(dtype="int64", dims=("report",)),
-        "area_of": Array(dtype="int64", dims=("secret",), names="area", optional=True),
+    own_variables={
+        "distribution": VariableSpec(dtype="float64", dims=("secret",)),
+        "prior": VariableSpec(dtype="float64", dims=("secret",)),
+        "count": VariableSpec(dtype="int64", dims=("report",)),
+        "area_of": VariableSpec(dtype="int64", dims=("secret",), places="area", optional=True),
         **dict.fromkeys(
             ("estimate", "share", "low", "high", "standard_error", "effective", "bias", "likelihood_share"), _PER_AREA
         ),

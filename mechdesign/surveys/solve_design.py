@@ -29,7 +29,7 @@ from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.dataset import relative_gap, total_cost
+from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import LinearProgram

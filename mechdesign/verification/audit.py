@@ -24,8 +24,9 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError
-from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import build_dataset
+from mechdesign.mechanism.certificate import breaches, worst_ratio
+from mechdesign.mechanism.figures import true_scale
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
@@ -226,7 +227,7 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     if rows.shape[1] != problem.reports.size:
         raise InputError(f"the problem has {problem.reports.size} reports", field="table", value=rows.shape[1])
     require_memory(*rows.shape, tables=6, what="a repair")
-    return make_mechanism(problem, repair(rows, problem.edges, problem.weighted_loss), program="repaired")
+    return build_dataset(problem, repair(rows, problem.edges, problem.weighted_loss), program="repaired")
 
 
 def _checked(

@@ -26,8 +26,9 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
 from mechdesign.evaluation.protection import Protection, protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
-from mechdesign.mechanism.claim import Stored, examined, read, rebuilding, unproved
-from mechdesign.mechanism.dataset import known_checksum, refused
+from mechdesign.mechanism.claim import MechanismFile, check_claim, unproved, verification_errors
+from mechdesign.mechanism.hashing import file_digest
+from mechdesign.mechanism.schema import refused
 from mechdesign.mechanism.storage import file_sha256, load
 from mechdesign.posteriors.rows import AreaCaps, first_numbers, posterior_rows
 from mechdesign.problem.losses import check_loss, check_prior
@@ -44,11 +45,11 @@ _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too lit
 _HDF5 = b"\x89HDF"  # what a NetCDF file begins with
 Checked = dict[str, Any]  # fields of a `Verification`
 OnProgress = Callable[[Progress], None] | None
-Check = Callable[[Stored, Any], tuple[list[str], bool | None]]
+Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
 CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
 
 
-def check_objective(stored: Stored) -> tuple[list[str], bool | None]:
+def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
     """What is wrong with the objective and the limits of a mechanism whose objective is not the loss, and its bound.
 
     Returns: reasons; whether the stored bound follows from the stored multipliers, None where there is none, or where
@@ -225,9 +226,9 @@ class Kind:
     """How a kind of mechanism is verified.
 
     check(source, bound=, on_progress=), the fields of a `Verification`; protection(source), what is protected where it
-    is certified. The source is a `Stored` of Datasets; else source_type, its class in memory, holds(path), whether a
-    file is of this kind, load(path), what is checked of a file, opened(path), where that is another, what it holds, and
-    sampler(source, on_progress=), what draws reports.
+    is certified. The source is a `MechanismFile` of Datasets; else source_type, its class in memory, holds(path),
+    whether a file is of this kind, load(path), what is checked of a file, opened(path), where that is another, what it
+    holds, and sampler(source, on_progress=), what draws reports.
     """
 
     check: Callable[..., Checked]
@@ -286,18 +287,18 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
         remedy = "give the NetCDF file, or run python -m mechdesign.verification.verify_table on CSV or JSON"
         raise InputError("an exported table cannot rebuild its claim", field="file", value=path, remedy=remedy)
     mechanism = source if isinstance(source, xr.Dataset) else load(source)
-    with rebuilding():
-        stored = read(mechanism)
+    with verification_errors():
+        stored = MechanismFile.read(mechanism)
     kind = KINDS[mechanism.attrs["schema"].rpartition("/")[0]]
-    return _verified(kind, stored, known_checksum(mechanism), bound, on_progress)
+    return _verified(kind, stored, file_digest(mechanism), bound, on_progress)
 
 
 def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progress: OnProgress) -> Verification:
     """The result of the check of a kind."""
-    with rebuilding():
+    with verification_errors():
         fields = kind.check(source, bound=bound, on_progress=on_progress)
         protects = None if fields["reasons"] else kind.protection(source)
-        stated = source.problem_metric.stated_level(source.domain.unit) if isinstance(source, Stored) else None
+        stated = source.problem_metric.stated_level(source.domain.unit) if isinstance(source, MechanismFile) else None
     effective = None if stated is None or fields["ratio"] is None else fields["ratio"] * stated[0]
     return Verification(
         **fields, certified=not fields["reasons"], effective_epsilon=effective, protection=protects, sha256=sha256
@@ -318,9 +319,9 @@ def certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification
     return checked
 
 
-def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress = None) -> Checked:
+def _check_table(stored: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Checked:
     """The fields of a `Verification` of a table."""
-    mechanism, proof = stored.mechanism, examined(stored)
+    mechanism, proof = stored.mechanism, check_claim(stored)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
     stored.problem_metric  # noqa: B018  the metric that `scale` is of fits that of the claim
@@ -350,7 +351,7 @@ def _check_table(stored: Stored, *, bound: bool = True, on_progress: OnProgress 
     }
 
 
-def _check_program(stored: Stored) -> tuple[list[str], bool | None]:
+def _check_program(stored: MechanismFile) -> tuple[list[str], bool | None]:
     """Reasons to refuse the objective and the limits of a table, and whether its bound follows."""
     attrs = stored.mechanism.attrs
     name, entry = attrs["program"], SOLVERS.get(attrs["program"])
@@ -365,7 +366,7 @@ def _check_program(stored: Stored) -> tuple[list[str], bool | None]:
     return check_objective(stored) if "objective" in attrs else ([], _check_bound(stored))
 
 
-def _check_bound(stored: Stored) -> bool | None:
+def _check_bound(stored: MechanismFile) -> bool | None:
     mechanism, domain, edges = stored.mechanism, stored.domain, stored.edges
     if "lower_bound" not in mechanism.attrs:
         return None

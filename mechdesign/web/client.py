@@ -23,7 +23,7 @@ import xarray as xr
 
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import prove, read
+from mechdesign.mechanism.claim import MechanismFile, certify
 from mechdesign.mechanism.storage import check_target, unwritten
 from mechdesign.output import sentences
 from mechdesign.output.export import handed_over, handed_script
@@ -203,7 +203,7 @@ def write_client(
 
 
 def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
-    checked, stored = certified(mechanism), read(mechanism)
+    checked, stored = certified(mechanism), MechanismFile.read(mechanism)
     assert checked.protection is not None
     about: dict[str, str | float] = {
         "problem": str(mechanism.attrs["problem"]),
@@ -219,7 +219,7 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     nouns = words_of(stored.domain)
     drawn = _CLASSES if nouns is CLASSES else _renamed(_CELLS, nouns) if stored.positions is None else _POSITIONS
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
-    table = packed(stored, prove(mechanism), about)
+    table = packed(stored, certify(mechanism), about)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}
 

@@ -37,8 +37,11 @@ from mechdesign.base.formatting import TIMES, cell, length, number
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
-from mechdesign.mechanism.claim import Stored
-from mechdesign.mechanism.dataset import known_checksum, relative_gap, stored_points, versions
+from mechdesign.mechanism.build import versions
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.figures import relative_gap
+from mechdesign.mechanism.hashing import file_digest
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM, Row
 from mechdesign.output.sentences import (
@@ -95,7 +98,7 @@ class Arrays:
         return gzip.compress(b"".join([before, bytes(-len(before) % 8), *self._parts]), 6, mtime=0)
 
 
-def headline(stored: Stored, checked: Verification) -> str:
+def headline(stored: MechanismFile, checked: Verification) -> str:
     """What a page begins with: what a design may be missing that was stopped or ended far above its gap, what is
     protected, how far off reports are, and the lower bound where `verify` found it again.
     """
@@ -111,7 +114,7 @@ def headline(stored: Stored, checked: Verification) -> str:
     return joined([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 
-def mechanism_contents(stored: Stored, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:
+def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:
     """The kind and the bytes of a page of a mechanism that was verified.
 
     Raises: InputError for a factored mechanism of more than 50,000 places, or columns of more than 10^6 generators.
@@ -172,7 +175,7 @@ def _unit(variable: xr.Variable) -> dict[str, str]:
     return {"units": str(variable.attrs["units"])} if "units" in variable.attrs else {}
 
 
-def near_rows(stored: Stored, count: int) -> NDArray[np.int64]:
+def near_rows(stored: MechanismFile, count: int) -> NDArray[np.int64]:
     """The likeliest secret and those nearest to it by edges, `count` of them at most, ascending."""
     edges = stored.edges
     first = int(np.argmax(stored.mechanism["prior"].values))
@@ -207,7 +210,7 @@ def degrees_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float6
         return None
 
 
-def mechanism_facts(stored: Stored, checked: Verification) -> dict[str, Any]:
+def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, Any]:
     """Texts of the page of a mechanism; every one is one line that shows what it is."""
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
@@ -327,7 +330,7 @@ def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, 
     more of the provenance, by name.
     """
     attrs = dataset.attrs
-    name, digest = visible(attrs["problem"]), known_checksum(dataset) if checksum is None else checksum
+    name, digest = visible(attrs["problem"]), file_digest(dataset) if checksum is None else checksum
     recorded, now = json.loads(attrs["versions"]), json.loads(versions())
     with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in recorded.items())
     version = visible(recorded.get("mechdesign", "?"))
@@ -374,7 +377,7 @@ def exact(value: object) -> str:
     return repr(float(value))  # type: ignore[arg-type]
 
 
-def _places(stored: Stored) -> str:
+def _places(stored: MechanismFile) -> str:
     domain = stored.domain
     if domain.shape is None:
         known = domain.kind == "points" or stored.metric.network
@@ -385,7 +388,7 @@ def _places(stored: Stored) -> str:
     return f"{grid} {words_of(domain).many} of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
 
 
-def _listed(stored: Stored) -> dict[str, Any]:
+def _listed(stored: MechanismFile) -> dict[str, Any]:
     """The likeliest places with prior, level and expected loss."""
     mechanism = stored.mechanism
     prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
@@ -412,7 +415,7 @@ def _listed(stored: Stored) -> dict[str, Any]:
     return {"head": head, "rows": rows, "rest": len(prior) - len(order)}
 
 
-def _losses(stored: Stored, order: NDArray[np.int64]) -> NDArray[np.float64]:
+def _losses(stored: MechanismFile, order: NDArray[np.int64]) -> NDArray[np.float64]:
     if stored.factored:
         return np.asarray(stored.mechanism["row_loss"].values[order], float)
     return np.asarray((drawn_rows(stored.mechanism, order) * loss_matrix(stored.mechanism)[order]).sum(axis=1))

@@ -34,9 +34,9 @@ from mechdesign.base.units import METRES
 from mechdesign.errors import SizeError
 from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.claim import Admission, Stored
+from mechdesign.mechanism.claim import COST, Certificate, MechanismFile
 from mechdesign.mechanism.container import framed
-from mechdesign.mechanism.dataset import COST, stored_points
+from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import identifying_digits, reach_margin
 
@@ -46,7 +46,7 @@ MOST_COLUMNS, MOST_GENERATORS = 1 << 19, 1 << 24
 DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "from")
 
 
-def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) -> bytes:
+def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
     """The file, of a mechanism that was proved; about, what its header says to people.
 
     Raises: SizeError for more than 2^26 masses, or 2^17 places, 2^19 columns or 2^24 generators of factors.
@@ -65,8 +65,8 @@ def packed(stored: Stored, admission: Admission, about: dict[str, str | float]) 
             stored.domain.points if stored.same_places else stored_points(mechanism, "report")
         ),
         "mechanism": mechanism.attrs["sha256"],
-        "ledger": admission.unit,
-        "charge": float(admission.charge),
+        "ledger": certificate.unit_id,
+        "charge": float(certificate.cost),
         "domain": _domain(domain),
         "about": about,
     }
@@ -123,7 +123,7 @@ def _masses(mass: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
     return {"low": mass.T.astype(np.uint32), "high": (mass.T >> np.uint64(32)).astype(np.uint32)}
 
 
-def _factor_numbers(stored: Stored) -> dict[str, Any]:
+def _factor_numbers(stored: MechanismFile) -> dict[str, Any]:
     factors, columns = stored.factors, stored.factors.columns
     numbers = {"place": (factors.metric.size, MOST_PLACES)}
     if columns is not None:
@@ -137,7 +137,7 @@ def _factor_numbers(stored: Stored) -> dict[str, Any]:
     return {**counts, "edges": edges, "cap": int(factors.metric.cap), "ratio": str(ratio), "shift": shift}
 
 
-def _factors(stored: Stored) -> dict[str, NDArray[Any]]:
+def _factors(stored: MechanismFile) -> dict[str, NDArray[Any]]:
     """The arrays of factors; edges of one direction in turn, whose lengths resemble each other."""
     metric, columns = stored.factors.metric, stored.factors.columns
     tail, head = np.minimum(metric.tail, metric.head), np.maximum(metric.tail, metric.head)

@@ -22,8 +22,8 @@ import xarray as xr
 from mechdesign.base.files import visible
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import read
-from mechdesign.mechanism.dataset import MECHANISMS, Schema
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.schema import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.compare import Row
 from mechdesign.output.export import PageWriter, handed_over, handed_script
@@ -185,7 +185,7 @@ def page_text(
 
 
 def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
-    checked, stored = certified(result), read(result)
+    checked, stored = certified(result), MechanismFile.read(result)
     facts = mechanism_facts(stored, checked)
     kind, packed = mechanism_contents(stored, checked, facts)
     return Page(kind=kind, facts=facts, packed=packed)

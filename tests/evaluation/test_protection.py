@@ -26,7 +26,7 @@ from mechdesign import baselines
 from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import protects
 from mechdesign.problem.locate import place_at
 
@@ -85,7 +85,7 @@ def ends(low: float, high: float, other_low: float, other_high: float) -> list[t
 def largest_on_the_ground(mechanism: xr.Dataset, radius: float) -> Fraction:
     """The largest odds between two positions in cells that are at most `radius` apart along geodesics."""
     pyproj = pytest.importorskip("pyproj")
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     domain, earth, found = stored.domain, pyproj.Geod(ellps="WGS84"), Fraction(1)
     side = domain.cell[0]
     corner = np.asarray(domain.origin) + domain.index * side
@@ -112,7 +112,7 @@ def odds_bound(mechanism: xr.Dataset, u: int, v: int) -> float:
 @each_row("asked", ASKED, by_default=(ASKED[0], ASKED[3], ASKED[6]))
 def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
     mechanism, radius = city(*asked), asked[2]
-    found, true = protection(read(mechanism)), largest_on_the_ground(mechanism, radius)
+    found, true = protection(MechanismFile.read(mechanism)), largest_on_the_ground(mechanism, radius)
     assert (found.kind, found.within, found.exact) == ("cells", radius, True)
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
     # the claim between centres says less: two people within the radius can be further from each other than that
@@ -142,7 +142,7 @@ def flat(shape: tuple[int, ...], cell: float, within: float | None, *, unit: str
 
 def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
     """The largest odds between positions of half-open cells less than or equal to `within` apart, or however close."""
-    domain = read(mechanism).domain
+    domain = MechanismFile.read(mechanism).domain
     side, near, found = Fraction(domain.cell[0]), Fraction(1, 10**30), Fraction(1)
     for u in range(domain.size):
         for v in range(u):
@@ -172,7 +172,7 @@ def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
 )
 def test_cells_of_a_plain_map_by_fractions(cell, within):
     mechanism = flat((6, 6), cell, within)
-    found = protection(read(mechanism))
+    found = protection(MechanismFile.read(mechanism))
     true = largest_in_fractions(mechanism, Fraction(within or 0))
     assert (found.within, found.exact) == (within or 0.0, True)
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
@@ -182,7 +182,9 @@ def test_cells_of_a_plain_map_by_fractions(cell, within):
 
 def test_more_distance_is_never_more_protection():
     mechanism = flat((8, 7), 0.25, None)
-    factors = [protection(read(mechanism), within).factor for within in np.linspace(0.05, 2.5, 50).tolist()]
+    factors = [
+        protection(MechanismFile.read(mechanism), within).factor for within in np.linspace(0.05, 2.5, 50).tolist()
+    ]
     assert factors == sorted(factors)
     assert len(set(factors)) > 5
 
@@ -191,7 +193,7 @@ def test_more_distance_is_never_more_protection():
 def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     """Never below what the rows have; the claimed distance of cells that touch, or the way along the lattice."""
     make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
-    stored = read(make(CASES[case]()))
+    stored = MechanismFile.read(make(CASES[case]()))
     by_rows = protection(stored)
     monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)
     by_claim = protection(stored)
@@ -211,15 +213,15 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)
     domain, prior = md.Domain.grid((3, 3), cell=1.0, unit="km"), np.full(9, 1 / 9)
     problem = md.DesignProblem(domain, md.Discrete(0.7), prior, md.losses.Distance())
-    discrete = read(baselines.exponential(problem))
+    discrete = MechanismFile.read(baselines.exponential(problem))
     longest = math.exp(0.7 * discrete.metric.scale)
     assert longest * (1 - 1e-12) <= protection(discrete).factor <= longest * (1 + 1e-9)
-    nothing = protection(read(baselines.constant(CASES["euclidean lattice"]())))
+    nothing = protection(MechanismFile.read(baselines.constant(CASES["euclidean lattice"]())))
     assert (nothing.factor, nothing.exact) == (1.0, False)
-    points = read(baselines.exponential(CASES["scattered points"]()))
+    points = MechanismFile.read(baselines.exponential(CASES["scattered points"]()))
     level = points.metric.epsilon * points.metric.scale
     assert math.exp(1.5 * level) <= protection(points, 1.5).factor <= math.exp(1.5 * level) * (1 + 1e-9)
-    masked = read(baselines.planar_laplace(CASES["eikonal, masked"]()))
+    masked = MechanismFile.read(baselines.planar_laplace(CASES["eikonal, masked"]()))
     near = protection(masked).factor
     monkeypatch.setattr("mechdesign.evaluation.protection._PAIRS", 0)
     longest = math.exp(masked.problem.distances.max())
@@ -234,20 +236,20 @@ def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side(monkeyp
     domain = md.Domain.grid(4, cell=1.0, unit="USD")
     metric = md.Eikonal(level=md.PrivacyLevel.from_values(domain, [0.5, 0.6, 0.7, 0.8]))
     made = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))
-    found = protection(read(made))
+    found = protection(MechanismFile.read(made))
     rows = md.probabilities(made).values
     assert found.factor == pytest.approx(max((rows[:-1] / rows[1:]).max(), (rows[1:] / rows[:-1]).max()), rel=1e-12)
     assert protects(found).startswith("Protects these 4 values: between two of them side by side, one report")
     assert found.exact
     monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)  # odds are not counted: the claim says less
-    claimed = protection(read(made))
+    claimed = protection(MechanismFile.read(made))
     assert not claimed.exact
     assert claimed.factor == pytest.approx(math.exp(made["edge_length"].values.max()), rel=1e-9)
     assert claimed.factor >= found.factor
 
 
 def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
-    stored = read(baselines.planar_laplace(CASES["eikonal, 8 neighbours"]()))
+    stored = MechanismFile.read(baselines.planar_laplace(CASES["eikonal, 8 neighbours"]()))
     away, index = stored.problem.distances, stored.domain.index
     for step in ((0, 1), (1, 0), (1, 1), (2, 1), (-1, 2), (3, 3)):
         there = [(u, v) for u, v in np.ndindex(away.shape) if tuple(index[v] - index[u]) == step]
@@ -275,8 +277,8 @@ def test_a_factor_is_rounded_up(nats):
 @cache
 def positions_at(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Positions (k, 2) in the unit of a map, a grid in every cell, and ln P(y|x) there (k, m)."""
-    mechanism, domain = made(name), read(made(name)).domain
-    stored, side = read(mechanism), domain.cell[0]
+    mechanism, domain = made(name), MechanismFile.read(made(name)).domain
+    stored, side = MechanismFile.read(mechanism), domain.cell[0]
     mass = mechanism["mass"].values.tolist()
     steps = [2 * k - GRID + 1 for k in range(GRID)]  # over 2 GRID sides, from the centre
     at, logs = [], []
@@ -330,7 +332,7 @@ def river() -> xr.Dataset:
 def test_any_two_positions_by_the_formula_and_by_search(name, within):
     """exp of the claimed level times the radius on the ground, and of the rounding; no position found exceeds it."""
     mechanism, side = placed(name), domain_of(name).cell[0]
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     found = protection(stored, None if within is None else within * side)
     least, most = (Fraction(level) for level in level_of(mechanism))
     plane = stored.domain.plane
@@ -358,7 +360,7 @@ def test_positions_on_both_banks_of_a_river(within):
     """The factor is that of the straight line: above what any positions of a search have, by a few percent of the nats,
     and far above the factor along paths where the radius reaches across.
     """
-    found, true = protection(read(river()), within), largest_found("river", within)
+    found, true = protection(MechanismFile.read(river()), within), largest_found("river", within)
     across = within > 100
     assert true <= found.factor <= true**1.12 if across else true <= found.factor < 1.2
     assert (found.factor > 1.1 * found.path) == across
@@ -380,19 +382,19 @@ def test_what_was_asked_for_stands_first_in_files_of_positions():
 
 
 def test_places_of_other_kinds():
-    discrete = protection(read(baselines.exponential(CASES["discrete"]())))
+    discrete = protection(MechanismFile.read(baselines.exponential(CASES["discrete"]())))
     table = md.probabilities(baselines.exponential(CASES["discrete"]()))
     assert table.attrs["units"] == "1"
     rows = table.values
     assert discrete.factor == pytest.approx((rows[:, None] / rows[None]).max(), rel=1e-12)
     assert protects(discrete).startswith("Protects these 6 classes: between any two of them, one report ")
-    points = read(baselines.exponential(CASES["scattered points"]()))
+    points = MechanismFile.read(baselines.exponential(CASES["scattered points"]()))
     found = protection(points, 1.5)
     rows = md.probabilities(points.mechanism).values
     near = points.domain.euclidean_to(points.domain) <= 1.5
     assert found.factor == pytest.approx((rows[:, None] / rows[None]).max(axis=2)[near].max(), rel=1e-12)
     assert protects(found).startswith("Protects these 9 places: between two of them within 1.5 km, one report")
-    nothing = protection(read(md.baselines.constant(CASES["euclidean lattice"]())))
+    nothing = protection(MechanismFile.read(md.baselines.constant(CASES["euclidean lattice"]())))
     assert protects(nothing) == "Protects cells, not positions: a report tells nothing about anybody."
 
 
@@ -418,7 +420,7 @@ def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     text = {"nan": "NaN", "inf": "Infinity", "None": "null", "True": "true"}.get(str(radius), repr(radius))
     forged = rewritten(mechanism, parameters=parameters.replace("RADIUS", text.replace("'", '"')))
     try:
-        found = protection(read(forged))
+        found = protection(MechanismFile.read(forged))
     except md.errors.MechdesignError:
         return
     likely = Fraction(radius) if radius in (1e-320, 1e300) else Fraction(0)

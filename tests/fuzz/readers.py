@@ -33,12 +33,12 @@ from mechdesign.base import numbers as descriptions
 from mechdesign.devicemap import files as compact_file
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism import claim as stored
-from mechdesign.mechanism import dataset, storage
+from mechdesign.mechanism import schema, storage
 from mechdesign.sessions import budget as budgets
 from mechdesign.sessions import design_files, ledger, movement, rules
 from mechdesign.verification import verify_table
 
-WATCHED = (descriptions, opening, compact_file, dataset, storage, stored, budgets, ledger, verify_table)
+WATCHED = (descriptions, opening, compact_file, schema, storage, stored, budgets, ledger, verify_table)
 WATCHED += (design_files, movement, rules)
 FOLDER = Path(tempfile.mkdtemp())
 

@@ -144,7 +144,7 @@ def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
 
 def probabilities_at(mechanism, places):
     """P(y|x) (b, m) at positions (b, 2) of a mechanism between positions, by the weights that are drawn with."""
-    claim = md.Sampler(mechanism).admission
+    claim = md.Sampler(mechanism).certificate
     cells, points = claim.positions.snapped(claim.domain, places)
     across, upward = (spline_weights(points[:, axis]) for axis in (0, 1))
     weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)

@@ -343,7 +343,7 @@ def test_a_position_in_degrees_is_reported_in_degrees(tmp_path, run_json):
     mechanism = md.load(path)
     checked = md.verify(path)
     assert (checked.certified, checked.rebuilt, checked.reasons) == (True, "streets", [])
-    domain = Sampler(mechanism=mechanism).admission.domain
+    domain = Sampler(mechanism=mechanism).certificate.domain
     assert domain.plane == roads.plane
     assert "plane" not in checked.claim  # the claim is about lengths of streets, wherever the nodes stand
     random = np.random.default_rng(1)
@@ -391,7 +391,7 @@ def test_synthetic_and_projected_networks_are_nowhere_on_earth(tmp_path, run_jso
 def test_places_are_exact_or_snapped_first(tmp_path, run_json):
     mechanism = designed()
     path = md.save(mechanism, tmp_path / "streets.nc")
-    domain = Sampler(mechanism=mechanism).admission.domain
+    domain = Sampler(mechanism=mechanism).certificate.domain
     here = domain.points[7]
     drawn = [run_json("sample", path, *at, "-n", 30, "--seed", 1)[1] for at in (["--at", *here], ["--secret", 7])]
     assert drawn[0]["reports"] == drawn[1]["reports"]

@@ -7,7 +7,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.mechanism.figures import relative_gap
 
 
 def test_values_over_the_axes_of_a_map_stand_at_their_places() -> None:

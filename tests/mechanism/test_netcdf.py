@@ -25,7 +25,7 @@ from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save
 from mechdesign.errors import SizeError, VerificationError
-from mechdesign.mechanism.dataset import MECHANISM, Array
+from mechdesign.mechanism.schema import TABLE_SCHEMA, VariableSpec
 from mechdesign.mechanism.storage import append_mark, read_netcdf, write_netcdf
 
 MB = 1 << 20
@@ -336,8 +336,8 @@ def test_texts_that_do_not_fit_in_memory_are_refused_before_they_are_read(
 
 
 NOTED = replace(
-    MECHANISM,
-    arrays=MECHANISM.arrays | {"note": Array(dtype="float64", dims=("a", "b"))},
+    TABLE_SCHEMA,
+    own_variables=TABLE_SCHEMA.variables | {"note": VariableSpec(dtype="float64", dims=("a", "b"))},
 )
 
 

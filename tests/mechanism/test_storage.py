@@ -25,7 +25,9 @@ from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load,
 from mechdesign.errors import FileFormatError, InputError, VerificationError
 from mechdesign.losses import Distance, TableLoss
 from mechdesign.mechanism import storage
-from mechdesign.mechanism.dataset import MECHANISM, checksum, make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.hashing import content_digest
+from mechdesign.mechanism.schema import TABLE_SCHEMA
 
 MARK = 49  # bytes behind the NetCDF content: the mark and a SHA-256
 
@@ -38,7 +40,7 @@ def _square() -> xr.Dataset:
         domain=domain, metric=Euclidean(epsilon=3.0, unit="km"), prior=prior, loss=Distance(), parameters={"side": 2}
     )
     mass = baselines.exponential(problem)["mass"].values
-    return make_mechanism(problem, mass, program="test", dual=prior / 3, lower_bound=0.0, stopped="gap")
+    return build_dataset(problem, mass, program="test", extras=Extras(dual=prior / 3, lower_bound=0.0, stopped="gap"))
 
 
 @cache
@@ -71,7 +73,7 @@ def stored(tmp_path: Path) -> Path:
 def unchecked(path: Path) -> xr.Dataset:
     """What a file holds, of the schema of a table, its values not looked at."""
     with path.open("rb") as stream:
-        return rewritten(storage.read_netcdf(stream, MECHANISM, what="a mechanism"))
+        return rewritten(storage.read_netcdf(stream, TABLE_SCHEMA, what="a mechanism"))
 
 
 def check_identical(found: xr.Dataset, given: xr.Dataset) -> None:
@@ -306,7 +308,7 @@ CHANGES = {
 @each_row("change", CHANGES)
 def test_another_content_has_another_name(change: str) -> None:
     changed = CHANGES[change](square())
-    assert checksum(changed) != square().attrs["sha256"]
+    assert content_digest(changed) != square().attrs["sha256"]
 
 
 def test_a_file_and_the_name_of_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

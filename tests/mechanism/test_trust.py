@@ -33,8 +33,10 @@ from mechdesign.extend import Edges
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.row_sums import _add_losses, split_words
-from mechdesign.mechanism.claim import read
-from mechdesign.mechanism.dataset import FACTORS, MECHANISM, Array, Schema, check, make_mechanism, versions
+from mechdesign.factored.schema import FACTORS
+from mechdesign.mechanism.build import Extras, build_dataset, versions
+from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.schema import TABLE_SCHEMA, Schema, VariableSpec, validate
 from mechdesign.problem.losses import APART
 
 RING = md.Graph(tail=[0, 1, 2, 3, 0], head=[1, 2, 3, 4, 4], length=[0.3, 0.5, 0.7, 0.9, 1.1])
@@ -135,17 +137,17 @@ def test_edges_of_many_nats_are_certified(step: float) -> None:
 
 
 def arrays(schema: Schema) -> list[tuple[Schema, str]]:
-    return [(schema, name) for name in schema.arrays]
+    return [(schema, name) for name in schema.variables]
 
 
 def sound(schema: Schema) -> xr.Dataset:
-    return table() if schema is MECHANISM else columned(FACTORED_CASE)
+    return table() if schema is TABLE_SCHEMA else columned(FACTORED_CASE)
 
 
-@each_row(("schema", "name"), [*arrays(MECHANISM), *arrays(FACTORS)])
+@each_row(("schema", "name"), [*arrays(TABLE_SCHEMA), *arrays(FACTORS)])
 def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
     """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
-    mechanism, known = sound(schema), schema.arrays[name]
+    mechanism, known = sound(schema), schema.variables[name]
     values = np.ones([mechanism.sizes.get(dim, 3) for dim in known.dims], known.dtype)
     wrong = "secret" if known.dims == ("edge",) else "edge"
     forms = [
@@ -167,15 +169,15 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
     few = mechanism["mass"].values[:4]
     altered = mechanism.drop_vars(["mass", "prior", "level", "dual"]).rename_dims(secret="place")
     altered = altered.assign(mass=(("secret", "report"), few), prior=("secret", np.full(4, 0.25)))
-    for use in (lambda m: md.Sampler(mechanism=m), lambda m: md.export(m, "never.csv"), read):
+    for use in (lambda m: md.Sampler(mechanism=m), lambda m: md.export(m, "never.csv"), MechanismFile.read):
         with pytest.raises(VerificationError, match="secret_x: must be there as float64 over"):
             use(rewritten(altered))
 
 
-@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
+@pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
 def test_what_no_schema_names_is_refused(schema: Schema) -> None:
     mechanism = sound(schema)
-    for name, kind in (schema.attributes | schema.optional).items():
+    for name, kind in schema.attribute_types.items():
         if name == "sha256":
             continue
         wrong = 3 if kind is not int else 3.0
@@ -194,9 +196,11 @@ def test_what_no_schema_names_is_refused(schema: Schema) -> None:
 def test_a_dimension_may_not_exceed_compiled_indices() -> None:
     """Integers of 32 bits count edges twice; the check reads sizes, not values."""
     long = xr.Dataset({"edge_tail": ("edge", np.broadcast_to(np.int64(0), 1 << 30))}, attrs={"schema": "s"})
-    schema = Schema(name="s", arrays={"edge_tail": Array(dtype="int64", dims=("edge",))}, attributes={"schema": str})
+    schema = Schema(
+        name="s", own_variables={"edge_tail": VariableSpec(dtype="int64", dims=("edge",))}, attributes={"schema": str}
+    )
     with pytest.raises(VerificationError, match="edge: has a size that it cannot have"):
-        check(long, schema)
+        validate(long, schema)
 
 
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
@@ -282,7 +286,7 @@ def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
     assert "problem_length: no metric of the problem lists" in said_of(astray)
 
 
-@pytest.mark.parametrize("schema", [MECHANISM, FACTORS], ids=["table", "factors"])
+@pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
 def test_units_are_those_of_the_claim(schema: Schema) -> None:
     mechanism = sound(schema)
     for name in mechanism.coords:
@@ -316,7 +320,7 @@ def answering(name: str) -> xr.Dataset:
 def test_reports_are_cells_where_unit_and_coordinates_are_theirs(name: str) -> None:
     """Only such reports have a radius around them, and only they are said in the unit of the secrets."""
     mechanism, (points, unit, cells) = answering(name), ANSWERS[name]
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     found = stored.report_cells
     assert (found if found is None else found.tolist()) == cells
     assert (stored.report_unit, stored.problem.reports.unit) == (unit, unit)
@@ -347,7 +351,7 @@ def test_what_a_file_says_beside_its_claim_is_compared() -> None:
     metres = described(answering("the cells"), "metric", unit="m")
     assert "unit: the file contradicts itself" in said_of(metres)
     with pytest.raises(VerificationError, match="is in another unit than the places"):
-        _ = read(rewritten(metres)).problem
+        _ = MechanismFile.read(rewritten(metres)).problem
     assert "not a complete file (KeyError" in said_of(table().assign_attrs(objective=0.0))
     assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
 
@@ -363,7 +367,7 @@ def test_a_ratio_of_one_is_not_said_to_be_more() -> None:
         mass = np.array([[ROW_SUM - low, low], [low, ROW_SUM - low]], np.uint64)
         above += math.log((ROW_SUM - low) / low) / epsilon > 1
         pair = md.DesignProblem(md.Domain.nodes(2), md.Discrete(epsilon), [0.5, 0.5], md.losses.ZeroOne())
-        made = make_mechanism(pair, mass, program="test")
+        made = build_dataset(pair, mass, program="test")
         assert made.attrs["ratio"] <= 1
         assert md.verify(made).certified
     assert above > 0
@@ -403,7 +407,7 @@ def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
     mass = baselines.exponential(CASES["euclidean lattice"]())["mass"].values
-    claim = make_mechanism(problem, mass, program="test", scale=times).attrs["claim"]
+    claim = build_dataset(problem, mass, program="test", extras=Extras(scale=times)).attrs["claim"]
     printed = claim.split("where d is ")[1].split(" times ")[0]
     assert Fraction(float(printed)) == Fraction(times)
 

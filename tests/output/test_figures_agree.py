@@ -20,7 +20,7 @@ from rows import each_row
 from tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.compare import columns, row_of
 from mechdesign.output.comparison_files import write_rows
 from mechdesign.output.reports.solve import summarise
@@ -59,7 +59,7 @@ def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, A
         path = md.export(md.load(file), folder / f"t{suffix}")
         found[suffix] = comments(path)
     if "mass" in mechanism:
-        stored = read(mechanism)
+        stored = MechanismFile.read(mechanism)
         row = row_of("it", mechanism, replace(stored.problem, metric=stored.problem_metric))
         found["compare"] = row | {"expected_loss": row["loss"]}
         found["compare, LaTeX"] = typeset(row, folder / "row.tex")

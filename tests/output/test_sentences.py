@@ -20,7 +20,7 @@ import mechdesign as md
 from mechdesign import baselines
 from mechdesign.base.formatting import TIMES, amount, cell, length, number, percent, sentence
 from mechdesign.errors import InputError
-from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.mechanism.figures import relative_gap
 from mechdesign.output.compare import COLUMNS
 from mechdesign.output.comparison_files import write_rows
 from mechdesign.output.sentences import at_most

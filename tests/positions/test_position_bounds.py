@@ -19,7 +19,8 @@ from rows import each_row, few
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, Optimal, priors, solve, verify
 from mechdesign.extend import Edges
 from mechdesign.losses import LOSSES, TableLoss
-from mechdesign.mechanism.dataset import certified_scale, make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.figures import certified_scale
 from mechdesign.positions import Positions
 from mechdesign.positions.solve import proved_bound
 from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_multipliers
@@ -91,11 +92,12 @@ def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
     row[0], row[-1] = 1, int(row[-1]) + 2**62 - 1 - (m - 1) * int(row[-1])
     mass = np.tile(row, (len(cost), 1))
     objective = {"objective": mean_cost(mass, cost), "objective_of": "the mean loss to the true position"}
-    made = make_mechanism(
-        program.problem, mass, program="positions", scale=certified_scale(program.problem, mass),
+    extras = Extras(
+        scale=certified_scale(program.problem, mass),
         parameters=program.parameters(), lower_bound=in_doubles(program, multipliers), multipliers=multipliers,
         dual=np.zeros(len(cost)), stopped="gap", positions=program.patches, attributes=objective,
     )  # fmt: skip
+    made = build_dataset(program.problem, mass, program="positions", extras=extras)
     checked = verify(made)
     assert checked.position_breaches == 0
     assert not checked.lower_bound_checked

@@ -77,7 +77,7 @@ def longest(metric, domain, cell, share, move):
 def worst_share(name, pairs, rows=None):
     """The largest log-ratio over the claim, and how many pairs exceed it; of the spline, or of `rows` of cells."""
     mechanism, domain, metric = placed(name), domain_of(name), metric_of(name)
-    mass, found = mechanism["mass"].values.tolist(), md.Sampler(mechanism).admission.positions
+    mass, found = mechanism["mass"].values.tolist(), md.Sampler(mechanism).certificate.positions
     worst, over = 0.0, 0
     for (cell, share), (other, there), move in pairs:
         d = longest(metric, domain, cell, share, move)
@@ -327,7 +327,7 @@ def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
 
 def test_reports_of_positions_have_the_probabilities_of_the_spline():
     mechanism, size = placed("holes"), 8_000
-    found, mass = md.Sampler(mechanism).admission.positions, mechanism["mass"].values
+    found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
     drawn = md.sample(mechanism, at=at, size=size, rng=5)
     assert drawn.secret_x.values.tolist() == at[:, 0].tolist()

@@ -27,7 +27,7 @@ def test_it_is_certified_between_positions(z: float) -> None:
     made = spline_laplace.spline_laplace(problem(z))
     checked = verify(made)
     assert (checked.certified, checked.reasons, checked.position_breaches) == (True, [], 0)
-    claim: Any = Sampler(made).admission.positions
+    claim: Any = Sampler(made).certificate.positions
     assert replace(claim, corner_level=0.97 * claim.corner_level).breaches(made["mass"].values) > 0
 
 

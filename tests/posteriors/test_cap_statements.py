@@ -13,8 +13,8 @@ from conftest import ROOT
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError
-from mechdesign.mechanism.claim import read
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import bound_sentence, limit_sentences
 from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
 from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
@@ -40,8 +40,14 @@ def said() -> str:
     for limit in LIMITS:
         parameters = Constrained(problem, constraints=[limit]).parameters()
         even = np.full((16, 16), 2**58, np.uint64)
-        parts.append(limit_sentences(read(make_mechanism(problem, even, program="constrained", parameters=parameters))))
-    parts.append(bound_sentence(read(solved())))
+        parts.append(
+            limit_sentences(
+                MechanismFile.read(
+                    build_dataset(problem, even, program="constrained", extras=Extras(parameters=parameters))
+                )
+            )
+        )
+    parts.append(bound_sentence(MechanismFile.read(solved())))
     parts += disc_words([audit.as_dict() for audit in audit_mechanism_discs(solved(), [1.2, 4.5])])
     with pytest.raises(InfeasibleError) as caught:
         md.solve(Constrained(problem, constraints=[PosteriorCap(**SHARE | {"share": "1/10"})]))

@@ -250,9 +250,9 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) ->
 
 def rebuilt(mechanism: xr.Dataset) -> Constrained:
     """The program of a file."""
-    admission, attrs = md.Sampler(mechanism).admission, mechanism.attrs
+    certificate, attrs = md.Sampler(mechanism).certificate, mechanism.attrs
     problem = md.DesignProblem(
-        admission.domain, admission.metric, mechanism["prior"].values, md.losses.LOSSES[attrs["loss"]]
+        certificate.domain, certificate.metric, mechanism["prior"].values, md.losses.LOSSES[attrs["loss"]]
     )
     program = SOLVERS["constrained"].rebuild(problem, json.loads(attrs["parameters"]))
     assert isinstance(program, Constrained)

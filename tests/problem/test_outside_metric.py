@@ -68,7 +68,7 @@ def test_it_solves_verifies_stores_samples_exports_and_is_drawn(tmp_path, scale)
     assert checked.certified, checked.reasons
     assert (checked.rebuilt, checked.violations, checked.lower_bound_checked) == ("geometry", 0, True)
     assert f"times {0.8:.17g} nats" in checked.claim
-    assert md.Sampler(mechanism=mechanism).admission.charge == scale
+    assert md.Sampler(mechanism=mechanism).certificate.cost == scale
     assert md.sample(mechanism, [5], 20, rng=1).size == 20
     md.export(mechanism, tmp_path / "hex.csv")
     assert '"kind": "hex"' in (tmp_path / "hex.csv-metadata.json").read_text()

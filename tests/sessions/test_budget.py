@@ -25,7 +25,7 @@ from sessions import resealed
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.errors import BudgetError, FileFormatError, InputError
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.sessions.budget import REMEMBERED
 
 
@@ -36,7 +36,7 @@ def problem(epsilon: float = 0.5, cells: int = 4) -> md.DesignProblem:
 @cache
 def sampler(multiple: float = 1.0) -> md.Sampler:
     mass = baselines.exponential(problem())["mass"].values
-    return md.Sampler(mechanism=make_mechanism(problem(), mass, program="test", scale=multiple))
+    return md.Sampler(mechanism=build_dataset(problem(), mass, program="test", extras=Extras(scale=multiple)))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_multiples_of_one_metric_add_up(path: Path) -> None:
     budget.report(sampler(), 5)
     budget.report(sampler(1.5), 5)
     assert budget.spent == Fraction(5, 2)
-    assert steep.admission.charge == Fraction(2 * steep.mechanism.attrs["scale"]) > 1
+    assert steep.certificate.cost == Fraction(2 * steep.mechanism.attrs["scale"]) > 1
     with pytest.raises(BudgetError, match="costs more than is left"):
         budget.report(steep, 5)
     assert budget.spent == Fraction(5, 2)

@@ -147,18 +147,18 @@ def test_a_fit_finds_the_rates_of_its_days(domain):
 
 @pytest.mark.parametrize("nats", [0.2, 1.0, 4.0])
 def test_tables_cost_what_they_are_asked_for_at_most(domain, nats):
-    admission = Sampler(report_table(domain, nats, within=400.0)).admission
-    assert Fraction(0) < admission.charge <= Fraction(nats)
-    assert admission.charge > 0.9 * nats
+    certificate = Sampler(report_table(domain, nats, within=400.0)).certificate
+    assert Fraction(0) < certificate.cost <= Fraction(nats)
+    assert certificate.cost > 0.9 * nats
 
 
 def test_a_table_for_a_state_is_no_worse_after_its_belief(domain):
     belief = np.exp(-np.arange(20) / 3.0)
     belief /= belief.sum()
     usual, own = report_table(domain, 0.6, within=400.0), state_table(domain, belief, 0.6, within=400.0)
-    admissions = [Sampler(each).admission for each in (usual, own)]
-    assert admissions[0].unit == admissions[1].unit
-    assert admissions[1].charge <= Fraction(0.6)
+    certificates = [Sampler(each).certificate for each in (usual, own)]
+    assert certificates[0].unit == certificates[1].unit
+    assert certificates[1].charge <= Fraction(0.6)
     constant = (domain.euclidean_to(domain) @ belief).min()
     losses = [loss_after(each, belief, domain) for each in (own, usual)]
     assert losses[0] < 0.99 * losses[1] < constant
@@ -168,7 +168,7 @@ def test_a_table_for_a_state_is_no_worse_after_its_belief(domain):
 
 def test_tables_on_earth_are_private_for_geodesic_distances(domain):
     area = Area.box(west=12.48, south=41.89, east=12.495, north=41.9).grid(cell=400.0, unit="m")
-    level = Sampler(report_table(area, 1.0, within=400.0)).admission.metric
+    level = Sampler(report_table(area, 1.0, within=400.0)).certificate.metric
     assert isinstance(level, Euclidean)
     assert area.plane is not None
     assert level.epsilon * 400 * (1 + area.plane.excess(area.reach)) <= 1

@@ -14,7 +14,7 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import QUOTED_GAP, bound_sentence, stopped_sentence
 from mechdesign.solvers import optimal_bound
 from mechdesign.solvers.eikonal import weights
@@ -132,7 +132,7 @@ def test_a_bound_far_below_the_loss_is_in_no_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     _, on_progress = in_the_bound(press)
     mechanism = md.solve(crowded(), on_progress=on_progress)
-    checked, stored = md.verify(mechanism), read(mechanism)
+    checked, stored = md.verify(mechanism), MechanismFile.read(mechanism)
     gap = 1 - mechanism.attrs["lower_bound"] / mechanism.attrs["expected_loss"]
     assert checked.lower_bound_checked
     assert gap > QUOTED_GAP
@@ -141,7 +141,7 @@ def test_a_bound_far_below_the_loss_is_in_no_sentence(monkeypatch: pytest.Monkey
     assert said is not None
     assert "was not found" in said
     assert "avoidable" in str(stopped_sentence(stored, "interrupt", QUOTED_GAP))
-    optimum = read(md.solve(crowded().problem))
+    optimum = MechanismFile.read(md.solve(crowded().problem))
     assert "of the loss may be avoidable" in str(stopped_sentence(optimum, "interrupt", gap))  # it sought that gap
     assert bound_sentence(optimum, gap=gap) is None
     assert "does better" in str(bound_sentence(optimum, gap=QUOTED_GAP))

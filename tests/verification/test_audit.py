@@ -35,7 +35,8 @@ from mechdesign import (
 from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
 from mechdesign.extend import Edges, Loss, Metric
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.mechanism.certificate import breaches, true_scale, worst_ratio
+from mechdesign.mechanism.certificate import breaches, worst_ratio
+from mechdesign.mechanism.figures import true_scale
 from mechdesign.read import places as read_places
 from mechdesign.read import table as read_table
 

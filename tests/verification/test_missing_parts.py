@@ -20,7 +20,7 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.verification.verify import Verification
 
 FIGURES = ("expected_loss", "ratio", "row_ratio", "effective_epsilon", "claim", "position_claim", "violations")
@@ -92,7 +92,7 @@ def test_objective_is_required_where_the_program_has_one(kind: str, gone: str) -
 def with_bound_between_cells(kind: str, program: str) -> xr.Dataset:
     """A design between positions whose bound is one between cells, at the scale of its rows."""
     mechanism = made(kind)
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     between = md.solve(md.Optimal(stored.problem))
     assert between.attrs["lower_bound"] > 0
     changes = {"dual": (("secret",), between["dual"].values), "lower_bound": between.attrs["lower_bound"]}

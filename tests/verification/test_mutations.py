@@ -31,7 +31,7 @@ from rows import each_row
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.factored.certificate import Factors
-from mechdesign.mechanism.claim import read
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import limit_sentences
 
 FEW, MANY = 20, 20_000  # mutants of a kind
@@ -73,7 +73,7 @@ def limit_untruths(mechanism: xr.Dataset) -> list[str]:
         return []
     limits = json.loads(mechanism.attrs["parameters"])["constraints"]
     people = [limit["people"] for limit in limits if "people" in limit]
-    stored = read(mechanism)
+    stored = MechanismFile.read(mechanism)
     domain, mass = stored.domain, mechanism["mass"].values.tolist()
     said = read_limits(limit_sentences(stored) or "", domain.unit)
     points = tuple(map(tuple, domain.points.tolist()))

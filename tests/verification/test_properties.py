@@ -15,7 +15,7 @@ from tolerances import SOLVED
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, Optimal, audit, load, priors, save, solve, verify
 from mechdesign.extend import repair
 from mechdesign.losses import SquaredDistance, TableLoss
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import build_dataset
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 
 SEEDS = some.integers(0, 2**20)
@@ -126,7 +126,7 @@ def test_any_multipliers_give_a_lower_bound(seed, spread):
 @FEWER
 def test_write_read_verify_is_the_identity(seed, tmp_path_factory):
     problem = random_problem(seed)
-    mechanism = make_mechanism(problem, certified(problem, seed), program="repaired")
+    mechanism = build_dataset(problem, certified(problem, seed), program="repaired")
     path = tmp_path_factory.mktemp("files") / "m.nc"
     found = load(save(mechanism, path))
     assert found.identical(mechanism)
@@ -138,7 +138,7 @@ def test_write_read_verify_is_the_identity(seed, tmp_path_factory):
 @FEW
 def test_a_changed_entry_is_refused(seed, entry, bit):
     problem = random_problem(seed)
-    mechanism = make_mechanism(problem, certified(problem, seed), program="repaired")
+    mechanism = build_dataset(problem, certified(problem, seed), program="repaired")
     mass = mechanism["mass"].values.copy()
     mass.ravel()[entry % mass.size] ^= np.uint64(1 << bit)
     assert not verify(mechanism.assign(mass=(("secret", "report"), mass))).certified

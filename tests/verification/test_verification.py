@@ -34,7 +34,7 @@ from mechdesign import (
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.extend import METRICS
 from mechdesign.losses import Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.mechanism.dataset import make_mechanism
+from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 
 GRID = Domain.grid((4, 4), cell=0.5, unit="km")
@@ -149,7 +149,7 @@ def recomputed(mechanism: xr.Dataset) -> xr.Dataset:
     told = json.loads(mechanism.attrs["metric"])
     metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], listed=None)
     problem = on(domain, metric, SquaredDistance(), mechanism["prior"].values)
-    return make_mechanism(problem, mechanism["mass"].values, program="optimal")
+    return build_dataset(problem, mechanism["mass"].values, program="optimal")
 
 
 def keeping_the_sentence(change):
@@ -283,7 +283,7 @@ def test_a_bound_follows_whichever_secrets_the_rays_are_normalised_at() -> None:
     bounds = set()
     for anchors in (np.arange(5), np.argmin(problem.loss_matrix, axis=0)):
         bound = lower_bound(dual, ConePricer(problem.edges, 5, anchors).price(problem.weighted_loss, dual).value)
-        mechanism = make_mechanism(problem, mass, program="test", dual=dual, lower_bound=bound)
+        mechanism = build_dataset(problem, mass, program="test", extras=Extras(dual=dual, lower_bound=bound))
         assert verify(mechanism).lower_bound_checked is True
         bounds.add(bound)
     assert len(bounds) == 2
@@ -297,18 +297,21 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
     worst = float((problem.loss_matrix * (mass / 2.0**62)).sum(axis=1).max())
     assert worst > 2.7
     given = {"objective": float((problem.weighted_loss * (mass / 2.0**62)).sum()), "objective_of": program.objective_of}
-    forged = make_mechanism(problem, mass, program="bounded", parameters=program.parameters(), attributes=given)
+    forged = build_dataset(
+        problem, mass, program="bounded", extras=Extras(parameters=program.parameters(), attributes=given)
+    )
     found = verify(forged)
     assert not found.certified
     assert "the limit is exceeded, there and at" in found.reasons[0]
     assert found.as_dict()["protects"] is None
     assert "reasons" in repr(found)
-    kept = make_mechanism(
+    kept = build_dataset(
         problem,
         mass,
         program="bounded",
-        parameters=md.programs.Bounded(problem=problem, worst_loss=worst * 1.01).parameters(),
-        attributes=given,
+        extras=Extras(
+            parameters=md.programs.Bounded(problem=problem, worst_loss=worst * 1.01).parameters(), attributes=given
+        ),
     )
     found = verify(kept)
     assert found.certified

@@ -66,7 +66,7 @@ def around(values: np.ndarray) -> list[float]:
 
 @pytest.mark.parametrize("name", few(["slanted", "holes", "park", "line"], "slanted", "line"))
 def test_cells_are_those_of_python_at_borders_too(located, name) -> None:
-    domain = sampler(name).admission.domain
+    domain = sampler(name).certificate.domain
     rng = np.random.default_rng(4)
     borders = [
         [*around(low + np.arange(count + 1) * side), low - side, low + (count + 0.5) * side, 1e308, -1e-320, 5e-324]

@@ -60,7 +60,7 @@ def placed() -> xr.Dataset:
 def positions() -> list[list[float]]:
     """Positions anywhere in the area, on borders of cells and of the map, on centres, and just beside them."""
     sampler, around = Sampler(placed()), np.random.default_rng(4)
-    domain = sampler.admission.domain
+    domain = sampler.certificate.domain
     anywhere = domain.points[around.integers(28, size=60)] + around.uniform(-1 / 6, 1 / 6, (60, 2))
     exact = np.array([[-1.0 + i / 6, 0.1 + j / 6] for i in range(13) for j in range(11)])
     found = np.concatenate([anywhere, exact, np.nextafter(exact, 9.0), np.nextafter(exact, -9.0)])
@@ -100,7 +100,7 @@ def test_what_is_remembered_and_shown(told):
     found, _ = told
     assert found["remembered"] == [False, True, False]
     assert found["claim"] == placed().attrs["position_claim"]
-    rows = Sampler(placed()).admission.positions.around[0]
+    rows = Sampler(placed()).certificate.positions.around[0]
     table = placed()["mass"].values / 2.0**62
     weights = np.outer([1, 6, 1], [1, 6, 1]).ravel() / 64
     assert found["sum"] == pytest.approx(1.0, rel=LINEAR_ALGEBRA)

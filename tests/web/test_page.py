@@ -62,7 +62,7 @@ def test_what_was_asked_for_is_what_is_said(tmp_path, run):
     assert run("export", tmp_path / "a.nc", "-o", tmp_path / "a.html")[0] == 0
     contents = json.loads(Texts.in_page((tmp_path / "a.html").read_text()).contents)
     mechanism = md.load(tmp_path / "a.nc")
-    domain, mass = md.Sampler(mechanism).admission.domain, mechanism["mass"].values.astype(float)
+    domain, mass = md.Sampler(mechanism).certificate.domain, mechanism["mass"].values.astype(float)
     index = domain.index
     gap = 200 * np.sqrt((np.maximum(np.abs(index[:, None] - index[None]) - 1, 0) ** 2).sum(axis=2))
     near = gap < 200 * (1 + domain.plane.excess(domain.farthest))

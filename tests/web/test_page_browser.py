@@ -290,7 +290,7 @@ def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
     sampler = md.Sampler(mechanism)
     whole = sampler.rows.probabilities(np.arange(mechanism.sizes["secret"]))
     belief = mechanism["prior"].values * whole[:, 2]
-    claim = sampler.admission
+    claim = sampler.certificate
     wanted = [whole[1], belief / belief.sum(), claim.metric.distances(claim.domain)[3]]
     for values, right in zip(found, wanted, strict=True):
         assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products

@@ -56,7 +56,7 @@ def sample_document(
         domain, placed = mechanism.domain, mechanism.domain.points
     else:
         sampler = Sampler(mechanism=mechanism)
-        domain, placed = sampler.admission.domain, sampler.rows.report_points
+        domain, placed = sampler.certificate.domain, sampler.rows.report_points
     if at is not None and len(at) == domain.dimension:
         refuse_degrees(domain, np.array([at]), surely=False)
     if longitude is not None and latitude is not None:

@@ -21,8 +21,8 @@ from mechdesign.base.units import unit_word
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.evaluation.loss import constant_loss, position_loss
 from mechdesign.evaluation.remap import remapped_loss
-from mechdesign.mechanism.claim import Stored, read, stored_domain
-from mechdesign.mechanism.dataset import relative_gap
+from mechdesign.mechanism.claim import MechanismFile, stored_domain
+from mechdesign.mechanism.figures import relative_gap
 from mechdesign.output.compare import POSITIONS, Row, columns, printed, private_between_cells
 from mechdesign.output.sentences import (
     QUOTED_GAP,
@@ -151,7 +151,7 @@ def summary_words(
 
     because, why no more is protected, for the first line; limit, the seconds that the search had.
     """
-    stored, at_position = read(mechanism), summary["position_loss"]
+    stored, at_position = MechanismFile.read(mechanism), summary["position_loss"]
     assert checked.protection is not None
     parts = [
         stopped_sentence(stored, summary["stopped"], summary["gap"], limit=limit),
@@ -190,7 +190,7 @@ def design_exit_code(summary: Mapping[str, Any], mechanism: xr.Dataset, *, remed
     """The exit code of a design, 1 where it ended far above the gap that was asked for or proved no bound, and neither
     its time limit nor Ctrl-C ended it. A line on stderr says so wherever a method ended short of the gap.
     """
-    stored, gap, stopped = read(mechanism), summary["gap"], summary["stopped"]
+    stored, gap, stopped = MechanismFile.read(mechanism), summary["gap"], summary["stopped"]
     asked = asked_gap(stored)
     if asked is None or stopped in ("time", "interrupt"):
         return 0
@@ -216,7 +216,7 @@ def _figure(name: str, value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _price(price: float, stored: Stored) -> str:
+def _price(price: float, stored: MechanismFile) -> str:
     """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
     if price <= 0:
         return f"Between any two positions instead of {words_of(stored.domain).centres}, that costs nothing."

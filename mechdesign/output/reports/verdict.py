@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
 from mechdesign.evaluation.loss import position_loss
-from mechdesign.mechanism.claim import Stored
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import bound_sentence, error_sentence, joined, limit_sentences, protects
 from mechdesign.output.text_tables import Block
 from mechdesign.verification.audit import Audit
@@ -53,7 +53,9 @@ RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 
-def verification_words(result: Verification, stored: Stored | None = None, *, verbose: bool = False) -> Iterator[Block]:
+def verification_words(
+    result: Verification, stored: MechanismFile | None = None, *, verbose: bool = False
+) -> Iterator[Block]:
     """The outcome of a verification, reasons included; the claim and the rows of the table if `verbose`; stored, the
     mechanism where it is one and certified, for what it protects and costs.
     """

@@ -33,15 +33,17 @@ import xarray as xr
 
 from mechdesign.base.validation import validated
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.dataset import DESCRIBED, Array, Schema, coordinates, seal, versions
+from mechdesign.mechanism.build import versions
+from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.schema import COMMON_ATTRIBUTES, Schema, VariableSpec, coordinates
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, ruled, signed_weights
 from mechdesign.programs.eikonal import CAUSES, Diagnosis, EikonalWeights, border_rings, diagnose, rings
 
 DIAGNOSIS = Schema(
     name="mechdesign/diagnosis/1",
-    arrays={
-        name: Array(dtype=dtype, dims=("secret",), optional=True)
+    own_variables={
+        name: VariableSpec(dtype=dtype, dims=("secret",), optional=True)
         for dtype, names in {
             "int64": ("ring",),
             "float64": ("level", "excess", "local_weight", "weight"),
@@ -50,7 +52,7 @@ DIAGNOSIS = Schema(
         for name in names
     },
     places=("secret",),
-    attributes=DESCRIBED,
+    attributes=COMMON_ATTRIBUTES,
     optional={
         "diagnosis": str, "border_rings": int, "cells_with_excess": int, "negative_weights": int,
         "negative_by_boundary": int, "negative_by_curvature": int,

@@ -1,0 +1,170 @@
+"""Build the Dataset of a table from a problem, its certified integers, and what the program keeps beside them.
+
+The Dataset shares no memory with the problem: what is written to the one does not reach the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.mechanism.certificate import max_log_ratio, violations
+from mechdesign.mechanism.claim import COST, claim_sentence
+from mechdesign.mechanism.figures import total_cost
+from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.position_claim import PositionClaim
+from mechdesign.mechanism.schema import TABLE, coordinates
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.position_loss import claim_cost
+from mechdesign.problem.problem import DesignProblem
+
+_VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Extras:
+    """What a program keeps beside its table.
+
+    scale: the claim is that times the problem's metric; parameters, kept as JSON beside those of the problem;
+    claimed_epsilon, the nominal parameter of a closed form; dual (n,), multipliers of the row sums, that prove
+    lower_bound; multipliers (k,) of the side rows; cap_rows, by name, arrays (k,) or (k, n) of the limits that the last
+    multipliers belong to; stopped, why the solver ended; reports, if they are not those of the problem; attributes,
+    such as an objective that is not the expected loss; positions, the claim between positions at the problem's metric,
+    where `scale` is that of the rows (`certified_scale`).
+    """
+
+    scale: float = 1.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    claimed_epsilon: float | None = None
+    dual: NDArray[np.float64] | None = None
+    lower_bound: float | None = None
+    stopped: str | None = None
+    reports: Domain | None = None
+    multipliers: NDArray[np.float64] | None = None
+    cap_rows: Mapping[str, NDArray[Any]] | None = None
+    attributes: Mapping[str, str | float] = field(default_factory=dict)
+    positions: PositionClaim | None = None
+
+
+PLAIN = Extras()  # a table at the claim itself
+
+
+def build_dataset(
+    problem: DesignProblem, mass: NDArray[np.uint64], *, program: str, extras: Extras = PLAIN
+) -> xr.Dataset:
+    """The sealed Dataset of integers (n, m) that are certified for `extras.scale` times the problem's metric."""
+    metric, edges = problem.metric, problem.edges
+    if extras.scale != 1:
+        metric = extras.scale * problem.metric
+        edges = metric.edges(problem.domain)
+    reports = extras.reports or problem.reports
+    loss = problem.loss_matrix
+    if extras.reports is not None:
+        loss = problem.loss.matrix(problem.domain, reports)
+    attrs = {
+        "schema": TABLE,
+        "problem": problem.name,
+        "program": program,
+        "parameters": json.dumps({"knobs": problem.kept_parameters, **extras.parameters}, sort_keys=True),
+        "domain": problem.domain.describe_json(),
+        "metric": json.dumps(metric.describe(), sort_keys=True),
+        "claim": claim_sentence(metric, problem.domain, edges),
+        "cost": COST,
+        "loss": problem.loss.name,
+        "expected_loss": _expected_loss(problem, mass, loss, reports, extras.positions),
+        "scale": float(extras.scale),
+        "ratio": _ratio(problem, mass, edges, extras.scale),
+        "versions": versions(),
+    }
+    places = coordinates("secret", problem.domain) | coordinates("report", reports)
+    dataset = xr.Dataset(
+        _variables(problem, mass, edges, loss, extras), coords=places, attrs=attrs | _optional(problem, extras)
+    )
+    return seal(dataset)
+
+
+def _variables(
+    problem: DesignProblem, mass: NDArray[np.uint64], edges: Edges, loss: NDArray[np.float64], extras: Extras
+) -> dict[str, tuple[Any, ...]]:
+    domain, loss_unit = problem.domain, problem.loss.unit(problem.domain.unit)
+    variables: dict[str, tuple[Any, ...]] = {
+        "mass": (("secret", "report"), mass, {"units": "2^-62"}),
+        "edge_tail": ("edge", edges.tail.astype(np.int64)),
+        "edge_head": ("edge", edges.head.astype(np.int64)),
+        "edge_length": ("edge", edges.length.copy(), {"units": "nats"}),
+        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
+    }
+    level = problem.metric.level_at(domain)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if extras.dual is not None:
+        variables["dual"] = ("secret", np.array(extras.dual, float), {"units": loss_unit})
+    if extras.scale != 1 and problem.metric.listed:
+        unscaled = replace(problem.metric, scale=1.0).edges(domain)
+        variables["problem_length"] = ("edge", unscaled.length.copy(), {"units": "nats"})
+    if extras.multipliers is not None:
+        variables["multiplier"] = ("side_row", np.array(extras.multipliers, float))
+    for name, rows in (extras.cap_rows or {}).items():
+        variables[name] = (("cap_row", "secret")[: rows.ndim], rows.copy())
+    if problem.loss.tabled:
+        variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": loss_unit})
+    if extras.positions is not None:
+        variables |= extras.positions.variables(domain)
+    return variables
+
+
+def _optional(problem: DesignProblem, extras: Extras) -> dict[str, str | float]:
+    attrs: dict[str, str | float] = {}
+    if extras.lower_bound is not None:
+        attrs["lower_bound"] = extras.lower_bound
+    if extras.claimed_epsilon is not None:
+        attrs["claimed_epsilon"] = extras.claimed_epsilon
+    if extras.stopped is not None:
+        attrs["stopped"] = extras.stopped
+    if extras.scale != 1:
+        attrs["problem_metric"] = json.dumps(problem.metric.describe(), sort_keys=True)
+    if extras.positions is not None:
+        attrs |= extras.positions.attributes(problem.metric, problem.domain)
+    return attrs | dict(extras.attributes)
+
+
+def _expected_loss(
+    problem: DesignProblem,
+    mass: NDArray[np.uint64],
+    loss: NDArray[np.float64],
+    reports: Domain,
+    positions: PositionClaim | None,
+) -> float:
+    around = None if positions is None else positions.around
+    return total_cost(mass, claim_cost(problem.loss, loss, problem.prior_array, problem.domain, reports, around))
+
+
+def _ratio(problem: DesignProblem, mass: NDArray[np.uint64], edges: Edges, scale: float) -> float:
+    """The largest log-ratio over length of the problem's metric."""
+    value = max_log_ratio(mass, problem.edges).value
+    # The logarithm rounds to above 1 where the integers are at the claim.
+    if value > 1 and scale == 1 and violations(mass, edges) == 0:
+        return 1.0
+    return value
+
+
+@cache
+def versions() -> str:
+    """The versions of the packages that figures depend on, as JSON."""
+    return json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "source"

@@ -1,0 +1,74 @@
+"""Figures of a mechanism: its expected loss, the gap to a lower bound, the smallest scale that integers certify."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import DesignError
+from mechdesign.mechanism.certificate import ROW_SUM, Count, Doubles, max_log_ratio, violations
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.problem import DesignProblem
+
+RESOLUTION = 1e-9  # of the loss of the best constant report: a table of 2^62 resolves no smaller gap
+# Relative steps by which a scale is first raised: above the rounding of a logarithm, below any printed digit.
+_STEP_OF_MASSES = 2.0**-40
+_STEP_OF_DOUBLES = 2.0**-46
+
+
+def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
+    """Sum over u, y of mass(u, y) 2^-62 cost(u, y), rounded; for cost = prior times loss, the expected loss."""
+    return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM
+
+
+def relative_gap(loss: float, bound: float, scale: float) -> float:
+    """(loss - bound) / loss, or 0 where rounding puts the bound above the loss.
+
+    Under a loss below 1e-9 of `scale`, that of the best constant report, the denominator is that instead: a table
+    cannot resolve less.
+    """
+    return max(0.0, (loss - bound) / max(loss, RESOLUTION * scale))
+
+
+def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
+    """The smallest scale of the problem's metric that the integers (n, m) are certified for.
+
+    Smallest to 2^-40 (to twice the rounding of the logarithms where lengths are under 1e-4 nats).
+    """
+    ratio = max(max_log_ratio(mass, problem.edges).value, 0.0)
+    return _smallest_scale(
+        problem.metric, problem.domain, ratio, _STEP_OF_MASSES, lambda edges: violations(mass, edges) == 0
+    )
+
+
+def true_scale(
+    table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float, *, count: Count | None = None
+) -> float:
+    """`ratio`, the largest of a table of doubles in floating point, rounded up until no triple breaches the metric.
+
+    It is raised by 2^-46 of itself first: six times more where every length is 1e-2 nats or longer. `count` is called
+    with how many edges of a pass are done.
+    """
+    doubles = Doubles(table)
+    start = ratio * (1 + _STEP_OF_DOUBLES)
+    return _smallest_scale(
+        metric, domain, start, _STEP_OF_DOUBLES, lambda edges: doubles.is_private(edges, count=count)
+    )
+
+
+def _smallest_scale(
+    metric: Metric, domain: Domain, scale: float, step: float, is_private: Callable[[Edges], bool]
+) -> float:
+    """The first of scale, scale (1 + step), that (1 + 2 step) and so on whose edges pass."""
+    while math.isfinite(scale):
+        if is_private((scale * metric).edges(domain)):
+            return scale
+        # the smallest double raises a scale of 0
+        scale = scale * (1 + step) + math.ulp(0.0)
+        step *= 2
+    raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")

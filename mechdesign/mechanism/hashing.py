@@ -1,0 +1,60 @@
+"""Hashes of Datasets: the SHA-256 of the contents names a mechanism, that of the bytes names a file."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import xarray as xr
+
+from mechdesign.problem.lattice import Edges
+
+FILE_DIGEST = "mechdesign file"  # in the encoding of a Dataset: its content digest, and the SHA-256 of its file
+CONTENT_DIGEST = "sha256"  # the attribute of a Dataset in memory
+
+
+def seal(mechanism: xr.Dataset) -> xr.Dataset:
+    """The Dataset with the attribute `sha256`, which names its contents: estimates, session designs, budgets and
+    reports name a mechanism by it alone. Files do not have it, and `load` computes it again.
+    """
+    return mechanism.assign_attrs({CONTENT_DIGEST: content_digest(mechanism)})
+
+
+def content_digest(mechanism: xr.Dataset) -> str:
+    """SHA-256 over every variable and attribute by name: another content has another one, however it is kept."""
+    digest = hashlib.sha256()
+
+    def put(*parts: bytes | str) -> None:
+        for part in parts:
+            content = part.encode() if isinstance(part, str) else part
+            digest.update(len(content).to_bytes(8, "little") + content)
+
+    for name in sorted(map(str, mechanism.variables)):
+        variable = mechanism.variables[name]
+        values = np.ascontiguousarray(variable.values)
+        values = values.astype(values.dtype.newbyteorder("<"))
+        put(name, str([variable.dims, values.dtype.str, values.shape, name in mechanism.coords]), values.tobytes())
+        put(*(f"{key} {value!r}" for key, value in sorted(variable.attrs.items())))
+    put(*(f"{key} {_plain(value)!r}" for key, value in sorted(mechanism.attrs.items()) if key != CONTENT_DIGEST))
+    return digest.hexdigest()
+
+
+def file_digest(dataset: xr.Dataset) -> str | None:
+    """The SHA-256 of the file that a Dataset was read from or saved as; None where it was neither, or was changed."""
+    name, digest = dataset.encoding.get(FILE_DIGEST, ("", None))
+    return digest if name == content_digest(dataset) else None
+
+
+def _plain(value: object) -> object:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def fingerprint(edges: Edges) -> str:
+    """Twelve hexadecimal digits of the SHA-256 of an edge list."""
+    return hashlib.sha256(edge_bytes(edges)).hexdigest()[:12]
+
+
+def edge_bytes(edges: Edges) -> bytes:
+    """An edge list as the names of claims hash it: tails, heads and lengths, little-endian."""
+    parts = ((edges.tail, "<i8"), (edges.head, "<i8"), (edges.length, "<f8"))
+    return b"".join(np.ascontiguousarray(part, dtype).tobytes() for part, dtype in parts)

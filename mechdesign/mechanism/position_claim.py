@@ -1,0 +1,54 @@
+"""The claim between any two positions, as the core sees it: the capability positions implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.metric import Metric
+
+
+@runtime_checkable
+class PositionClaim(Protocol):
+    """A claim between any two positions, of the capability positions: a position draws one of the rows `around` (n, 9)
+    its cell.
+    """
+
+    @property
+    def around(self) -> NDArray[np.int64]: ...
+
+    @property
+    def corner_level(self) -> NDArray[np.float64]: ...
+
+    def breaches(self, mass: NDArray[np.uint64]) -> int:
+        """How many (cell, report) pairs of a table (n, m) break the claim."""
+        ...
+
+    def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
+        """How it differs in a file from what metric and geometry give."""
+        ...
+
+    def variables(self, domain: Domain) -> dict[str, Any]:
+        """The variables that a file keeps beside the table."""
+        ...
+
+    def attributes(self, metric: Metric, domain: Domain) -> dict[str, str]:
+        """The attributes that a file keeps: the rule, and the claim in one sentence."""
+        ...
+
+    def advised_cell(self, metric: Metric, price: float) -> float | None:
+        """A cell at which claims between positions cost 1 % more than between centres, where they cost `price`."""
+        ...
+
+    def snapped(self, domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The cells (b,) of positions (b, 2), and the points (b, 2) in them."""
+        ...
+
+    def drawn_steps(self, points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
+        """Places 0..8 (b,) in a row of `around` for points (b, 2)."""
+        ...

@@ -1,0 +1,282 @@
+"""The schema of a mechanism file: which variables and attributes it has. Compared before anything else reads a file.
+
+| variable | dims | meaning |
+|---|---|---|
+| mass | secret, report | uint64, every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62 |
+| edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
+| prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
+| multiplier | side_row | multipliers of the side rows, where the program has some |
+| cap_report, cap_disc, cap_cells | cap_row, the last by secret | where posteriors are limited: report and disc of each
+of the last multipliers; cap_cells where limits are by area |
+| loss_table | secret, report | the loss, where it is given as a table |
+| problem_length | edge | where a graph is claimed at another scale than 1: the lengths before scaling |
+
+Capabilities add variables to this schema (the registry "table schema parts") and schemas of their own ("schemas").
+
+`Schema.validate` compares dtype, dims, sizes, units and place numbers of every variable, and the type of every
+attribute, and refuses what the schema does not name. Whatever passes fits compiled code: arrays over one dimension are
+equally long, place numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
+
+Integers of a file that arithmetic reaches, and why none wraps:
+
+| expression | where | bound |
+|---|---|---|
+| mass sums | `row_sums_exact` | halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers |
+| R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
+| masses, levels of patches | `positions/cones.py` | said there: under 2^64, of 128-bit products under 2^125 |
+| step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
+| E(t), S(u), R_e S(u) | `Factors`, factored/certificate.py | Python integers |
+| f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
+| E W in halves | `_row_sums` beside it | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
+| cumulative E W | `FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
+| A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
+| differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
+| W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
+| q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
+| u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
+| 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
+| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from mechdesign.base.registry import Registry
+from mechdesign.errors import VerificationError
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.lattice import Edges
+
+TABLE = "mechdesign/mechanism/1"
+_MOST_ENTRIES = {"edge": (1 << 30) - 1}  # by dimension; of any other 2^31 - 1
+_MAY_BE_EMPTY = ("side_row",)  # where every constraint is the user's own
+_ATTRIBUTE_TYPES = {str: (str,), int: (int, np.integer), float: (float, np.floating)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableSpec:
+    """Dtype and dims of a variable; if its entries are place numbers, the dimension `places` that they number."""
+
+    dtype: str
+    dims: tuple[str, ...]
+    optional: bool = False
+    places: str | None = None
+    is_coordinate: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaPart:
+    """Optional variables, sizes and attributes that a capability adds to a schema."""
+
+    variables: Mapping[str, VariableSpec]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, type] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """Variables and attributes of a Dataset.
+
+    own_variables, by name; places, the dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes, the
+    sizes of dimensions that are fixed; attributes and optional, types by name; other, the specification of every
+    variable that is not named, None to refuse it; parts, additions of capabilities.
+    """
+
+    name: str
+    own_variables: Mapping[str, VariableSpec]
+    places: tuple[str, ...] = ()
+    own_sizes: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, type]
+    optional: Mapping[str, type] = field(default_factory=dict)
+    other: VariableSpec | None = None
+    parts: Mapping[str, SchemaPart] = field(default_factory=dict)
+
+    @cached_property
+    def variables(self) -> dict[str, VariableSpec]:
+        """Specifications by name, with those of capabilities."""
+        variables = dict(self.own_variables)
+        for part in self.parts.values():
+            variables |= part.variables
+        return variables
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Fixed sizes by dimension."""
+        sizes = dict(self.own_sizes)
+        for part in self.parts.values():
+            sizes |= part.sizes
+        return sizes
+
+    @cached_property
+    def attribute_types(self) -> dict[str, type]:
+        """Types of required and optional attributes."""
+        types = {**self.attributes, **self.optional}
+        for part in self.parts.values():
+            types |= part.attributes
+        return types
+
+    @cached_property
+    def dims(self) -> set[str]:
+        """Every dimension."""
+        specs = [*self.variables.values(), *([] if self.other is None else [self.other])]
+        return {dim for spec in specs for dim in spec.dims}.union(self.places)
+
+    def variable(self, name: str) -> VariableSpec | None:
+        """The specification of a variable; None if the schema has no such variable."""
+        dim, _, axis = name.rpartition("_")
+        if dim in self.places and axis in AXES:
+            return VariableSpec(dtype="float64", dims=(dim,), is_coordinate=True)
+        return self.variables.get(name, self.other)
+
+    def validate(self, dataset: xr.Dataset) -> None:
+        """Raise a VerificationError that names the first variable or attribute that the schema does not allow."""
+        self._validate_attributes(dataset.attrs)
+        required = [f"{dim}_x" for dim in self.places]
+        required += [name for name, spec in self.variables.items() if not spec.optional]
+        for name in required:
+            if name not in dataset.variables:
+                raise refused("must be there", name, "no such variable", "the whole file")
+        for key, variable in dataset.variables.items():
+            _validate_variable(str(key), variable, self.variable(str(key)), is_coordinate=key in dataset.coords)
+        for dim, size in dataset.sizes.items():
+            smallest = self.sizes.get(str(dim), int(dim not in _MAY_BE_EMPTY))
+            largest = self.sizes.get(str(dim), _MOST_ENTRIES.get(str(dim), (1 << 31) - 1))
+            if not smallest <= size <= largest:
+                raise refused("has a size that it cannot have", str(dim), size, f"{smallest} to {largest}")
+        # Only now is it known that a variable of place numbers and the dimension that it numbers are both there.
+        for name, spec in self.variables.items():
+            if spec.places is not None and name in dataset.variables:
+                _validate_place_numbers(name, dataset[name].values, dataset.sizes[spec.places])
+        for dim in self.places:
+            _validate_coordinates(dataset, dim)
+
+    def _validate_attributes(self, attrs: Mapping[Any, Any]) -> None:
+        for name, kind in self.attributes.items():
+            if name not in attrs:
+                raise refused("is missing", name, None, kind.__name__)
+        for key, value in attrs.items():
+            name = str(key)
+            if name not in self.attribute_types:
+                raise refused("is no attribute of this schema", name, value, "no such attribute")
+            kind = self.attribute_types[name]
+            # bool is an int to isinstance, and no attribute is one
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, _ATTRIBUTE_TYPES[kind]):
+                raise refused("has another type", name, f"{type(value).__name__} {value!s:.80}", kind.__name__)
+            if isinstance(value, str) and not value.isprintable():
+                raise refused("has characters that cannot be printed", name, repr(value)[:80], "printable text")
+
+
+COMMON_ATTRIBUTES = dict.fromkeys(
+    ("schema", "problem", "parameters", "domain", "metric", "versions", "sha256"), str
+)  # of every Dataset with places and a metric
+MECHANISM_ATTRIBUTES = COMMON_ATTRIBUTES | {
+    "program": str, "claim": str, "cost": str, "loss": str, "expected_loss": float, "scale": float,
+    "ratio": float,
+}  # fmt: skip
+
+TABLE_SCHEMA = Schema(
+    name=TABLE,
+    own_variables={
+        "mass": VariableSpec(dtype="uint64", dims=("secret", "report")),
+        "edge_tail": VariableSpec(dtype="int64", dims=("edge",), places="secret"),
+        "edge_head": VariableSpec(dtype="int64", dims=("edge",), places="secret"),
+        "edge_length": VariableSpec(dtype="float64", dims=("edge",)),
+        "prior": VariableSpec(dtype="float64", dims=("secret",)),
+        "level": VariableSpec(dtype="float64", dims=("secret",), optional=True),
+        "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
+        "multiplier": VariableSpec(dtype="float64", dims=("side_row",), optional=True),
+        "cap_report": VariableSpec(dtype="int64", dims=("cap_row",), places="report", optional=True),
+        "cap_disc": VariableSpec(dtype="int64", dims=("cap_row",), optional=True),
+        "cap_cells": VariableSpec(dtype="float64", dims=("cap_row", "secret"), optional=True),
+        "loss_table": VariableSpec(dtype="float64", dims=("secret", "report"), optional=True),
+        "problem_length": VariableSpec(dtype="float64", dims=("edge",), optional=True),
+    },
+    places=("secret", "report"),
+    attributes=MECHANISM_ATTRIBUTES,
+    optional={
+        "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
+        "claimed_epsilon": float, "epsilon_lower_bound": float, "stopped": str, "problem_metric": str,
+    },
+    parts=Registry("table schema parts"),
+)  # fmt: skip
+
+MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of Datasets that are mechanisms
+
+
+def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
+    """Compare a Dataset with the schema among these that it names; errors call them `what`.
+
+    Cost: one look at every place number.
+    """
+    schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
+
+
+def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, what: str) -> Schema:
+    """The schema among these that attributes name; the error names the version that wrote the file."""
+    name = attrs.get("schema")
+    for schema in schemas:
+        if schema.name == name:
+            return schema
+    writer = re.search(r'"mechdesign": "([0-9a-z.+]{1,30})"', str(attrs.get("versions")))
+    by = f", written by mechdesign {writer[1]}" if writer else ""
+    raise refused(f"not {what} of this schema{by}", "schema", name, " or ".join(known.name for known in schemas))
+
+
+def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | None, *, is_coordinate: bool) -> None:
+    if known is None:
+        raise refused("is no variable of this schema", name, variable.dims, "no such variable")
+    present = f"{variable.dtype} over {variable.dims}, {'a coordinate' if is_coordinate else 'data'}"
+    if (variable.dtype, variable.dims, is_coordinate) != (np.dtype(known.dtype), known.dims, known.is_coordinate):
+        raise refused(f"must be there as {known.dtype} over {known.dims}", name, present, "the array as it was written")
+    units = variable.attrs.get("units", "1")
+    if set(variable.attrs) - {"units", "meaning"} or not (isinstance(units, str) and units.isprintable()):
+        raise refused("has attributes that it cannot have", name, f"{variable.attrs!s:.80}", "units alone")
+
+
+def _validate_place_numbers(name: str, values: NDArray[np.int64], count: int) -> None:
+    if values.size and (values.min() < 0 or values.max() >= count):
+        raise refused("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
+
+
+def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
+    """Finite coordinates on the axes x, y, z in turn, all in one unit."""
+    axes = [axis for axis in AXES if f"{dim}_{axis}" in mechanism.variables]
+    units = {mechanism[f"{dim}_{axis}"].attrs.get("units") for axis in axes}
+    if tuple(axes) != AXES[: len(axes)] or len(units) > 1:
+        raise refused("must have axes x, y, z in turn, in one unit", f"{dim}_x", f"{axes} in {units}", "one unit")
+    for axis in axes:
+        if not np.isfinite(mechanism[f"{dim}_{axis}"].values).all():
+            raise refused("must be finite", f"{dim}_{axis}", "nan or inf", "coordinates")
+
+
+def refused(message: str, field: str, value: object = None, wanted: object = None) -> VerificationError:
+    """The error for a file that is not as the package writes it; wanted, what stands there in an unaltered one."""
+    remedy = "use an unaltered file" + ("" if wanted is None else f", with {wanted}")
+    return VerificationError(message, field=field, value=value, remedy=remedy)
+
+
+def stored_edges(mechanism: xr.Dataset) -> Edges:
+    """The edges of the claim as the file lists them."""
+    return Edges(**{part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "length")})
+
+
+def stored_points(mechanism: xr.Dataset, dim: str) -> NDArray[np.float64]:
+    """Coordinates (n, k) of the secrets or reports of a mechanism."""
+    names = [f"{dim}_{axis}" for axis in AXES if f"{dim}_{axis}" in mechanism.coords]
+    return np.column_stack([mechanism[name].values for name in names])
+
+
+def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
+    """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
+    return {
+        f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})
+        for axis, values in zip(AXES, domain.points.T, strict=False)
+    }
