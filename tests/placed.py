@@ -14,8 +14,9 @@ import xarray as xr
 import mechdesign as md
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.figures import certified_scale
-from mechdesign.positions.cones import repair
-from mechdesign.positions.patches import Patches, corner_levels, patches, quarter_levels
+from mechdesign.positions.levels import corner_levels, quarter_levels
+from mechdesign.positions.patches import Patches, patches
+from mechdesign.positions.repair import repair
 
 HOLES = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 0, 0, 1, 1], [1, 1, 1, 1, 0], [0, 1, 1, 1, 1]], bool)
 PLANE = md.geo.Plane(latitude=41.9, longitude=179.995)

@@ -377,7 +377,7 @@ def _within(name: str, value: int, least: int, most: int) -> None:
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:
     """A `bound` (g, k) with S(u) <= Sbar(u) for potentials (n,) and sums of n secrets, the least to 2^-20 of it.
 
-    Sbar grows with g at least as fast as g itself but for 255 roundings up, merge_blocks less than 2^-21 of it.
+    Sbar grows with g at least as fast as g itself but for 255 roundings up, together less than 2^-21 of it.
     """
     least = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
     wanted = max(least + (least >> 21) + 2, 1 << 30)

@@ -17,9 +17,6 @@ are weights. Each report is the cell at which its column costs least.
 Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 cells at one level, 0.05 to 0.5 nats a
 cell, docs/positions.md has both.
 
-Weights. With the costs c of the columns of A the program is to minimise c w over w >= 0 subject to A w = 1, a dense
-linear program (solvers/lp/dense_program.py).
-
 Noise of the plane. It is the column of least mean loss that lies in the cones of one level, by displacement.
 
     minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell
@@ -46,9 +43,10 @@ from scipy.spatial import cKDTree
 
 from mechdesign.base.memory import require_bytes
 from mechdesign.positions.cone_blocks import solve_cone_blocks
-from mechdesign.positions.cones import HIGHEST, repair
+from mechdesign.positions.cones import HIGHEST
 from mechdesign.positions.patches import AROUND, Patches
 from mechdesign.positions.program import Positions
+from mechdesign.positions.repair import repair
 from mechdesign.positions.spline import SplineCones, spline_cones
 from mechdesign.positions.symmetry import Orbits, position_orbits
 from mechdesign.problem.domain import Domain
@@ -59,21 +57,30 @@ from mechdesign.solvers.lp.dense_program import weigh
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-# Columns
-_BEYOND = 2.0  # nats beyond the border up to which cells have columns, and no more than twice the largest side
-_LEVELS = 6  # at which there is noise, at most
-_STEP = 1.2  # from one of them to the next, at least
-_ABOVE = 1.05  # times the level at its centre: noise above has a large constant
-_WITHIN = 1 - 1e-7  # of the cones
-_LARGE, _POWERS = 1e-3, 3  # constants beyond this of the mean of a column add powers of it, so many times
-_FLOOR = 2.0**-22  # of the mean row, mixed in: so much is above what rounding to integers changes
-_NEAR = 9  # reports from which that of a column is chosen
-_TOGETHER = 256  # columns at a time
-_TABLES = 7  # of cells by reports that are held at once
 
-# Noise of the plane
-_NATS, _CELLS = 16.0, 150  # from the centre, where it is followed no farther
-_GAP = 1e-5
+@dataclass(frozen=True, kw_only=True)
+class ColumnConstants:
+    """Constants of the columns and of the noise of the plane: guesses that change the loss by little, but `within` and
+    `floor`, which leave room for rounding.
+    """
+
+    beyond: float = 2.0  # nats beyond the border up to which cells have columns, at most twice the largest side
+    levels: int = 6  # at which there is noise, at most
+    level_ratio: float = 1.2  # of a level to the one before, at least
+    above: float = 1.05  # times the level at its centre: noise above has a large constant
+    within: float = 1 - 1e-7  # share of the cones that columns use
+    large: float = 1e-3  # share of the mean of a column: where its constant is more, powers of the column are added
+    powers: int = 3  # of a column, at most
+    floor: float = 2.0**-22  # share of the mean row mixed in: above what rounding to integers changes
+    near: int = 9  # reports from which that of a column is chosen
+    columns_at_once: int = 256
+    tables: int = 7  # of cells by reports that are held at once
+    noise_nats: float = 16.0  # from the centre, to which noise of the plane is followed
+    noise_cells: int = 150  # the same in cells
+    noise_gap: float = 1e-5  # relative
+
+
+CONSTANTS = ColumnConstants()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,11 +99,10 @@ def column_table(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
 ) -> tuple[NDArray[np.uint64], str]:
-    """The table of the cheapest weights, in integers and without breaches, (n, m), and why their search ended:
+    """The table (n, m) of the cheapest weights, in integers and without breaches, and why their search ended:
     "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
 
     on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.
-    Raises: what the program raises; SizeError before columns that do not fit in memory.
     Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
     """
     problem, cost = program.problem, program.cost
@@ -118,12 +124,12 @@ def column_table(
     shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
     table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
     table /= table.sum(axis=1, keepdims=True)
-    table += _FLOOR * (table.mean(axis=0) + 1 / table.shape[1])
+    table += CONSTANTS.floor * (table.mean(axis=0) + 1 / table.shape[1])
     return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"
 
 
 def column_count(program: Positions, group: Orbits) -> int:
-    """The number of columns of a program after symmetry, with powers. Cost: that of their centres."""
+    """The number of columns of a program after symmetry, with powers."""
     domain = program.problem.domain
     return _with_powers(_one_of_each(_centres(program), group, domain), domain)
 
@@ -131,17 +137,15 @@ def column_count(program: Positions, group: Orbits) -> int:
 def _with_powers(centres: Centres, domain: Domain) -> int:
     """Columns of these centres, with the powers that they may have."""
     flat = len(centres.nats) == 1 and bool((domain.lookup >= 0).all())
-    return math.ceil((1.5 if flat else 1 + _POWERS) * len(centres.index))
+    return math.ceil((1.5 if flat else 1 + CONSTANTS.powers) * len(centres.index))
 
 
 def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
-    """Raises: SizeError before columns, powers included, and tables of so many rows that do not fit in memory.
-
-    The columns are held twice, and three times for each orbit of rows; of tables there are the cost, the mechanism and
-    what is made in between.
-    """
+    """Raise a SizeError before columns, powers included, and tables of so many rows that do not fit in memory."""
+    # The columns are held twice, and three times for each orbit of rows; of tables there are the cost, the mechanism
+    # and what is made in between.
     require_bytes(
-        int(8 * ((2 * rows + 3 * orbits_of_rows) * columns + _TABLES * rows * rows)),
+        int(8 * ((2 * rows + 3 * orbits_of_rows) * columns + CONSTANTS.tables * rows * rows)),
         what=f"{columns} columns of {rows} cells between positions",
         field="cells",
         value=rows,
@@ -155,27 +159,26 @@ def _centres(program: Positions) -> Centres:
     assert domain.shape is not None and domain.index is not None
     highest = patches.corner_level.max(axis=1) * patches.side
     low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
-    count = min(_LEVELS, 1 + int(np.ceil(np.log(high / low) / np.log(_STEP) - 1e-6)))
+    count = min(CONSTANTS.levels, 1 + int(np.ceil(np.log(high / low) / np.log(CONSTANTS.level_ratio) - 1e-6)))
     nats = np.minimum(np.geomspace(low, high, count) if count > 1 else np.array([low]), HIGHEST)
     steps = [1, 2]
-    while steps[-1] * low < _BEYOND and sum(steps[-2:]) <= 2 * max(domain.shape):
+    while steps[-1] * low < CONSTANTS.beyond and sum(steps[-2:]) <= 2 * max(domain.shape):
         steps.append(steps[-1] + steps[-2])
     away = np.array(steps)
     axes = [np.concatenate([-away[::-1], np.arange(side), side - 1 + away]) for side in domain.shape]
     index = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     _, nearest = cKDTree(domain.index).query(index)
-    cell, level = np.nonzero((nats <= _ABOVE * highest[nearest][:, None]) | (np.arange(count) == 0))
+    cell, level = np.nonzero((nats <= CONSTANTS.above * highest[nearest][:, None]) | (np.arange(count) == 0))
     return Centres(index=index[cell], level=level, nats=nats)
 
 
 def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
-    """One centre of each orbit; all where the cells lie on one line. Symmetries of the lattice are affine, and three
-    cells away from a line say where all go.
-    """
+    """One centre of each orbit; all where the cells lie on one line."""
     assert domain.shape is not None
     if len(group.ways) == 1 or min(domain.shape) == 1:
         return centres
     assert domain.index is not None
+    # Symmetries of the lattice are affine, and three cells away from a line say where all go.
     cells = np.column_stack([domain.index, np.ones(domain.size)])
     at = np.column_stack([centres.index, np.ones(len(centres.index))])
     images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
@@ -195,8 +198,8 @@ def _columns(centres: Centres, program: Positions) -> Array:
     reach = int(np.maximum(domain.index.max(axis=0) - low, high - domain.index.min(axis=0)).max())
     noises = [plane_noise(float(z), reach, program.problem.loss) for z in centres.nats]
     columns, powers = np.ones((domain.size, len(centres.index) + 1), order="F"), []
-    for start in range(0, len(centres.index), _TOGETHER):
-        part = slice(start, min(start + _TOGETHER, len(centres.index)))
+    for start in range(0, len(centres.index), CONSTANTS.columns_at_once):
+        part = slice(start, min(start + CONSTANTS.columns_at_once, len(centres.index)))
         away = np.abs(domain.index[:, None, :] - centres.index[None, part, :])
         for level in np.unique(centres.level[part]):
             own = np.flatnonzero(centres.level[part] == level)
@@ -204,8 +207,8 @@ def _columns(centres: Centres, program: Positions) -> Array:
             columns[:, start + own] = noises[level][steps[..., 0], steps[..., 1]]
         block = columns[:, part]
         constant, excess = _constants(block, cones)
-        large = np.flatnonzero(constant > _LARGE * block.mean(axis=0))
-        for _ in range(_POWERS if len(large) else 0):
+        large = np.flatnonzero(constant > CONSTANTS.large * block.mean(axis=0))
+        for _ in range(CONSTANTS.powers if len(large) else 0):
             powers.append(block[:, large] ** (1 / excess[large]))
             excess[large] *= np.maximum(_constants(powers[-1], cones)[1], 1.0)
             powers[-1] += _constants(powers[-1], cones)[0]
@@ -216,7 +219,7 @@ def _columns(centres: Centres, program: Positions) -> Array:
 def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
     """The least constants (k,) that bring columns (n, k) > 0 within the cones, and their largest slope over bound."""
     unit = np.asarray(cones.bound.sum(axis=1))[:, None]
-    slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / _WITHIN
+    slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / CONSTANTS.within
     bound = cones.bound @ columns
     return np.maximum(((slope - bound) / unit).max(axis=0), 0.0), (slope / bound).max(axis=0)
 
@@ -226,12 +229,12 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
     prior = problem.prior_array + 1e-9 / problem.domain.size
     mass = prior @ columns
     mean = (columns.T @ (prior[:, None] * problem.domain.points)) / mass[:, None]
-    near = min(_NEAR, problem.reports.size)
+    near = min(CONSTANTS.near, problem.reports.size)
     nearest = cKDTree(problem.reports.points).query(mean, k=near)[1].reshape(-1, near)
     price, report = np.full(len(nearest), np.inf), np.zeros(len(nearest), np.int64)
     for candidate in nearest.T:
-        for start in range(0, len(nearest), _TOGETHER):
-            part = slice(start, start + _TOGETHER)
+        for start in range(0, len(nearest), CONSTANTS.columns_at_once):
+            part = slice(start, start + CONSTANTS.columns_at_once)
             value = np.einsum("uk,uk->k", cost[:, candidate[part]], columns[:, part])
             less = value < price[part]
             price[part][less], report[part][less] = value[less], candidate[part][less]
@@ -245,7 +248,7 @@ def plane_noise(z: float, reach: int, loss: Loss) -> Array:
     The mean loss is that of the squared distance for this loss, else that of the distance.
     Cost: some 25 steps of one banded system of r^2 / 2 rows: 0.2 s at r = 40, 20 s at r = 130.
     """
-    far = max(2, min(reach, math.ceil(_NATS / z), _CELLS))
+    far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)
     places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]
     rows = [np.maximum(a, b) * (np.maximum(a, b) + 1) // 2 + np.minimum(a, b) for a, b in places]
@@ -255,7 +258,9 @@ def plane_noise(z: float, reach: int, loss: Loss) -> Array:
     cost = images * (away if type(loss) is SquaredDistance else np.sqrt(away))
     sums = sp.csr_array(images[None, :] / images.sum())
     cones = spline_cones(around)
-    column = solve_cone_blocks(cones, np.ascontiguousarray(cost[:, None]), sums, tolerance=_GAP).table[:, 0]
+    column = solve_cone_blocks(cones, np.ascontiguousarray(cost[:, None]), sums, tolerance=CONSTANTS.noise_gap).table[
+        :, 0
+    ]
     noise = np.empty((far + 1, far + 1))
     noise[i, j] = noise[j, i] = column / column[0]
     return noise

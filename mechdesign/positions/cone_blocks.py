@@ -28,15 +28,24 @@ from mechdesign.base.memory import room
 from mechdesign.positions.spline import SplineCones
 
 Array = NDArray[np.float64]
-_STEP = 0.98  # share of the way to the boundary
-_ITERATIONS = 100
-_STALLED = 6  # iterations without a better point after which rounding is taken to have won
-_START = 10.0  # mean costs, of all reports of a row together: the mean product of a row's signs at the start
-_TOGETHER = 1 << 18  # cones at a time
-_NUMBERS = 30  # per cone and block: the vectors of a step and what is made in between
-_MOST = 1e12  # operations of a step
-_READ = 1e4  # multiplications in the time that the vectors of a cone and block take
-_RIDGE = 1e-15  # of the diagonal of a block, added to it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConeBlockConstants:
+    """Constants of the interior-point method and of the rule that says where it is used."""
+
+    step: float = 0.98  # share of the way to the boundary; usual values are 0.9 to 0.995
+    iterations: int = 100  # at most, a guess: some 10 to 60 are taken
+    stalled: int = 6  # iterations without a better point after which rounding has won, a guess
+    start: float = 10.0  # mean costs of all reports of a row: mean product of its signs at the start, a guess
+    cones_at_once: int = 1 << 18  # whose vectors stay near the processor
+    numbers_per_cone: int = 30  # of a block in memory: vectors of a step, and what is made in between
+    most_operations: float = 1e12  # of a step: about an hour for all of them
+    reading: float = 1e4  # multiplications in the time that the vectors of a cone and block take, measured
+    ridge: float = 1e-15  # of the diagonal of a block, added to it, against rounding
+
+
+CONSTANTS = ConeBlockConstants()
 
 
 class Scaling:
@@ -124,31 +133,28 @@ class ConePoint:
 
 
 def bytes_needed(cones: SplineCones, blocks: int) -> int:
-    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row.
-
-    Cost: O(n), nothing is allocated.
-    """
+    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row."""
     n, width = cones.bound.shape[1], bandwidth(cones)
-    return 8 * (_NUMBERS * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
+    return 8 * (CONSTANTS.numbers_per_cone * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
 
 
-def goes(cones: SplineCones, blocks: int, sums: int) -> bool:
-    """Whether `solve_cone_blocks` fits in memory and a step of it, which is not interrupted, takes at most 10^12
+def fits_in_memory_and_time(cones: SplineCones, blocks: int, sums: int) -> bool:
+    """True if a step of `solve_cone_blocks`, which is not interrupted, fits in memory and takes at most 10^12
     operations: about m (n w^2 + q^2 n) for m blocks and q row sums.
     """
     n = cones.bound.shape[1]
     operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
-    return bytes_needed(cones, blocks) <= room(1) and operations <= _MOST
+    return bytes_needed(cones, blocks) <= room(1) and operations <= CONSTANTS.most_operations
 
 
 def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
-    """Multiplications of a step, about: those of `goes`, and some 10,000 for each cone and block, whose vectors are
-    read from memory some fifty times; inf where the blocks do not fit in memory.
+    """Multiplications of a step, about, with some 10,000 for each cone and block, whose vectors are read from memory
+    some fifty times; inf where the blocks do not fit in memory.
     """
     n = cones.bound.shape[1]
     if bytes_needed(cones, blocks) > room(1):
         return np.inf
-    return float(blocks) * (n * (bandwidth(cones) ** 2 + float(sums) ** 2) + _READ * cones.size)
+    return float(blocks) * (n * (bandwidth(cones) ** 2 + float(sums) ** 2) + CONSTANTS.reading * cones.size)
 
 
 def bandwidth(cones: SplineCones) -> int:
@@ -170,11 +176,11 @@ def solve_cone_blocks(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float], None] | None = None,
 ) -> ConePoint:
-    """Solve to a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
+    """The point at a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
-    on_progress is called with the iteration, the primal and the dual objective. An interrupt (Ctrl-C) ends the method
-    with its best point, and so does a deadline within which no further step would end. Memory: `bytes_needed`. Cost:
-    O(m (n w^2 + q^2 n)) an iteration, w the bandwidth of the cells.
+    on_progress is called with the iteration, the primal and the dual objective. Ctrl-C ends the method with its best
+    point, and so does a deadline before the end of a further step. Memory: `bytes_needed`. Cost: O(m (n w^2 + q^2 n))
+    an iteration, w the bandwidth of the cells.
     """
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
@@ -187,7 +193,7 @@ def solve_cone_blocks(
         nonlocal best, count
         (x, z, dual), merit, since = best, np.inf, 0
         began, taken = time.monotonic(), 0.0
-        for count in range(_ITERATIONS):
+        for count in range(CONSTANTS.iterations):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
                 scaled - sums.T @ dual[:, None] - algebra.transposed(z),
@@ -205,7 +211,7 @@ def solve_cone_blocks(
             since = 0 if reached < merit else since + 1
             if reached < merit:
                 best, merit = (x, z, dual), reached
-            if reached <= tolerance or since >= _STALLED:
+            if reached <= tolerance or since >= CONSTANTS.stalled:
                 return "gap" if reached <= tolerance else "precision"
             taken, began = time.monotonic() - began, time.monotonic()
             if began + taken >= deadline:
@@ -234,13 +240,11 @@ def _with_signs(cones: SplineCones) -> SplineCones:
 
 
 def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
-    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone.
-
-    z is mu / s but for the cones of signs, which take up what is left of c - M' lambda - G' z: at least mu / x.
-    """
+    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone."""
+    # z is mu / s but for the cones of signs, which take up what remains of c - M' lambda - G' z: at least mu / x.
     n, m = cost.shape
     first = np.zeros((3, algebra.count, 1))
-    mu = _START * float(cost.mean()) / m
+    mu = CONSTANTS.start * float(cost.mean()) / m
     first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
     left = cost - algebra.transpose(first)
     share = algebra.sums.tocoo()
@@ -288,7 +292,7 @@ def _step(
     remaining = 1 - centring
     dx, dl = algebra.solve(remaining * residual[0] - algebra.transposed(raised), remaining * residual[1])
     dz, longest = ahead(dx, raised)
-    length = min(1.0, _STEP * longest)
+    length = min(1.0, CONSTANTS.step * longest)
     return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
 
 
@@ -318,11 +322,11 @@ class _Algebra:
 
     def parted(self, blocks: int) -> list[slice]:
         """The blocks, so many at a time that their vectors stay near the processor."""
-        size = max(1, _TOGETHER // self.count)
+        size = max(1, CONSTANTS.cones_at_once // self.count)
         return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
 
     def factor(self, scalings: list[Scaling]) -> None:
-        """Factor the blocks and the Schur complement. Raises: LinAlgError where rounding has won."""
+        """Factor the blocks and the Schur complement; a LinAlgError where rounding has won."""
         n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
         schur = np.zeros((self.sums.shape[0],) * 2)
@@ -330,7 +334,7 @@ class _Algebra:
         for y, column in enumerate(columns):
             band = np.zeros((self.width + 1, n))
             band[self.row - self.column, self.column] = column
-            band[0] *= 1 + _RIDGE
+            band[0] *= 1 + CONSTANTS.ridge
             chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
             if info:
                 raise np.linalg.LinAlgError("a block is not positive definite")

@@ -34,29 +34,18 @@ each axis, in quarters 16 times more. Parts of G and sums of beta are then below
 most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are compared in 128 bits, where the sum of
 two is below 2^125. No product wraps whatever the masses and levels are.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
-
-Repair. A table whose gradients are nearly within bounds becomes integers that are. Every row is mixed with one
-common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing lowers |grad P| / P wherever
-P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the integers show no breach, so
-that the repair cannot fail, then halved towards the last that showed one, five times. c is the mean of the rows, mixed
-with the uniform one; what rounding a row leaves over goes into its largest mass.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import in_blocks
-from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.certificate import ROW_SUM, product
-
-if TYPE_CHECKING:
-    from mechdesign.positions.patches import Patches
+from mechdesign.mechanism.certificate import product
 
 LEVEL_BITS = 60
 HIGHEST = 4  # nats a cell: a higher level counts as this
@@ -64,9 +53,6 @@ _BLOCK = 128  # reports at a time
 _CELLS = 64  # at a time, of a thread
 _SMALL, _LARGE = 20, 52  # bits: masses all below are multiplied by 2^32, where one is not below divided by 2^10
 _REMAINDER = 36
-_FIRST = 2.0**-42
-_HALVINGS = 5
-_UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 
 def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
@@ -77,17 +63,17 @@ def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.u
     return np.array(whole, np.uint64)[place].reshape(corner_level.shape)
 
 
-def breaches(mass: NDArray[np.uint64], patches: Patches) -> int:
+def breaches(mass: NDArray[np.uint64], around: NDArray[np.int64], level: NDArray[np.uint64]) -> int:
     """Number of (cell, report) pairs for which neither the conditions of the cell nor those of its quarters hold.
 
-    Zero proves the claim for masses (n, m) uint64 at most 2^62.
+    Zero proves the claim for masses (n, m) at most 2^62, the rows (n, 9) around each cell, and `whole_levels`.
     Cost: O(n m), 0.1 microseconds a pair, on all cores.
     """
-    mass, level = np.ascontiguousarray(mass), whole_levels(patches.corner_level, patches.side)
+    mass = np.ascontiguousarray(mass)
     broken = np.zeros(len(level), np.int64)
 
     def count(start: int, stop: int) -> None:
-        broken[start] = _count(mass, patches.around[start:stop], level[start:stop])
+        broken[start] = _count(mass, around[start:stop], level[start:stop])
 
     in_blocks(count, len(level), _CELLS)
     return int(broken.sum())
@@ -251,44 +237,3 @@ def _count(mass, around, level):  # type: ignore[no-untyped-def]
             for y in range(count):
                 bad += not good[y]
     return bad
-
-
-def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
-    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m).
-
-    Rows of `table` are divided by their sums; entries below 0 count as 0.
-    Raises: InputError for a table of another number of rows, or with a row without a positive finite sum.
-    Cost: some 10 to 40 times that of `breaches`.
-    """
-    rows = np.maximum(np.asarray(table, float), 0.0)
-    if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
-        problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"
-        raise InputError(problem, field="table", value=rows.shape)
-    rows = rows / rows.sum(axis=1, keepdims=True)
-    common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
-
-    def mixed(share: float) -> NDArray[np.uint64] | None:
-        mass = rounded_rows((1 - share) * rows + share * common)
-        return mass if breaches(mass, patches) == 0 else None
-
-    high = _FIRST
-    while (best := mixed(high)) is None:
-        if high == 1:
-            message = "levels are too low to be certified between positions: equal rows break their bound in integers"
-            raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
-        high = min(2 * high, 1.0)
-    low = high / 2
-    for _ in range(_HALVINGS if high > _FIRST else 0):
-        middle = (low + high) / 2
-        nearer = mixed(middle)
-        best, low, high = (best, middle, high) if nearer is None else (nearer, low, middle)
-    return best
-
-
-def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Integers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
-    mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
-    for row in mass:
-        largest = int(row.argmax())
-        row[largest] = ROW_SUM - sum(row.tolist()) + int(row[largest])
-    return mass

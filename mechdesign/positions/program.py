@@ -30,7 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.positions.patches import Patches, patches, quarter_levels, square_cells
+from mechdesign.positions.levels import quarter_levels
+from mechdesign.positions.patches import Patches, patches, square_cells
 from mechdesign.positions.spline import SplineCones, spline_cones
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.program import Program, simplex
@@ -88,10 +89,7 @@ class Positions(Program):
 
     @cached_property
     def patches(self) -> Patches:
-        """The rows around each cell and the levels at its corners.
-
-        Raises: UnsuitableError for other places than square cells of two axes, and metrics without a level.
-        """
+        """The rows around each cell and the levels at its corners."""
         domain, metric = self.problem.domain, self.problem.metric
         square_cells(domain)
         levels = self.corner_level
@@ -104,7 +102,7 @@ class Positions(Program):
 
     @cached_property
     def cost(self) -> NDArray[np.float64]:
-        """C (n, m). Raises: UnsuitableError for a loss without a mean over positions."""
+        """C (n, m)."""
         problem = self.problem
         around = self.patches.around
         cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)

@@ -55,9 +55,9 @@ from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import certified_scale, total_cost
 from mechdesign.positions.columns import column_count, column_table, require_columns
-from mechdesign.positions.cone_blocks import bytes_needed, goes, solve_cone_blocks, step_operations
-from mechdesign.positions.cones import repair
+from mechdesign.positions.cone_blocks import bytes_needed, fits_in_memory_and_time, solve_cone_blocks, step_operations
 from mechdesign.positions.program import Positions
+from mechdesign.positions.repair import repair
 from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.lattice import Edges
@@ -83,14 +83,10 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
     """The optimal program between positions to a relative gap; by the method "columns", a table of the program whose
     weights are the cheapest to that gap. The option bound=False leaves the bound between centres out.
 
-    Returns: a table that is certified between any two positions at the metric, and between the cells as rows at the
-    scale that holds there; by cones, its multipliers are the dual cones of one report of each orbit, (3 k r,); by
-    columns there are none, no lower bound, and "columns" as the reason why it stopped.
-    Raises: UnsuitableError for problems without positions, or without a loss to them; SizeError before blocks or
-    columns that do not fit in memory.
+    The table is certified between any two positions at the metric, and between the cells as rows at the scale that
+    holds there; by cones, its multipliers are the dual cones of one report of each orbit, (3 k r,).
     Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, or `column_table`, and a
-    repair; then up to twice as long, and at least fifteen seconds, for the bound between centres, which is left out
-    where it takes longer.
+    repair; then up to twice as long, and at least fifteen seconds, for the bound between centres.
     """
     started = time.monotonic()
     if targets.method == "cones":
@@ -120,8 +116,8 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
 
 
 def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
-    """The table of the cone blocks, why the design stopped, whether the blocks ended by themselves, and the fields of a
-    design that prove its bound.
+    """The table of the cone blocks, why the design stopped, whether the blocks ended by themselves, and the fields that
+    prove its bound.
     """
     cost, report = program.cost, reporter(targets.on_progress)
     group, cones = position_orbits(program)
@@ -206,17 +202,17 @@ def _report_iteration(
 
 
 def _cones_go(program: Positions) -> bool:
-    """Whether the rule of the module takes the program of cones."""
+    """True if the rule of the module takes the program of cones."""
     cones, reports = program.cones, program.problem.reports.size
     fewest = -(-reports // SYMMETRIES)
-    if not goes(cones, fewest, fewest):
+    if not fits_in_memory_and_time(cones, fewest, fewest):
         return False
     group, cones = position_orbits(program)
-    return goes(cones, len(group.reports), group.sums.shape[0])
+    return fits_in_memory_and_time(cones, len(group.reports), group.sums.shape[0])
 
 
 def _require_room(cones: SplineCones, blocks: int) -> None:
-    """Raises: SizeError before so many blocks of the cones of a column that do not fit in memory."""
+    """Raise a SizeError before so many blocks of the cones of a column that do not fit in memory."""
     n = cones.bound.shape[1]
     require_bytes(
         bytes_needed(cones, blocks),
@@ -228,10 +224,10 @@ def _require_room(cones: SplineCones, blocks: int) -> None:
 
 
 def operations(program: Positions, method: Method) -> float:
-    """Multiplications of one step of the method "cones" or "columns", about: what a rule goes by that gives the same
-    design on a machine at work; inf where it would not fit in memory.
+    """Multiplications of one step of the method "cones" or "columns", about; inf where it would not fit in memory.
 
-    Steps: some 25 of cones, some 10 to 40 of columns. A core does about 10^10 in a second.
+    Steps: some 25 of cones, some 10 to 40 of columns. A core does some 10^10 in a second. A rule that counts them gives
+    the same design on a busy machine.
     """
     problem, (group, cones) = program.problem, position_orbits(program)
     sums = group.sums.shape[0]
@@ -264,20 +260,18 @@ def _priced(program: Positions, objective: float, gap: float, started: float, de
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
     """A lower bound of the loss to the true position of the program between centres; None where none was found in time
-    or memory, or where Ctrl-C ended the search.
-
-    Cost: `solve_cone_blocks` with one cone an edge.
+    or memory, or where Ctrl-C ended the search. Cost: `solve_cone_blocks` with one cone an edge.
     """
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
     cones = pair_cones(edges, problem.domain.size)
-    if not goes(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
+    if not fits_in_memory_and_time(cones, fewest := -(-problem.reports.size // SYMMETRIES), fewest):
         return None
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     assert cost is not None
     group, edges = edge_orbits(cost, problem, edges)
     cones = pair_cones(edges, problem.domain.size)
-    if not goes(cones, len(group.reports), group.sums.shape[0]):
+    if not fits_in_memory_and_time(cones, len(group.reports), group.sums.shape[0]):
         return None
     own = np.ascontiguousarray(cost[:, group.reports])
     point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)

@@ -29,14 +29,11 @@ columns, and sums of columns within the cones are within them.
 Loss in the plane: that of the kernel and h^2 / 2 for the spline; the price beside the kernel between cells is of second
 order in z.
 
-What is proved: the integers, by the certificate between positions. Beside it stands what is often done: draw the
-continuous planar Laplace mechanism at the position, and round the report to the nearest cell. Rounding is processing of
-the report, so that in real arithmetic P(y|x) <= e^{eps |x - x'|} P(y|x') holds for all positions, and its mean squared
-loss to the true position is 6 / eps^2 + h^2 / 6 exactly, for x uniform in its cell: x + noise is then uniform modulo
-the cells, independently of the noise. But no finite table says what a floating-point program draws, and nothing of it
-is certified here, and it is no baseline.
-Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is
-ours.
+The integers are proved, by the certificate between positions. To draw the continuous planar Laplace mechanism at the
+position and round the report to the nearest cell has, in real arithmetic, the same claim and the mean squared loss
+6 / eps^2 + h^2 / 6 for x uniform in its cell. But no finite table says what a floating-point program draws: nothing of
+it is certified, and it is no baseline.
+Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
 from __future__ import annotations
@@ -54,8 +51,9 @@ from mechdesign.base.validation import validated
 from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.figures import certified_scale
-from mechdesign.positions.cones import HIGHEST, repair
+from mechdesign.positions.cones import HIGHEST
 from mechdesign.positions.patches import Patches, patches
+from mechdesign.positions.repair import repair
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
@@ -175,11 +173,6 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     xarray.Dataset
         The mechanism.
 
-    Raises
-    ------
-    UnsuitableError
-        Off grids of square cells of two axes, and for metrics without a level.
-
     Notes
     -----
     Cost: O(n^2), some 100 sums over 3 x 3 cells for every cell and report.
@@ -202,10 +195,7 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
 
 
 def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches, float]:
-    """The masses (n, n) of `spline_laplace`, their patches, and the factor of the level of the kernel.
-
-    Raises: what `spline_laplace` raises.
-    """
+    """The masses (n, n) of `spline_laplace`, their patches, and the factor of the level of the kernel."""
     shape, side = lattice_problem(problem, "the spline Laplace mechanism")
     around = patches(problem.domain, problem.metric)
     level = float(around.corner_level.min())

@@ -89,8 +89,8 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7.
 
-    limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers seen from
-    elsewhere: of the cell way[u] where u was, None where there are no such constraints. Cost: O(n^2).
+    limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers of the cell
+    way[u] where u was, None where there are no such constraints. Cost: O(n^2).
     """
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
@@ -117,10 +117,9 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
 def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
     """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r), which
     are raised into their dual cones; nan or minus infinity where one of them is not finite, or too large.
-
-    G' z is a sum of j rounded terms: off by at most j 2^-52 times the sum of their sizes, whatever cancels. Slopes are
-    exact, and entries of bounds, which z multiplies by no less than 0, are taken with what they are off by.
     """
+    # G' z is a sum of j rounded terms: off by at most j 2^-52 times the sum of their sizes, whatever cancels. Slopes
+    # are exact, and entries of bounds, which z multiplies by no less than 0, are taken with what they are off by.
     with np.errstate(over="ignore", invalid="ignore"):
         first = np.maximum(slack[0], np.nextafter(np.hypot(slack[1], slack[2]), np.inf))
         parts = ((cones.bound, first), (cones.slope_x, slack[1]), (cones.slope_y, slack[2]))
@@ -137,6 +136,6 @@ def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array
 
 
 def _is_group(ways: list[Cells]) -> bool:
-    """Whether one way after another is always one of them: what is alike to a tolerance need not be."""
+    """True if the ways are closed under composition: what is alike to a tolerance need not be."""
     known = {way.tobytes() for way in ways}
     return bool(ways) and all(one[other].tobytes() in known for one, other in product(ways, repeat=2))

@@ -20,17 +20,9 @@ from scipy.stats import chi2
 import mechdesign as md
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError, MechdesignError, UnsuitableError, VerificationError
-from mechdesign.positions.cones import breaches, repair, rounded_rows
-from mechdesign.positions.patches import (
-    AROUND,
-    CORNERS,
-    HALF,
-    Patches,
-    corner_levels,
-    level_faults,
-    patches,
-    step_weights,
-)
+from mechdesign.positions.levels import CORNERS, corner_levels, level_faults
+from mechdesign.positions.patches import AROUND, HALF, Patches, patches, step_weights
+from mechdesign.positions.repair import repair, rounded_rows
 
 NAMES = each_row("name", SIDES)
 PAIRS, MANY = 100, 200_000  # of every case
@@ -272,8 +264,8 @@ def test_the_repair_leaves_no_breach_and_changes_little_of_what_has_none():
     for rows in (rng.dirichlet(np.ones(25), 25), np.eye(25), good * rng.uniform(0.8, 1.2, good.shape)):
         mass = repair(rows, found)
         assert are_rows(mass)
-        assert breaches(mass, found) == 0
-        assert breaches(rounded_rows(rows / rows.sum(axis=1, keepdims=True)), found) > 0
+        assert found.breaches(mass) == 0
+        assert found.breaches(rounded_rows(rows / rows.sum(axis=1, keepdims=True))) > 0
     with pytest.raises(InputError, match="table"):
         repair(good[:3], found)
 

@@ -5,6 +5,7 @@ kernel and one changed number; weights and noise by another solver.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import cvxpy as cp
@@ -191,7 +192,7 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
 def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
     program = CASES["square"][0]()
     assert design_of(program, gap=1e-2).stopped == "gap"
-    monkeypatch.setattr(cone_blocks, "_MOST", 1.0)
+    monkeypatch.setattr(cone_blocks, "CONSTANTS", replace(cone_blocks.CONSTANTS, most_operations=1.0))
     assert design_of(program, gap=1e-2).stopped == "columns"
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=300_000))
     with pytest.raises(SizeError, match="spline_laplace"):

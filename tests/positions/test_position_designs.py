@@ -26,6 +26,7 @@ from mechdesign.losses import LOSSES
 from mechdesign.positions import Positions
 from mechdesign.positions import solve as between
 from mechdesign.positions import spline as spline_laplace
+from mechdesign.positions.repair import repair
 from mechdesign.positions.solve import cell_lower_bound
 from mechdesign.positions.symmetry import Orbits, position_orbits
 
@@ -250,6 +251,6 @@ def test_at_low_levels_a_design_is_never_worse_than_one_report(epsilon):
 
 def test_levels_below_the_integers_are_refused_with_a_way_on():
     with pytest.raises(UnsuitableError, match="levels are too low") as caught:
-        between.repair(np.full((16, 16), 1 / 16), Positions(square(4, epsilon=1e-16)).patches)
+        repair(np.full((16, 16), 1 / 16), Positions(square(4, epsilon=1e-16)).patches)
     assert caught.value.field == "epsilon"
     assert "protect cells" in caught.value.remedy

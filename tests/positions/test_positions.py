@@ -11,7 +11,7 @@ import pytest
 from oracles import reference_breaches
 from reference.checking import ROW_SUM
 
-from mechdesign.positions.cones import LEVEL_BITS, breaches, whole_levels
+from mechdesign.positions.cones import LEVEL_BITS, whole_levels
 from mechdesign.positions.patches import AROUND, Patches
 
 ONE = 1 << LEVEL_BITS
@@ -149,7 +149,7 @@ def test_the_count_at_a_constant_level_is_that_of_the_cones_that_the_module_name
             z = int(whole_levels(one.corner_level, one.side)[0, 0])
             coarse, fine = named_cones(turned, z), [named_cones(q, z // 2) for q in chaikin(turned)]
             expected = not (all(coarse) or all(map(all, fine)))
-            assert breaches(mass, one) == expected, (turned, levels)
+            assert one.breaches(mass) == expected, (turned, levels)
             verdicts.add((expected, all(coarse)))
             alone = expected and coarse.count(False) == 1
             deciding |= {coarse.index(False)} if alone else set()
@@ -167,9 +167,10 @@ def test_the_count_by_levels_of_quarters_is_that_of_the_oracle_and_falls_with_th
         masses = np.array(masses, np.uint64).reshape(9, 1)
         own = np.array(levels)[None] * rng.uniform(0.9, 1.1, (4, 4))
         mass, one = patch_of(masses, own.ravel())
-        counts.append(breaches(mass, one))
+        counts.append(one.breaches(mass))
         assert counts[-1] == reference_breaches(mass, one), (masses, levels)
-        lower, higher = (breaches(*patch_of(masses, factor * own.ravel())) for factor in (0.8, 1.25))
+        scaled = [patch_of(masses, factor * own.ravel()) for factor in (0.8, 1.25)]
+        lower, higher = (other.breaches(more) for more, other in scaled)
         assert higher <= counts[-1] <= lower
     assert 10 < sum(counts) < 90
 
@@ -181,12 +182,12 @@ def test_the_count_is_that_of_the_oracle_however_a_patch_is_turned(flat):
     for _ in range(150):
         masses, levels = random_case(rng, flat)
         mass, one = patch_of(masses, levels)
-        counts.append(breaches(mass, one))
+        counts.append(one.breaches(mass))
         assert counts[-1] == reference_breaches(mass, one), (masses, levels)
         square, corners = np.array(masses, object).reshape(3, 3), np.array(levels).reshape(2, 2)
         for turn in (np.transpose, np.flipud, np.fliplr):
             turned, other = patch_of(turn(square).ravel(), turn(corners).ravel())
-            assert breaches(turned, other) == counts[-1]
+            assert other.breaches(turned) == counts[-1]
     assert 20 < sum(counts) < 130
 
 
@@ -197,7 +198,7 @@ def test_the_count_is_that_of_coefficients_found_by_interpolation():
         masses, levels = random_case(rng, flat=trial % 4 == 0)
         mass, one = patch_of(masses, levels)
         expected, coarse = by_interpolation(masses, whole_levels(one.corner_level, one.side)[0].tolist())
-        assert breaches(mass, one) == expected, (masses, levels)
+        assert one.breaches(mass) == expected, (masses, levels)
         verdicts.add((expected, coarse))
     assert verdicts >= {(0, True), (1, False)}
 
@@ -212,7 +213,7 @@ def test_no_gradient_exceeds_the_level_where_no_breach_is_counted_and_hardly_les
         for _ in range(26):
             middle = (low + high) / 2
             mass, one = patch_of(masses, [middle * level for level in levels])
-            low, high = (low, middle) if breaches(mass, one) == 0 else (middle, high)
+            low, high = (low, middle) if one.breaches(mass) == 0 else (middle, high)
         if max(levels) * high > 1 or max(masses) == min(masses):
             continue
         assert excess(masses, [high * level for level in levels]) <= 0, (masses, levels)

@@ -6,7 +6,7 @@ import pytest
 from cases import varying_level
 
 from mechdesign import Domain, Eikonal, Euclidean
-from mechdesign.positions.patches import corner_levels, level_faults, quarter_levels, raised_levels
+from mechdesign.positions.levels import corner_levels, level_faults, quarter_levels, raised_levels
 
 BITS = 2.0**-24  # relative: the margins of both, several times
 ROOM = 2.0**-10  # relative: exceeds a bound even where a corner has a small share in it

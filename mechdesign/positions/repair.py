@@ -1,0 +1,59 @@
+"""A table whose gradients are nearly within bounds becomes integers that are.
+
+Every row is mixed with one common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing
+lowers |grad P| / P wherever P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the
+integers show no breach, so that the repair cannot fail, then halved towards the last that showed one, five times. c is
+the mean of the rows, mixed with the uniform one; what rounding a row leaves over goes into its largest mass.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.positions.patches import Patches
+
+_FIRST = 2.0**-42  # share of the common row
+_HALVINGS = 5
+_UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
+
+
+def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
+    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m).
+
+    Rows of `table` are divided by their sums; entries below 0 count as 0. Cost: 10 to 40 times that of `breaches`.
+    """
+    rows = np.maximum(np.asarray(table, float), 0.0)
+    if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
+        problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"
+        raise InputError(problem, field="table", value=rows.shape)
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
+
+    def mixed(share: float) -> NDArray[np.uint64] | None:
+        mass = rounded_rows((1 - share) * rows + share * common)
+        return mass if patches.breaches(mass) == 0 else None
+
+    high = _FIRST
+    while (best := mixed(high)) is None:
+        if high == 1:
+            message = "levels are too low to be certified between positions: equal rows break their bound in integers"
+            raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
+        high = min(2 * high, 1.0)
+    low = high / 2
+    for _ in range(_HALVINGS if high > _FIRST else 0):
+        middle = (low + high) / 2
+        nearer = mixed(middle)
+        best, low, high = (best, middle, high) if nearer is None else (nearer, low, middle)
+    return best
+
+
+def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Integers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
+    mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
+    for row in mass:
+        largest = int(row.argmax())
+        row[largest] = ROW_SUM - sum(row.tolist()) + int(row[largest])
+    return mass
