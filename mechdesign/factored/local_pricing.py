@@ -54,7 +54,7 @@ from mechdesign.base.validation import read_only
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import graph_of
-from mechdesign.solvers.cone.tree_simplex import Graph, price_reports, ratio_reports
+from mechdesign.solvers.cone.tree_simplex import Graph, price_block, price_ratios
 
 _ULP = 2.0**-52
 _TINY = 1e-290  # below every normal number that is rounded here
@@ -419,7 +419,7 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
         ball.open(y, exact=False)
         own, below, tree, graph = ball.program()
         most, part = _PIVOTS_PER_NODE * ball.core, ray[:, : ball.core]
-        ratio_reports(own, below, _ROOT, tree, graph, most, ratio[j : j + 1], part)
+        price_ratios(own, below, _ROOT, tree, graph, most, ratio[j : j + 1], part)
         ball.look_around(y)
         _, _, count[j] = ball.close(part[0])
         places.append(ball.numbers[: count[j]].copy())
@@ -440,7 +440,7 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
         own, below, tree, graph = ball.program()
         ray, turns, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
         most = _PIVOTS_PER_NODE * ball.core
-        price_reports(own, below, _ROOT, tree, flat, graph, most, value[j : j + 1], turns, ray)
+        price_block(own, below, _ROOT, tree, flat, graph, most, value[j : j + 1], turns, ray)
         short = value[j] < 0
         if ball.look_around(y) or not value[j] > -np.inf:
             value[j] = -np.inf

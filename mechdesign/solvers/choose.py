@@ -10,8 +10,8 @@ The optimal program (`rule`, by method "auto"):
     if constraints <= 60,000:                                      highs last, unless it was first
 
     highs     the whole linear program by HiGHS
-    columns   generate and price: by vertices (rays.py) where `has_few_rays`, else with multipliers in a box
-              (columns.py); the other of the two follows where the first ends above the gap
+    columns   generate and price (column_generation.py): by vertices where `has_few_rays`, else with multipliers in a
+              box; the other of the two follows where the first ends above the gap
     blocks    the block interior-point method on restricted programs (blocks.py)
     pool      columns kept without a table, of the capability factored: up to 6,000 secrets where the loss is a table,
               which the result is then too

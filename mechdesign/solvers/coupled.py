@@ -10,24 +10,14 @@ rests on no convergence.  5. Where it stays apart, the optimal program is solved
 Where no table is found the least common relaxation of the limits is bounded from below in the same way (`no_table`). A
 bound above zero proves that the constraints contradict each other, and its multipliers say which.
 
-Designs of changing priors (`DesignRoute`), where a maximum is minimised:
-
-    minimise over private P   max over side rows k of (G_k P - h_k) / s_k
-
-By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k; for
-the worst-case loss mu is a prior over the secrets, and the one that attains it is least favourable. In every round that
-program is solved: its bound is one of the coupled program, and every report of its table becomes a column of the master
-of rays.py, which recombines them. The master's multipliers, averaged with the best ones so far, are the next mu, within
-a factor of the best ones that grows where the bound does and else shrinks: far from them designs take long, of priors
-that leave out most of the map, and their tables are of no use. Cutting planes (Kelley 1960, Journal of SIAM 8), one for
-every report instead of one for every table, centred at the best point (Wentges 1997, International Transactions in
-Operational Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and Applications 24).
+Designs of changing priors are in column_generation.py.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,42 +26,22 @@ from mechdesign.base import interrupts
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
-from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.figures import RESOLUTION, relative_gap
+from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.problem.losses import TableLoss, uniform
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.solvers.choose import DESIGNS, Attempt, coupled_attempts, designs_fit, suits_rays, whole_trials
+from mechdesign.solvers.column_generation import DesignGeneration, generate
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, anchor_bound, project_dual
 from mechdesign.solvers.incumbent import FIRST_MARGIN, Incumbent, Route, Task, run_routes
 from mechdesign.solvers.lp.full import require_whole
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
-from mechdesign.solvers.routes import Mixture, RayRoute, WholeRoute
+from mechdesign.solvers.routes import RayRoute, WholeRoute
 
 _RAY_SHARE = 0.5  # of the time limit for rays, where the whole program can follow; a guess
 _DESIGN_SHARE = 0.8  # the same for designs of changing priors; a guess
 _CLOSED_FORMS = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignOptions:
-    """The constants of `DesignRoute`; the factors are in the range of Linderoth and Wright, the others guesses."""
-
-    centred: float = 0.5  # share of the best multipliers in the next ones
-    first_factor: float = 3.0  # that multipliers may differ by from the best ones
-    narrowest: float = 1.5
-    widest: float = 8.0
-    growth: float = 1.3  # of the factor after a gain; after a loss it is its square root
-    least: float = 1e-9  # multiplier, as a share: no secret is without weight
-    first_gap: float = 1e-2  # of the first design
-    gap_share: float = 0.2  # gap of later ones, as a share of the gap in hand
-    least_gap: float = 0.1  # share of the target gap that no design needs to go below
-    gain: float = 0.05  # share of the target gap that is a gain
-    rounds: int = 200
-    patience: int = 10  # rounds without a gain after which this ends
-    time_share: float = 0.3  # of the time left that one design may take, and the master
-    shortest: float = 1.0  # seconds that they get
 
 
 def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
@@ -127,68 +97,17 @@ def first_bound(task: Task) -> CoupledBound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignRoute:
-    """Designs of changing priors, mixed by the master of rays. A round costs an optimal program, and a linear one of
-    n + k rows.
-    """
+    """Designs of changing priors, mixed by a master; share, of the remaining time."""
 
-    share: float = 1.0  # of the remaining time
-    options: DesignOptions = DesignOptions()
+    share: float = 1.0
     name: str = "designs"
 
     def rejection_reason(self, task: Task) -> str | None:
         return None if designs_fit(task.problem, task.rows) else "its side rows do not share one maximum"
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-        mixture = Mixture(self.name, task, incumbent)
-        try:
-            return self._rounds(task, mixture, budget.within(self.share) if self.share < 1 else budget)
-        finally:
-            mixture.close()
-
-    def _rounds(self, task: Task, mixture: Mixture, budget: TimeBudget) -> Stop:
-        options, gap, share = self.options, mixture.incumbent.target, task.rows.share
-        rays, reports = mixture.rays, np.arange(task.cost.shape[1])
-        multipliers = project_dual(np.ones(task.rows.size), share)
-        best: CoupledBound | None = None
-        design: Design | None = None
-        design_gap, stalled, factor = options.first_gap, 0, options.first_factor
-        for _ in range(options.rounds):
-            if budget.is_spent():
-                return Stop.TIME
-            spread = np.maximum(multipliers, options.least / (task.rows.size * share))
-            spread = project_dual(spread, share)
-            folded = task.rows.fold_down(task.cost, spread)
-            pair = design_of_cost(task, folded, design_gap, self._seconds(budget), design)
-            if pair is None:
-                return Stop.PRECISION
-            design, dual = pair
-            bound = task.bound(dual, spread)
-            rays.waiting.append((np.ascontiguousarray(design.mass.T / float(ROW_SUM)), reports))
-            before = rays.objective
-            rays.solve(self._seconds(budget))
-            has_gained = best is None or bound.value > best.value + options.gain * gap * rays.objective
-            is_better = rays.objective < before * (1 - options.gain * gap)
-            stalled = 0 if has_gained or is_better else stalled + 1
-            if best is None or bound.value > best.value:
-                best = bound
-            mixed_gap = relative_gap(rays.objective, best.value, rays.scale)
-            if mixture.take(best, mixed_gap <= gap or stalled == options.patience) <= gap:
-                return Stop.GAP
-            if stalled == options.patience:
-                break
-            design_gap = max(options.least_gap * gap, min(options.first_gap, options.gap_share * mixed_gap))
-            if has_gained:
-                factor = min(options.growth * factor, options.widest)
-            else:
-                factor = max(math.sqrt(factor), options.narrowest)
-            multipliers = options.centred * best.multipliers
-            multipliers += (1 - options.centred) * project_dual(rays.multipliers, share)
-            multipliers = np.clip(multipliers, best.multipliers / factor, best.multipliers * factor)
-        return Stop.PRECISION
-
-    def _seconds(self, budget: TimeBudget) -> float:
-        """Seconds that one design, or one solve of the master, may take."""
-        return max(self.options.shortest, self.options.time_share * budget.remaining())
+        generation = DesignGeneration(self.name, task, partial(design_of_cost, task))
+        return generate(generation, incumbent, budget.within(self.share) if self.share < 1 else budget)
 
 
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:

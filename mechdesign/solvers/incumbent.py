@@ -104,6 +104,11 @@ class Task:
         return Certified(mass, self.rows.excess_up(table), objective(self.cost, self.rows, table))
 
 
+def plain_bound(task: Task, value: float, dual: NDArray[np.float64]) -> CoupledBound:
+    """A bound of a task without side rows, proved by `dual` (n,) alone."""
+    return CoupledBound(value=value, dual=dual, multipliers=np.zeros(0), folded=task.cost)
+
+
 @dataclass(kw_only=True, eq=False)
 class Incumbent:
     """The best certified table and the best lower bound so far.

@@ -19,9 +19,9 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers.choose import Attempt, optimal_attempts, whole_trials
 from mechdesign.solvers.cone.pricing import ConePricer, anchor_bound, anchor_multipliers
-from mechdesign.solvers.incumbent import Certified, Incumbent, Route, Task, run_routes
+from mechdesign.solvers.incumbent import Certified, Incumbent, Route, Task, plain_bound, run_routes
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
-from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute, plain_bound
+from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,59 +24,18 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
 from mechdesign.solvers.choose import LARGEST
-from mechdesign.solvers.columns import USUAL, ZEROS, Columns, generate_columns
+from mechdesign.solvers.column_generation import BoxGeneration, RayGeneration, generate
 from mechdesign.solvers.cone.pricing import CoupledBound, homogeneous_bound
-from mechdesign.solvers.cone.warm_pricing import Forest, Proof
-from mechdesign.solvers.incumbent import Incumbent, Task
+from mechdesign.solvers.cone.warm_pricing import WarmPricer
+from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method
 from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
-from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.masters import POSITIVE_PRIORS, ZERO_PRIORS
 from mechdesign.solvers.result import Status, Stop
 from mechdesign.solvers.symmetry import symmetries
 
-_MUCH_BETTER = 0.9  # share of the best objective below which a mixture is certified before the end; a guess
 _TRIALS = 8  # solves of a whole program, with margins that grow
-
-
-def plain_bound(task: Task, value: float, dual: NDArray[np.float64]) -> CoupledBound:
-    """A bound of a task without side rows, proved by `dual` (n,) alone."""
-    return CoupledBound(value=value, dual=dual, multipliers=np.zeros(0), folded=task.cost)
-
-
-class Mixture:
-    """The mixture of rays of one run, whose tables are certified and whose limits are lowered where one breaks them."""
-
-    def __init__(self, name: str, task: Task, incumbent: Incumbent) -> None:
-        self.name, self.task, self.incumbent, self.margin = name, task, incumbent, task.first_margin
-        self.rays = RayGeneration(
-            pricer=task.pricer,
-            cost=task.cost,
-            rows=task.rows,
-            constant=task.problem.best_constant,
-            scale=task.constant,
-        )
-        if task.rows.size:
-            self.rays.tighten(self.margin)
-
-    def take(self, bound: CoupledBound, is_final: bool) -> float:
-        """Record a bound, and certify the table if it is final or much better; the certified gap."""
-        self.incumbent.record_bound(bound)
-        if is_final or self.rays.objective < _MUCH_BETTER * self.incumbent.objective:
-            table = self.task.certify(self.rays.table(), bound.folded)
-            self.incumbent.try_table(table)
-            if table.excess.any():
-                self.margin = np.where(table.excess > 0, 2 * (self.margin + table.excess), self.margin)
-                self.rays.tighten(self.margin)
-        self.incumbent.tell(self.name, self.rays.variables, self.rays.constraints)
-        return self.incumbent.gap
-
-    def close(self) -> None:
-        """Certify the last table if it is better, however the rounds ended."""
-        if len(self.rays.x) and self.rays.objective < self.incumbent.objective:
-            bound = self.incumbent.bound
-            slack_cost = self.task.cost if bound is None else bound.folded
-            self.incumbent.try_table(self.task.certify(self.rays.table(), slack_cost))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,12 +49,8 @@ class RayRoute:
         return None
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-        ends = budget.within(self.share).ends if self.share < 1 else budget.ends
-        mixture = Mixture(self.name, task, incumbent)
-        try:
-            return Stop(generate(mixture.rays, gap=incumbent.target, deadline=ends, take=mixture.take))
-        finally:
-            mixture.close()
+        limit = budget.within(self.share) if self.share < 1 else budget
+        return generate(RayGeneration(self.name, task, incumbent.target), incumbent, limit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,21 +63,12 @@ class BoxRoute:
         return f"its columns are dense: up to {LARGEST:,} secrets" if task.problem.domain.size > LARGEST else None
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-        problem, pricer = task.problem, task.pricer
+        problem, cone = task.problem, task.pricer
         require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
-        cores = USUAL if problem.prior_array.all() else ZEROS
-        ways = symmetries(problem, [pricer.apart(), problem.loss_matrix]) if problem.reports is problem.domain else ()
-        columns = Columns(Forest(pricer, problem.weighted_loss, ways), cores, problem.constant_loss)
-
-        def take(proof: Proof | None, table: NDArray[np.float64] | None) -> float:
-            if proof is not None:
-                incumbent.record_bound(plain_bound(task, proof.bound, proof.dual))
-            if table is not None:
-                incumbent.try_table(task.certify(table, task.cost, private=True))
-            incumbent.tell(self.name, columns.variables, columns.constraints)
-            return incumbent.gap
-
-        return Stop(generate_columns(columns, gap=incumbent.target, deadline=budget.ends, take=take))
+        group = symmetries(problem, [cone.apart(), problem.loss_matrix]) if problem.reports is problem.domain else ()
+        rule = POSITIVE_PRIORS if problem.prior_array.all() else ZERO_PRIORS
+        pricer = WarmPricer(cone, problem.weighted_loss, group)
+        return generate(BoxGeneration(self.name, task, pricer, rule), incumbent, budget)
 
 
 Polish = Callable[[Task, CoupledBound, float, float], CoupledBound]

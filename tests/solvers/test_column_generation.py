@@ -22,7 +22,7 @@ from tolerances import ORACLE, SOLVED
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Optimal, load_problem
 from mechdesign.losses import Distance, SquaredDistance
-from mechdesign.solvers import columns, optimal, routes
+from mechdesign.solvers import masters, optimal, routes
 from mechdesign.solvers.choose import Attempt
 
 GAP = 1e-3
@@ -163,13 +163,13 @@ def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPat
 
 def test_without_priced_columns_the_gap_stays_open(monkeypatch: pytest.MonkeyPatch, boxes: None) -> None:
     """The first columns of each report alone make a private table, and not the best."""
-    taken = columns.Columns.add
+    taken = masters.BoxMaster.add
 
-    def first(self: columns.Columns, rays: np.ndarray, reports: np.ndarray) -> None:
-        if self.variables < 2 * len(self.forest.cost):
+    def first(self: masters.BoxMaster, rays: np.ndarray, reports: np.ndarray) -> None:
+        if self.variables < 2 * len(self.pricer.cost):
             taken(self, rays, reports)
 
-    monkeypatch.setattr(columns.Columns, "add", first)
+    monkeypatch.setattr(masters.BoxMaster, "add", first)
     found = designed(case("pairs"), gap=GAP)
     assert found.stopped == "precision"
     assert found.loss - found.lower_bound > GAP * found.loss

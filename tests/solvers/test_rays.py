@@ -12,11 +12,12 @@ from rows import few
 
 import mechdesign as md
 from mechdesign import load_problem
+from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import SolverError
-from mechdesign.programs.coupled import stack_rows
-from mechdesign.solvers.cone.pricing import ConePricer
+from mechdesign.solvers.column_generation import Decision, RayGeneration, generate
+from mechdesign.solvers.incumbent import Incumbent
 from mechdesign.solvers.lp import highs
-from mechdesign.solvers.rays import RayGeneration, generate
+from mechdesign.solvers.optimal import optimal_task
 
 GAP = 1e-3
 FINE = 1e-6
@@ -38,13 +39,9 @@ def scattered(cells: int, seed: int) -> md.DesignProblem:
     return replace(problem, prior=prior / prior.sum())
 
 
-def generation(problem: md.DesignProblem) -> RayGeneration:
-    return RayGeneration(
-        pricer=ConePricer(problem.edges, problem.domain.size, problem.anchors),
-        cost=problem.weighted_loss,
-        rows=stack_rows([], problem.weighted_loss.size),
-        constant=problem.best_constant,
-        scale=problem.constant_loss,
+def generation(problem: md.DesignProblem, target: float = GAP) -> tuple[RayGeneration, Incumbent]:
+    return RayGeneration("rays", optimal_task(problem), target), Incumbent(
+        constant=problem.constant_loss, target=target
     )
 
 
@@ -93,28 +90,29 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_objective_is_that_of_the_table_and_never_below_the_bound() -> None:
     problem = without(6, 7, 3)
-    rays, told = generation(problem), []
+    rays, incumbent = generation(problem, FINE)
+    decide, decisions = rays.decide, []
 
-    def take(found, close):
-        table = rays.table()
-        assert (table * problem.weighted_loss).sum() == pytest.approx(rays.objective, rel=1e-9)
+    def checked(*given):
+        table, objective = rays.master.table(), rays.master.objective
+        assert (table * problem.weighted_loss).sum() == pytest.approx(objective, rel=1e-9)
         assert table.sum(axis=1) == pytest.approx(np.ones(36), abs=1e-9)
-        assert found.value <= rays.objective * (1 + 1e-9)
-        told.append(close)
-        return 1 - found.value / rays.objective if close else np.inf
+        assert incumbent.lower_bound <= objective * (1 + 1e-9)
+        decisions.append(decide(*given))
+        return decisions[-1]
 
-    assert generate(rays, gap=FINE, deadline=np.inf, take=take) == "gap"
-    assert told[-1]
-    assert not all(told)
+    rays.decide = checked
+    assert generate(rays, incumbent, TimeBudget()) == "gap"
+    assert decisions[-1] is Decision.FINISH
+    assert Decision.CONTINUE in decisions
 
 
 def test_the_deadline_ends_it() -> None:
-    rays = generation(without(4, 2, 0))
-    assert generate(rays, gap=FINE, deadline=-np.inf, take=lambda found, close: np.inf) == "time"
+    assert generate(*generation(without(4, 2, 0), FINE), TimeBudget(-np.inf)) == "time"
 
 
 def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    rays, solve, seen = generation(without(4, 2, 0)), highs.ColumnMaster.solve, []
+    (rays, incumbent), solve, seen = generation(without(4, 2, 0)), highs.ColumnMaster.solve, []
 
     def fails(self, time_limit, *, interior=None):
         seen.append(interior is None)
@@ -123,12 +121,12 @@ def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.Monkey
         return solve(self, time_limit, interior=interior)
 
     monkeypatch.setattr(highs.ColumnMaster, "solve", fails)
-    assert generate(rays, gap=GAP, deadline=np.inf, take=lambda found, _: 1 - found.value / rays.objective) == "gap"
+    assert generate(rays, incumbent, TimeBudget()) == "gap"
     assert seen[:2] == [True, False]
     assert not any(seen[1:])
     monkeypatch.setattr(highs.ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
     with pytest.raises(SolverError):
-        rays.solve(1.0)
+        rays.master.solve(1.0, 0.0)
 
 
 def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.cone.tree_simplex import Graph, price_reports, shortest_trees
+from mechdesign.solvers.cone.tree_simplex import Graph, price_block, shortest_trees
 
 _PIVOTS_PER_NODE = 20
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
@@ -188,7 +188,7 @@ class ConePricer:
         def block(start: int, stop: int) -> None:
             own = np.ascontiguousarray(cost[:, start:stop].T)
             rays_of_block = np.empty((0 if weight is None else stop - start, n)) if not rays else minimisers[start:stop]
-            price_reports(
+            price_block(
                 own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self.graph,
                 _PIVOTS_PER_NODE * n, value[start:stop], turns[start:stop], rays_of_block,
             )  # fmt: skip

@@ -1,6 +1,6 @@
 """A simplex method on spanning trees: the kernel of pricing.
 
-    minimise  <r, g>  subject to  g >= 0,  g(u) <= e^{d_e} g(v) on every edge e = (u, v) both ways,  g(root) = 1
+    minimise  <r, g>  subject to  g >= 0,  g(u) <= e^{d_e} g(v) on every edge e = (u, v) both ways,  g(root) = 1    (1)
 
 The extreme rays of the cone are spanning trees of tight constraints: along a tree edge g changes by e^{+d} or e^{-d}.
 A pivot takes the tree edge above a node whose subtree gains by moving, scales the subtree until the next constraint is
@@ -10,21 +10,31 @@ size of the subtree and a scan of the nodes; they are computed afresh before the
 The ratio test of a pivot looks at the edges of the subtree; on a complete graph, where all pairs are edges, at one
 minimum of products for every place of the smaller side, without lists.
 
-Trees stay in the cone whatever the cost is, so that a forest, one tree for each report, is kept from pricing to
-pricing. On a complete graph a tree may be worked on within the core of its report, the places nearest to it: any other
-place u follows as the smallest extension max over v in the core of g(v) e^{-d(u, v)}, which keeps all pairs (McShane
-1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0 beyond the core, as it is wherever the
-prior is zero, g(u) is raised as far as the other places let it, and r(u) is borne by places near u with r > 0: for
-every a >= 0, -a g(u) >= -a e^{d(u, v)} g(v).
+Cores. Trees stay in the cone whatever the cost is, so one tree for each report is kept from pricing to pricing. On a
+complete graph a tree may be worked on within the core of its report, the places nearest to it. Any other place u
+follows as the smallest extension
 
-Charges. Push r = cost - dual from the leaves of any spanning tree to its root, v handing its parent T e^{-d} where
-T >= 0 and T e^{+d} where T < 0, T being r(v) and what was handed to it: for g in the cone T g(v) is at least what is
-handed times g(parent), since g(v) lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot bear it, and at
-the root, hand over nothing and charge -T to v. What is handed rises with T, so that with dual less the largest charge
-of any report every T is at least what it was, charged ones are 0 or more, and so is what arrives at the root: with
-those multipliers no price is negative, whatever the trees are.
+    g(u) = max over v in the core of g(v) e^{-d(u, v)},                                                             (2)
 
-All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
+which keeps all pairs (McShane 1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0 beyond
+the core, as it is wherever the prior is zero, g(u) is raised as far as the other places let it, and r(u) is absorbed by
+places near u with r > 0: for every a >= 0,
+
+    -a g(u) >= -a e^{d(u, v)} g(v).                                                                                 (3)
+
+Reductions. Push r = cost - dual from the leaves of any spanning tree to its root, v handing its parent
+
+    T e^{-d} where T >= 0,  T e^{+d} where T < 0,                                                                   (4)
+
+T being r(v) and what was handed to it: for g in the cone T g(v) is at least what is handed times g(parent), since g(v)
+lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot absorb it, and at the root, hand over nothing and
+reduce the dual at v by -T. What is handed rises with T, so that with dual less the largest reduction of any report
+every T is at least what it was, reduced ones are 0 or more, and so is what arrives at the root: with those multipliers
+no price is negative, whatever the trees are.
+
+All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file. Kernels
+fill arrays of their callers and read constants of the module, since compiled code takes no dataclasses: their arguments
+are many for that reason.
 """
 
 from __future__ import annotations
@@ -37,21 +47,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 _EMPTY: NDArray[np.float64] = np.zeros((0, 0))
+# Constants of the method. Those of proofs are rounding errors of doubles; the others are guesses, and decide how long a
+# pricing takes: every bound is pushed through the tree that it ends with.
 _RELATIVE = 1e-12  # gain of a pivot against the mass it moves; far from the anchor all gains are tiny, and still count
-_ABSOLUTE = 1e-15  # gain of a pivot against the whole mass
+_ABSOLUTE = 1e-15  # gain of a pivot against the whole mass, where a proof rests on it
 _COARSE = 1e-7  # the same for a ratio, which no proof rests on
-_RATIOS = 20
-_SETTLED = 1e-6  # relative change of a ratio
-_OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that counts as a turn
-_PIVOTS = 20  # for each place, at most
-_NEAR_RATIO, _FAR_RATIO = 0.3, 2.0  # of <dual, g> to <cost, g>, below which a ray is nowhere near a negative price
-_ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute, more than one rounding takes
+_RATIO_STEPS = 20  # of Dinkelbach's method
+_RATIO_CHANGE = 1e-6  # relative change of a ratio at which it ends
+_OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that makes a cut worth it
+_PIVOTS_PER_PLACE = 20  # at most
+# A ray with <dual, g> below the first times <cost, g> is nowhere near a negative price; its ratio is set to the second.
+_NEAR_RATIO, _FAR_RATIO = 0.3, 2.0
 _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
+_ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding takes
 
 
 class Graph(NamedTuple):
-    """A graph in compressed rows: neighbours near[first[v]:first[v + 1]] at length d in nats, with factor e^d; or a
-    complete one, by its lengths and factors (n, n), which are (0, 0) otherwise.
+    """A graph in compressed rows, or a complete one by its matrices; the arrays of the other kind are empty.
+
+    | field | shape | of a sparse graph |
+    |---|---|---|
+    | first | (n + 1,) | the neighbours of v are near[first[v]:first[v + 1]] |
+    | near | (e,) | neighbours |
+    | length, factor | (e,) | d in nats, and e^d |
+    | | | **of a complete graph** |
+    | lengths, factors | (n, n) | d in nats, and e^d |
     """
 
     first: NDArray[np.int64]
@@ -62,33 +82,18 @@ class Graph(NamedTuple):
     factors: NDArray[np.float64] = _EMPTY
 
 
-class Tree(NamedTuple):
-    """A spanning tree and its ray, all (n,): parents; the first child, and lists of siblings both ways, -1 at their
-    ends; rises, whether g is larger than at the parent; grow = g / g(parent); g; the sums of r g (share) and |r| g
-    (size) over the subtree; inside, the last pivot that moved the node, negative where it only changed its sums; room
-    for a stack, for the nodes of a subtree, and for numbers.
-    """
+class TreeState(NamedTuple):
+    """Trees that are kept, one for each of m reports over n places.
 
-    parent: NDArray[np.int32]
-    child: NDArray[np.int32]
-    following: NDArray[np.int32]
-    before: NDArray[np.int32]
-    rises: NDArray[np.bool_]
-    grow: NDArray[np.float64]
-    g: NDArray[np.float64]
-    share: NDArray[np.float64]
-    size: NDArray[np.float64]
-    inside: NDArray[np.int64]
-    stack: NDArray[np.int32]
-    order: NDArray[np.int32]
-    room: NDArray[np.float64]
-
-
-class Forest(NamedTuple):
-    """Trees that are kept, one for each report: anchor (m,), their roots; parent and rises (m, n), as in `Tree`; beyond
-    (m, n), where a place outside of the core attains its extension; ratio (m,), the last one; core (m,), how many of
-    the places are worked on, those nearest to the anchor; near (n, n), the places by distance from each, (0, 0) where
-    every core is all places.
+    | field | shape | meaning |
+    |---|---|---|
+    | anchor | (m,) | the roots |
+    | parent | (m, n) | the parent of every place |
+    | rises | (m, n) | whether g is larger than at the parent |
+    | beyond | (m, n) | where a place outside of the core attains its extension (2) |
+    | ratio | (m,) | the last ratio |
+    | core | (m,) | number of the places nearest to the anchor that are worked on |
+    | near | (n, n) | the places by distance from each, (0, 0) if every core is all places |
     """
 
     anchor: NDArray[np.int64]
@@ -101,15 +106,503 @@ class Forest(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How far trees are improved: gain of a pivot against the whole mass from which it is worth its cost; change of a
-    ratio, relative, that is settled; steps of Dinkelbach's method, at most; fixed, the minimum of <cost - dual, g> with
-    g = 1 at the anchor instead of a ratio.
+    """How far trees are improved.
+
+    | field | meaning |
+    |---|---|
+    | gain | gain of a pivot against the whole mass from which it is worth its cost |
+    | change | relative change of a ratio at which it is settled |
+    | steps | most steps of Dinkelbach's method |
+    | fixed | minimise <cost - dual, g> with g = 1 at the anchor, instead of a ratio |
     """
 
     gain: float
     change: float
     steps: int
     fixed: bool
+
+
+class Tree(NamedTuple):
+    """One spanning tree and its ray, all (n,).
+
+    | field | meaning | invariant |
+    |---|---|---|
+    | parent | parents | parent[root] = root |
+    | child | the first child | -1 at a leaf |
+    | following, before | lists of siblings both ways | -1 at their ends |
+    | rises | whether g is larger than at the parent | |
+    | grow | g / g(parent) | e^{+d} or e^{-d} of the edge |
+    | g | the ray | g[root] = 1 |
+    | value, mass | sums of r g and of |r| g over the subtree | fresh in `_sum_subtrees`, updated by `_pivot` |
+    | stamp | the pivot that last moved the node | negative where it only changed its sums |
+    | stack, order | scratch: a stack, and the nodes of a subtree | |
+    | scratch | scratch: numbers | |
+    """
+
+    parent: NDArray[np.int32]
+    child: NDArray[np.int32]
+    following: NDArray[np.int32]
+    before: NDArray[np.int32]
+    rises: NDArray[np.bool_]
+    grow: NDArray[np.float64]
+    g: NDArray[np.float64]
+    value: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    stamp: NDArray[np.int64]
+    stack: NDArray[np.int32]
+    order: NDArray[np.int32]
+    scratch: NDArray[np.float64]
+
+
+# ---- Public kernels: blocks of reports ----
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def price_block(  # type: ignore[no-untyped-def]
+    cost, dual, anchors, parents, distance, graph, most, value, turns, rays
+):
+    """Price a block of b reports from the trees `parents` (b, n), by at most `most` pivots each.
+
+    Fills value (b,), the lower bounds of (1); turns (b, n), where cuts would pay; rays (b, n), where it has rows.
+    """
+    n = dual.size
+    own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    for y in range(anchors.size):
+        r = cost[y] - dual  # a new array: assigning to one compiles the text of an error too, for seconds
+        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
+        rises[:] = False
+        _fill_growth(anchors[y], tree, rises, graph, grow)
+        _optimise(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
+        value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
+        if value[y] < 0:
+            for v in range(n):
+                p = parents[y, v]
+                away = abs(math.log(g[v]) + distance[y, v] - math.log(g[p]) - distance[y, p])
+                turns[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # type: ignore[no-untyped-def]
+    """Fill ratio (b,) = min <cost_y, g> / <dual, g> over the cone, and rays (b, n), where it is attained; dual > 0.
+
+    Dinkelbach's method, every tree continued from the last; ratio (b,) is read as its start.
+    """
+    n = dual.size
+    grow, rises = np.empty(n), np.empty(n, np.bool_)
+    for y in range(anchors.size):
+        tree, g = parents[y].copy(), rays[y]
+        rises[:] = False
+        _fill_growth(anchors[y], tree, rises, graph, grow)
+        for _ in range(_RATIO_STEPS):
+            r = cost[y] - ratio[y] * dual
+            _optimise(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
+            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
+            if abs(ratio[y] - before) < _RATIO_CHANGE * before:
+                break
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[no-untyped-def]
+    """Improve the trees of the reports `which` (k,) for cost (m, n) and dual (n,).
+
+    Fills rays (k, n), g = 1 at the anchor, and the ratios <cost_y, g> / <dual, g> of the state.
+    """
+    n = dual.size
+    grow = np.empty(n)
+    for j in range(which.size):
+        y = which[j]
+        root, k, ray, is_whole = state.anchor[y], state.core[y], rays[j], state.core[y] == n
+        parent, rises, beyond = state.parent[y], state.rises[y], state.beyond[y]
+        most = _PIVOTS_PER_PLACE * n
+        if not is_whole:
+            inner, outer = state.near[root, :k], state.near[root, k:]
+            tree, up, core = _core_tree(inner, parent, rises, graph)
+        for step in range(effort.steps):
+            t = 1.0 if effort.fixed else state.ratio[y]
+            r = cost[y] - t * dual
+            if is_whole:
+                _fill_growth(root, parent, rises, graph, grow)
+                _optimise(root, r, parent, grow, rises, graph, most, effort.gain, ray)
+            else:
+                if step > 0:  # the simplex ends with the places at which it worked: reductions need them
+                    for u in outer:
+                        parent[u] = beyond[u]
+                rest = r.copy()
+                _absorb_negative(root, outer, graph, state.near, rest)
+                for u in outer:
+                    rest[parent[u]] += rest[u] / graph.factors[u, parent[u]]
+                first = np.int64(0)  # no literal, as in `_optimise`
+                _fill_growth(first, tree, up, core, grow)
+                core_ray = np.empty(k)
+                _optimise(first, rest[inner], tree, grow[:k], up, core, most, effort.gain, core_ray)
+                _extend(inner, outer, core_ray, graph, r, ray, beyond)
+            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
+            if not below > _NEAR_RATIO * above:  # multipliers may be negative
+                state.ratio[y] = _FAR_RATIO
+                break
+            state.ratio[y] = above / below
+            if effort.fixed:
+                if is_whole:
+                    break
+            elif abs(state.ratio[y] - t) < effort.change * t or (state.ratio[y] > t and step >= 2):
+                break
+        if not is_whole:
+            for i in range(k):
+                parent[inner[i]], rises[inner[i]] = inner[tree[i]], up[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: ignore[no-untyped-def]
+    """Raise reduction (n,) to what `dual` (n,) has to be lowered by for the trees of the reports `which` (k,) to prove
+    that none of their prices is negative, by (4).
+
+    Fills own (k,), the sum of the reductions of a report. Every operation is rounded to the safe side.
+    """
+    n = dual.size
+    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    order, rest = np.empty(n, np.int32), np.empty(n)
+    for j in range(which.size):
+        y = which[j]
+        root, parent, rises = state.anchor[y], state.parent[y], state.rises[y]
+        _preorder(root, parent, child, following, stack, order)
+        own[j] = 0.0
+        for v in range(n):
+            rest[v] = _round_down(cost[y, v] - dual[v])
+        _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
+        for i in range(n - 1, -1, -1):
+            v = order[i]
+            if v == root:
+                if rest[v] < 0:
+                    reduction[v] = max(reduction[v], -rest[v])
+                    own[j] -= rest[v]
+                break
+            p = parent[v]
+            d, _ = _edge(v, p, graph)
+            handed = _hand_over(rest[v], d)
+            if rest[v] < 0 and not rises[v] and not rest[p] + handed >= 0:
+                reduction[v] = max(reduction[v], -rest[v])
+                own[j] -= rest[v]
+                handed = 0.0
+            rest[p] = _round_down(rest[p] + handed)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
+    """Fill parents (m, n) of trees of shortest paths of lengths `distance` (m, n); True if every place has one."""
+    n = distance.shape[1]
+    for y in range(distance.shape[0]):
+        row = distance[y]
+        for v in range(n):
+            least, parents[y, v] = np.inf, v
+            for e in range(graph.first[v], graph.first[v + 1]):
+                x = graph.near[e]
+                if row[x] < row[v] and row[x] + graph.length[e] < least:
+                    least, parents[y, v] = row[x] + graph.length[e], x
+            if parents[y, v] == v and row[v] > 0:
+                return False
+    return True
+
+
+# ---- The simplex method ----
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: ignore[no-untyped-def]
+    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fill g (n,) with its ray.
+
+    grow and rises (n,) belong to the tree, as `_fill_growth` makes them, and follow it. absolute: the gain of a pivot
+    against the whole mass from which it is worth its cost.
+
+    First the best pivot at a time, while the gain is large against the whole; sums that were updated often do not
+    resolve the small gains of nodes far from the root, so those are taken in batches, each with fresh sums and disjoint
+    subtrees.
+    """
+    n = r.size
+    child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    stack, order, stamp = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
+    value, mass, scratch = np.empty(n), np.empty(n), np.empty(n)
+    tree = Tree(parent, child, following, before, rises, grow, g, value, mass, stamp, stack, order, scratch)
+    scale = np.abs(r).sum()
+    pivots, number = 0, 0
+    while True:
+        _preorder(root, parent, child, following, stack, order)
+        for v in range(n):
+            previous, c = -1, child[v]
+            while c >= 0:
+                before[c] = previous
+                previous, c = c, following[c]
+        _sum_subtrees(root, r, parent, grow, g, order, value, mass)
+        done = pivots
+        worth = absolute * max(scale, mass[root])
+        while pivots < min(most, done + _REFRESH):
+            # A subtree that moves up by a small factor adds that share of `value` to <r, g>. Where it rises it can only
+            # move down, which gains `value`; elsewhere only up, which gains the opposite.
+            best, at = worth, np.int64(-1)  # a literal would be a type, for which all that is called is compiled anew
+            for v in range(n):
+                gain = value[v] if rises[v] else -value[v]
+                if gain > best and v != root:
+                    best, at = gain, np.int64(v)
+            number += 1
+            if at < 0 or not _pivot(at, root, graph, tree, number):
+                break
+            pivots += 1
+        if pivots == done:
+            fresh = number  # nodes stamped later are in a subtree, or on a path, whose sums this batch has changed
+            for v in range(n):
+                gain = value[v] if rises[v] else -value[v]
+                if (
+                    absolute <= _ABSOLUTE  # no proof rests on a ratio, whose search ends without these
+                    and gain > _RELATIVE * mass[v]
+                    and v != root
+                    and abs(stamp[v]) <= fresh
+                    and pivots < most
+                ):
+                    number += 1
+                    pivots += _pivot(v, root, graph, tree, number)
+        if pivots == done:
+            return
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
+    """Move the subtree of `at` to where its next constraint is tight; `number` stamps every node whose sums change."""
+    g, value, mass, order = tree.g, tree.value, tree.mass, tree.order
+    count = _collect_subtree(at, tree, number)
+    # The edge to the parent is tight one way, so g of the subtree can move only the other way: up where it falls to
+    # `at`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
+    raising = not tree.rises[at]
+    if graph.factors.shape[0] > 0:
+        bound, inner, outer = _tightest_pair(count, raising, graph, tree, number)
+        joint = graph.factors[inner, outer]
+    else:
+        bound, inner, outer, joint = _tightest_edge(count, raising, graph, tree, number)
+    if inner < 0:
+        return False
+    # The old path to the root loses the sums of the subtree before it is scaled; the new path gains them afterwards.
+    _add_along_path(tree.parent[at], root, -value[at], -mass[at], tree, number)
+    change = bound if raising else 1.0 / bound
+    for i in range(count):
+        v = order[i]
+        g[v] *= change
+        value[v] *= change
+        mass[v] *= change
+    all_value, all_mass = value[at], mass[at]
+    _hang(at, inner, outer, joint, raising, tree)
+    _add_along_path(outer, root, all_value, all_mass, tree, number)
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _collect_subtree(at, tree, number):  # type: ignore[no-untyped-def]
+    """Fill `order` with the nodes of the subtree of `at`, and stamp them; returns their count."""
+    stack, order = tree.stack, tree.order
+    stack[0], top, count = at, 1, 0
+    while top > 0:
+        top -= 1
+        v = stack[top]
+        order[count] = v
+        count += 1
+        tree.stamp[v] = number
+        c = tree.child[v]
+        while c >= 0:
+            stack[top] = c
+            top += 1
+            c = tree.following[c]
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-untyped-def]
+    """Add to the sums of v and of all nodes above it, and stamp them as changed."""
+    while True:
+        tree.value[v] += value
+        tree.mass[v] += mass
+        tree.stamp[v] = -number
+        if v == root:
+            break
+        v = tree.parent[v]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
+    """Hang the subtree of `at` by its node `inner` at `outer`, over an edge of factor `joint`.
+
+    On the path from `inner` to `at` parent and child change places, so the sums below a node of it are those of the
+    whole subtree less those below the node before.
+    """
+    parent, rises, grow, value, mass = tree.parent, tree.rises, tree.grow, tree.value, tree.mass
+    all_value, all_mass = value[at], mass[at]
+    v, up, step, rise = inner, outer, joint if raising else 1.0 / joint, raising
+    under_value, under_mass = 0.0, 0.0
+    while True:
+        old_parent, old_step, old_rise = parent[v], grow[v], rises[v]
+        old_value, old_mass = value[v], mass[v]
+        value[v], mass[v] = all_value - under_value, all_mass - under_mass
+        _unlink(v, parent, tree.child, tree.following, tree.before)
+        _link(v, up, parent, tree.child, tree.following, tree.before)
+        grow[v], rises[v] = step, rise
+        if v == at:
+            break
+        under_value, under_mass = old_value, old_mass
+        # The same edge, seen from its other end.
+        up, step, rise, v = v, 1.0 / old_step, not old_rise, old_parent
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _tightest_edge(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
+    """Of the edges across the border of a subtree of `count` nodes the first to be tight: its bound on the factor of
+    the subtree, its ends within and without, and its own factor; -1 for the ends where there is none.
+    """
+    g, stamp = tree.g, tree.stamp
+    bound, inner, outer, joint = np.inf, -1, -1, 1.0
+    for i in range(count):
+        a = tree.order[i]
+        for e in range(graph.first[a], graph.first[a + 1]):
+            x = graph.near[e]
+            if stamp[x] != number:
+                slack = graph.factor[e] * g[x] / g[a] if raising else graph.factor[e] * g[a] / g[x]
+                if slack < bound:
+                    bound, inner, outer, joint = slack, a, x, graph.factor[e]
+    return bound, inner, outer, joint
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
+    """Of all pairs across the border of a subtree of `count` nodes the first to be tight: its bound on the factor of
+    the subtree, and its ends within and without. A product is taken for every node of the smaller side.
+    """
+    g, stamp, order, scratch, factors = tree.g, tree.stamp, tree.order, tree.scratch, graph.factors
+    n, few = g.size, 2 * count <= g.size
+    for x in range(n):
+        moves = stamp[x] == number
+        if few == moves:
+            scratch[x] = np.inf
+        else:
+            scratch[x] = g[x] if raising == few else 1.0 / g[x]
+    bound, hit = np.inf, -1
+    for i in range(count if few else n):
+        a = order[i] if few else i
+        if few or stamp[a] != number:
+            least = _least_product(factors[a], scratch)
+            least = least / g[a] if raising == few else least * g[a]
+            if least < bound:
+                bound, hit = least, a
+    if hit < 0:
+        return bound, -1, -1
+    least, other = np.inf, -1
+    for x in range(n):
+        product = factors[hit, x] * scratch[x]
+        if product < least:
+            least, other = product, x
+    return (bound, hit, other) if few else (bound, other, hit)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def _least_product(a, b):  # type: ignore[no-untyped-def]
+    """The least a(x) b(x), in vector instructions."""
+    least = np.inf
+    for x in range(b.size):
+        product = a[x] * b[x]
+        least = product if product < least else least
+    return least
+
+
+# ---- Cores ----
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
+    """The tree of a report within its core `places` (k,), numbered by their place in it, and the graph there."""
+    k = places.size
+    number = np.empty(parents.size, np.int32)
+    for i in range(k):
+        number[places[i]] = i
+    tree, up, factors = np.empty(k, np.int32), np.empty(k, np.bool_), np.empty((k, k))
+    for i in range(k):
+        tree[i], up[i] = number[parents[places[i]]], rises[places[i]]
+        for j in range(k):
+            factors[i, j] = graph.factors[places[i], places[j]]
+    return tree, up, Graph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-untyped-def]
+    """Fill a ray with what it is on the core, core_ray (k,) of places `inner`, and with its extension (2) to `outer`,
+    raised where r (n,) is negative.
+    """
+    k = inner.size
+    inverse = np.empty(k)
+    for i in range(k):
+        inverse[i] = 1.0 / core_ray[i]
+        ray[inner[i]] = core_ray[i]
+    for u in outer:
+        least, at = np.inf, 0
+        for i in range(k):
+            product = graph.factors[u, inner[i]] * inverse[i]
+            if product < least:
+                least, at = product, i
+        ray[u], beyond[u] = 1.0 / least, inner[at]
+    for u in outer:
+        if r[u] < 0:
+            ray[u] = np.inf
+            ray[u] = _least_product(graph.factors[u], ray)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped-def]
+    """Let places nearby absorb what is negative of rest (n,) at the places `outer` (3), but none farther off than the
+    root; every operation is rounded to the safe side.
+    """
+    for u in outer:
+        for b in range(1, rest.size):
+            v = near[u, b]
+            d = graph.lengths[u, v]
+            if rest[u] >= 0 or d > graph.lengths[u, root]:
+                break
+            if rest[v] <= 0:
+                continue
+            after = _round_down(rest[v] + _hand_over(rest[u], d))
+            if after >= 0:
+                rest[v], rest[u] = after, 0.0
+            else:
+                rest[v], rest[u] = 0.0, min(_round_down(rest[u] + _hand_over(rest[v], d)), 0.0)
+
+
+# ---- Bounds, rounded to the safe side ----
+
+
+@numba.njit(cache=True, nogil=True)
+def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def]
+    """Push cost - dual (n,) to the root of the tree by (4), every operation rounded down."""
+    n = cost.size
+    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    order, rest = np.empty(n, np.int32), np.empty(n)
+    _preorder(root, parent, child, following, stack, order)
+    for v in range(n):
+        rest[v] = _round_down(cost[v] - dual[v])
+    for i in range(n - 1, 0, -1):
+        v = order[i]
+        p = parent[v]
+        d, _ = _edge(v, p, graph)
+        rest[p] = _round_down(rest[p] + _hand_over(rest[v], d))
+    return rest[root]
+
+
+@numba.njit(inline="always")
+def _round_down(x):  # type: ignore[no-untyped-def]
+    """Below what a sum or difference was before it was rounded to x."""
+    return x - abs(x) * _ULP - _TINY
+
+
+@numba.njit(inline="always")
+def _hand_over(rest, d):  # type: ignore[no-untyped-def]
+    """What a node hands over an edge of length d (4), rounded down: nothing negative where rest >= 0."""
+    if rest >= 0:
+        return max(rest * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
+    return rest * math.exp(d) * (1 + 8 * _ULP) - _TINY
+
+
+# ---- Trees as arrays ----
 
 
 @numba.njit(cache=True, nogil=True)
@@ -136,155 +629,29 @@ def _preorder(root, parent, child, following, stack, order):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _sum_up(root, r, parent, grow, g, order, share, size):  # type: ignore[no-untyped-def]
-    """G along the tree, and the sums of r g (share) and |r| g (size) over every subtree. grow[v] = g(v)/g(parent)."""
+def _sum_subtrees(root, r, parent, grow, g, order, value, mass):  # type: ignore[no-untyped-def]
+    """Fill g along the tree, and the sums of r g (value) and |r| g (mass) over every subtree."""
     n = r.size
     g[root] = 1.0
     for i in range(1, n):
         v = order[i]
         g[v] = g[parent[v]] * grow[v]
     for v in range(n):
-        share[v], size[v] = r[v] * g[v], abs(r[v]) * g[v]
+        value[v], mass[v] = r[v] * g[v], abs(r[v]) * g[v]
     for i in range(n - 1, 0, -1):
         v = order[i]
-        share[parent[v]] += share[v]
-        size[parent[v]] += size[v]
-
-
-@numba.njit(cache=True, nogil=True)
-def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def]
-    if before[v] >= 0:
-        following[before[v]] = following[v]
-    else:
-        child[parent[v]] = following[v]
-    if following[v] >= 0:
-        before[following[v]] = before[v]
-
-
-@numba.njit(cache=True, nogil=True)
-def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-def]
-    parent[v] = up
-    before[v], following[v] = -1, child[up]
-    if child[up] >= 0:
-        before[child[up]] = v
-    child[up] = v
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def _least_product(a, b):  # type: ignore[no-untyped-def]
-    """The least a(x) b(x), in vector instructions."""
-    least = np.inf
-    for x in range(b.size):
-        product = a[x] * b[x]
-        least = product if product < least else least
-    return least
+        value[parent[v]] += value[v]
+        mass[parent[v]] += mass[v]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _tightest_pair(count, raising, graph, tree, stamp):  # type: ignore[no-untyped-def]
-    """Of all pairs across the border of a subtree of `count` nodes the first to be tight: its factor, and its ends
-    within and without. A product is taken for every node of the smaller side.
-    """
-    g, inside, order, room, factors = tree.g, tree.inside, tree.order, tree.room, graph.factors
-    n, few = g.size, 2 * count <= g.size
-    for x in range(n):
-        moves = inside[x] == stamp
-        if few == moves:
-            room[x] = np.inf
-        else:
-            room[x] = g[x] if raising == few else 1.0 / g[x]
-    bound, hit = np.inf, -1
-    for i in range(count if few else n):
-        a = order[i] if few else i
-        if few or inside[a] != stamp:
-            least = _least_product(factors[a], room)
-            least = least / g[a] if raising == few else least * g[a]
-            if least < bound:
-                bound, hit = least, a
-    if hit < 0:
-        return bound, -1, -1
-    least, other = np.inf, -1
-    for x in range(n):
-        product = factors[hit, x] * room[x]
-        if product < least:
-            least, other = product, x
-    return (bound, hit, other) if few else (bound, other, hit)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pivot(at, root, graph, tree, stamp):  # type: ignore[no-untyped-def]
-    """Move the subtree of `at` to where its next constraint is tight; `stamp` marks every node whose sums change."""
-    parent, child, following, before, rises, grow, g, share, size, inside, stack, order, _ = tree
-    stack[0], top, count = at, 1, 0
-    while top > 0:
-        top -= 1
-        v = stack[top]
-        order[count] = v
-        count += 1
-        inside[v] = stamp
-        c = child[v]
-        while c >= 0:
-            stack[top] = c
-            top += 1
-            c = following[c]
-    # The edge to the parent is tight one way, so g of the subtree can move only the other way: up where it falls to
-    # `at`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
-    raising = not rises[at]
-    bound, inner, outer, joint = np.inf, -1, -1, 1.0
-    if graph.factors.shape[0] > 0:
-        bound, inner, outer = _tightest_pair(count, raising, graph, tree, stamp)
-        joint = graph.factors[inner, outer]
-    else:
-        for i in range(count):
-            a = order[i]
-            for e in range(graph.first[a], graph.first[a + 1]):
-                x = graph.near[e]
-                if inside[x] != stamp:
-                    room = graph.factor[e] * g[x] / g[a] if raising else graph.factor[e] * g[a] / g[x]
-                    if room < bound:
-                        bound, inner, outer, joint = room, a, x, graph.factor[e]
-    if inner < 0:
-        return False
-    # The old path to the root loses what the subtree held, before it is scaled: the new path gains it afterwards.
-    v = parent[at]
-    while True:
-        share[v] -= share[at]
-        size[v] -= size[at]
-        inside[v] = -stamp
-        if v == root:
-            break
-        v = parent[v]
-    change = bound if raising else 1.0 / bound
-    for i in range(count):
-        v = order[i]
-        g[v] *= change
-        share[v] *= change
-        size[v] *= change
-    # The subtree hangs by `inner` now: on the path from there to `at` parent and child change places, so what was
-    # below a node of it is all of the subtree but what was below the node before.
-    all_share, all_size = share[at], size[at]
-    v, up, step, rise = inner, outer, joint if raising else 1.0 / joint, raising
-    under_share, under_size = 0.0, 0.0
-    while True:
-        old_parent, old_step, old_rise = parent[v], grow[v], rises[v]
-        old_share, old_size = share[v], size[v]
-        share[v], size[v] = all_share - under_share, all_size - under_size
-        _unlink(v, parent, child, following, before)
-        _link(v, up, parent, child, following, before)
-        grow[v], rises[v] = step, rise
-        if v == at:
-            break
-        under_share, under_size = old_share, old_size
-        up, step, rise, v = v, 1.0 / old_step, not old_rise, old_parent  # the same edge, seen from its other end
-    v = outer
-    while True:
-        share[v] += all_share
-        size[v] += all_size
-        inside[v] = -stamp
-        if v == root:
-            break
-        v = parent[v]
-    return True
+def _fill_growth(root, parent, rises, graph, grow):  # type: ignore[no-untyped-def]
+    """Fill grow[v] = g(v)/g(parent) of the ray of a tree."""
+    grow[:] = 1.0
+    for v in range(parent.size):
+        if v != root:
+            _, factor = _edge(v, parent[v], graph)
+            grow[v] = factor if rises[v] else 1.0 / factor
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -298,299 +665,22 @@ def _edge(v, up, graph):  # type: ignore[no-untyped-def]
     return np.inf, np.inf
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _climb(root, parent, rises, graph, grow):  # type: ignore[no-untyped-def]
-    """Fill grow[v] = g(v)/g(parent) of the ray of a tree."""
-    grow[:] = 1.0
-    for v in range(parent.size):
-        if v != root:
-            _, factor = _edge(v, parent[v], graph)
-            grow[v] = factor if rises[v] else 1.0 / factor
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _improve(root, r, parent, grow, rises, graph, most, absolute, g):  # type: ignore[no-untyped-def]
-    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fills g (n,) with its ray,
-    and returns the number of pivots.
-
-    grow and rises (n,) belong to the tree, as `_climb` makes them, and follow it. absolute: the gain of a pivot against
-    the whole mass from which it is worth its cost.
-
-    First the best pivot at a time, while the gain is large against the whole; sums that were updated often do not
-    resolve the small gains of nodes far from the root, so those are taken in batches, each with fresh sums and disjoint
-    subtrees.
-    """
-    n = r.size
-    child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    stack, order, inside = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
-    share, size, room = np.empty(n), np.empty(n), np.empty(n)
-    tree = Tree(parent, child, following, before, rises, grow, g, share, size, inside, stack, order, room)
-    scale = np.abs(r).sum()
-    pivots, stamp = 0, 0
-    while True:
-        _preorder(root, parent, child, following, stack, order)
-        for v in range(n):
-            previous, c = -1, child[v]
-            while c >= 0:
-                before[c] = previous
-                previous, c = c, following[c]
-        _sum_up(root, r, parent, grow, g, order, share, size)
-        done = pivots
-        worth = absolute * max(scale, size[root])
-        while pivots < min(most, done + _REFRESH):
-            # A subtree that moves up by a small factor adds that share of `share` to <r, g>. Where it rises it can only
-            # move down, which gains `share`; elsewhere only up, which gains the opposite.
-            best, at = worth, np.int64(-1)  # a literal would be a type, for which all that is called is compiled anew
-            for v in range(n):
-                gain = share[v] if rises[v] else -share[v]
-                if gain > best and v != root:
-                    best, at = gain, np.int64(v)
-            stamp += 1
-            if at < 0 or not _pivot(at, root, graph, tree, stamp):
-                break
-            pivots += 1
-        if pivots == done:
-            fresh = stamp  # nodes stamped later are in a subtree, or on a path, whose sums this batch has changed
-            for v in range(n):
-                gain = share[v] if rises[v] else -share[v]
-                if (
-                    absolute <= _ABSOLUTE  # no proof rests on a ratio, whose search ends without these
-                    and gain > _RELATIVE * size[v]
-                    and v != root
-                    and abs(inside[v]) <= fresh
-                    and pivots < most
-                ):
-                    stamp += 1
-                    pivots += _pivot(v, root, graph, tree, stamp)
-        if pivots == done:
-            return pivots
-
-
-@numba.njit(inline="always")
-def _down(x):  # type: ignore[no-untyped-def]
-    """Below what a sum or difference was before it was rounded to x."""
-    return x - abs(x) * _ULP - _TINY
-
-
-@numba.njit(inline="always")
-def _handed(left, d):  # type: ignore[no-untyped-def]
-    """What a node with so much left hands over an edge of length d, rounded down: nothing negative where left >= 0."""
-    if left >= 0:
-        return max(left * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
-    return left * math.exp(d) * (1 + 8 * _ULP) - _TINY
+@numba.njit(cache=True, nogil=True)
+def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def]
+    """Take v out of the list of its siblings."""
+    if before[v] >= 0:
+        following[before[v]] = following[v]
+    else:
+        child[parent[v]] = following[v]
+    if following[v] >= 0:
+        before[following[v]] = before[v]
 
 
 @numba.njit(cache=True, nogil=True)
-def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def]
-    """Push cost - dual (n,) to the root of the tree, every operation rounded down."""
-    n = cost.size
-    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    order, left = np.empty(n, np.int32), np.empty(n)
-    _preorder(root, parent, child, following, stack, order)
-    for v in range(n):
-        left[v] = _down(cost[v] - dual[v])
-    for i in range(n - 1, 0, -1):
-        v = order[i]
-        p = parent[v]
-        d, _ = _edge(v, p, graph)
-        left[p] = _down(left[p] + _handed(left[v], d))
-    return left[root]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
-    """Fills parents (m, n) of trees of shortest paths of lengths `distance` (m, n); whether every place has one."""
-    n = distance.shape[1]
-    for y in range(distance.shape[0]):
-        row = distance[y]
-        for v in range(n):
-            least, parents[y, v] = np.inf, v
-            for e in range(graph.first[v], graph.first[v + 1]):
-                x = graph.near[e]
-                if row[x] < row[v] and row[x] + graph.length[e] < least:
-                    least, parents[y, v] = row[x] + graph.length[e], x
-            if parents[y, v] == v and row[v] > 0:
-                return False
-    return True
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_reports(  # type: ignore[no-untyped-def]
-    cost, dual, anchors, parents, distance, graph, most, value, turns, rays
-):
-    """Price a block of reports: fills value (b,), turns (b, n) and, where it has rows, rays (b, n)."""
-    n = dual.size
-    own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
-    for y in range(anchors.size):
-        r = cost[y] - dual  # a new array: assigning to one compiles the text of an error too, for seconds
-        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
-        rises[:] = False
-        _climb(anchors[y], tree, rises, graph, grow)
-        _improve(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
-        value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
-        if value[y] < 0:
-            for v in range(n):
-                p = parents[y, v]
-                away = abs(math.log(g[v]) + distance[y, v] - math.log(g[p]) - distance[y, p])
-                turns[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def ratio_reports(cost, dual, anchors, parents, graph, most, ratio, rays):  # type: ignore[no-untyped-def]
-    """Fills, for a block of reports, ratio (b,) = min <cost_y, g> / <dual, g> over the cone, and rays (b, n), where it
-    is attained; dual > 0. Dinkelbach's method, every tree going on from the last; ratio (b,) is read as its start.
-    """
-    n = dual.size
-    grow, rises = np.empty(n), np.empty(n, np.bool_)
-    for y in range(anchors.size):
-        tree, g = parents[y].copy(), rays[y]
-        rises[:] = False
-        _climb(anchors[y], tree, rises, graph, grow)
-        for _ in range(_RATIOS):
-            r = cost[y] - ratio[y] * dual
-            _improve(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
-            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
-            if abs(ratio[y] - before) < _SETTLED * before:
-                break
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _part(places, parents, rises, graph):  # type: ignore[no-untyped-def]
-    """The tree of a report within its core `places` (k,), numbered by their place in it, and the graph there."""
-    k = places.size
-    number = np.empty(parents.size, np.int32)
-    for i in range(k):
-        number[places[i]] = i
-    tree, up, factors = np.empty(k, np.int32), np.empty(k, np.bool_), np.empty((k, k))
-    for i in range(k):
-        tree[i], up[i] = number[parents[places[i]]], rises[places[i]]
-        for j in range(k):
-            factors[i, j] = graph.factors[places[i], places[j]]
-    return tree, up, Graph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _borne(root, outer, graph, near, left):  # type: ignore[no-untyped-def]
-    """Let places nearby bear what is negative of left (n,) at the places `outer`, but none farther off than the root;
-    every operation is rounded to the safe side.
-    """
-    for u in outer:
-        for b in range(1, left.size):
-            v = near[u, b]
-            d = graph.lengths[u, v]
-            if left[u] >= 0 or d > graph.lengths[u, root]:
-                break
-            if left[v] <= 0:
-                continue
-            after = _down(left[v] + _handed(left[u], d))
-            if after >= 0:
-                left[v], left[u] = after, 0.0
-            else:
-                left[v], left[u] = 0.0, min(_down(left[u] + _handed(left[v], d)), 0.0)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _extended(inner, outer, part, graph, r, ray, beyond):  # type: ignore[no-untyped-def]
-    """Fill a ray with what it is on the core, part (k,) of places `inner`, and with its smallest extension to `outer`,
-    raised where r (n,) is negative.
-    """
-    k = inner.size
-    inverse = np.empty(k)
-    for i in range(k):
-        inverse[i] = 1.0 / part[i]
-        ray[inner[i]] = part[i]
-    for u in outer:
-        least, at = np.inf, 0
-        for i in range(k):
-            product = graph.factors[u, inner[i]] * inverse[i]
-            if product < least:
-                least, at = product, i
-        ray[u], beyond[u] = 1.0 / least, inner[at]
-    for u in outer:
-        if r[u] < 0:
-            ray[u] = np.inf
-            ray[u] = _least_product(graph.factors[u], ray)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def regrow(cost, dual, which, graph, forest, effort, rays):  # type: ignore[no-untyped-def]
-    """Improve the trees of the reports `which` (k,) of a forest for cost (m, n) and dual (n,); fills rays (k, n), g = 1
-    at the anchor, and the ratios <cost_y, g> / <dual, g> of the forest. Returns the number of pivots.
-    """
-    n, pivots = dual.size, 0
-    grow = np.empty(n)
-    for j in range(which.size):
-        y = which[j]
-        root, k, ray, whole = forest.anchor[y], forest.core[y], rays[j], forest.core[y] == n
-        parent, rises, beyond = forest.parent[y], forest.rises[y], forest.beyond[y]
-        most = _PIVOTS * n
-        if not whole:
-            inner, outer = forest.near[root, :k], forest.near[root, k:]
-            tree, up, part = _part(inner, parent, rises, graph)
-        for step in range(effort.steps):
-            t = 1.0 if effort.fixed else forest.ratio[y]
-            r = cost[y] - t * dual
-            if whole:
-                _climb(root, parent, rises, graph, grow)
-                pivots += _improve(root, r, parent, grow, rises, graph, most, effort.gain, ray)
-            else:
-                if step > 0:  # the simplex ends with the places at which it worked: charges need them
-                    for u in outer:
-                        parent[u] = beyond[u]
-                left = r.copy()
-                _borne(root, outer, graph, forest.near, left)
-                for u in outer:
-                    left[parent[u]] += left[u] / graph.factors[u, parent[u]]
-                at = np.int64(0)  # no literal, as in `_improve`
-                _climb(at, tree, up, part, grow)
-                part_ray = np.empty(k)
-                pivots += _improve(at, left[inner], tree, grow[:k], up, part, most, effort.gain, part_ray)
-                _extended(inner, outer, part_ray, graph, r, ray, beyond)
-            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
-            if not below > _NEAR_RATIO * above:  # nowhere near a negative price; multipliers may be negative
-                forest.ratio[y] = _FAR_RATIO
-                break
-            forest.ratio[y] = above / below
-            if effort.fixed:
-                if whole:
-                    break
-            elif abs(forest.ratio[y] - t) < effort.change * t or (forest.ratio[y] > t and step >= 2):
-                break
-        if not whole:
-            for i in range(k):
-                parent[inner[i]], rises[inner[i]] = inner[tree[i]], up[i]
-    return pivots
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def charge_reports(cost, dual, which, graph, forest, charge, own):  # type: ignore[no-untyped-def]
-    """Raise charge (n,) to what `dual` (n,) has to be lowered by for the trees of the reports `which` (k,) to prove
-    that none of their prices is negative; fills own (k,), the sum of the charges of a report. Every operation is
-    rounded to the safe side.
-    """
-    n = dual.size
-    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    order, left = np.empty(n, np.int32), np.empty(n)
-    for j in range(which.size):
-        y = which[j]
-        root, parent, rises = forest.anchor[y], forest.parent[y], forest.rises[y]
-        _preorder(root, parent, child, following, stack, order)
-        own[j] = 0.0
-        for v in range(n):
-            left[v] = _down(cost[y, v] - dual[v])
-        _borne(root, forest.near[root, forest.core[y] :], graph, forest.near, left)
-        for i in range(n - 1, -1, -1):
-            v = order[i]
-            if v == root:
-                if left[v] < 0:
-                    charge[v] = max(charge[v], -left[v])
-                    own[j] -= left[v]
-                break
-            p = parent[v]
-            d, _ = _edge(v, p, graph)
-            handed = _handed(left[v], d)
-            if left[v] < 0 and not rises[v] and not left[p] + handed >= 0:
-                charge[v] = max(charge[v], -left[v])
-                own[j] -= left[v]
-                handed = 0.0
-            left[p] = _down(left[p] + handed)
+def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-def]
+    """Make v the first child of `up`."""
+    parent[v] = up
+    before[v], following[v] = -1, child[up]
+    if child[up] >= 0:
+        before[child[up]] = v
+    child[up] = v

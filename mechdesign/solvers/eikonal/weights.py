@@ -8,7 +8,7 @@
    feasible: better at the boundary, no help against curvature.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 
-Edge budgets. Lengths of edges pay for what dividing the rows by their sums costs (lengths.py), with w >= 0 and
+Edge budgets. Lengths of edges pay for what dividing the rows by their sums costs (row_sum_budget.py), with w >= 0 and
 K = e^{-D} for the distances D of these lengths. Weights follow the expectation-maximisation update
 w <- w K'(1 / K w) / K'1, which keeps them positive and levels s. A last common factor in [1/2, 1] settles what is left:
 at 1/2 the condition holds for any weights.

@@ -1,4 +1,4 @@
-"""Trees that are kept: ratios against a linear program, pricing by all pairs against lists, charges of any trees."""
+"""Trees that are kept: ratios against a linear program, pricing by all pairs against lists, reductions of any trees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign import DesignProblem, load_problem
 from mechdesign.solvers.cone import pricing
 from mechdesign.solvers.cone.tree_simplex import Effort
-from mechdesign.solvers.cone.warm_pricing import Forest, proved_bound
+from mechdesign.solvers.cone.warm_pricing import WarmPricer, proved_bound
 
 RATIO = 1e-6  # of Dinkelbach's method, which ends at 1e-7 here
 EXACT = Effort(1e-12, 1e-9, 30, False)
@@ -42,19 +42,19 @@ def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
 
 
 def multipliers(problem: DesignProblem, seed: int = 0) -> np.ndarray:
-    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
-    return forest.first_multipliers() * np.random.default_rng(seed).uniform(0.5, 1.5, problem.domain.size)
+    pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
+    return pricer.first_multipliers() * np.random.default_rng(seed).uniform(0.5, 1.5, problem.domain.size)
 
 
 @EACH
 def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) -> None:
     problem = PROBLEMS[name]()
-    forest, dual = Forest(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
-    rays = forest.price(dual, forest.every, EXACT)
+    pricer, dual = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    rays = pricer.price(dual, pricer.all_reports, EXACT)
     tail, head, length = problem.edges.both_ways()
     assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
-    ratio = forest.costs_of(rays, forest.every) / (rays @ dual)
-    for y in forest.every[::7]:
+    ratio = pricer.costs_of(rays, pricer.all_reports) / (rays @ dual)
+    for y in pricer.all_reports[::7]:
         if ratio[y] < 2:  # beyond, a report is nowhere near a negative price
             assert least_price(problem, ratio[y] * (1 - RATIO) * dual, y) >= -1e-12
             assert least_price(problem, ratio[y] * (1 + RATIO) * dual, y) <= 1e-12
@@ -63,15 +63,15 @@ def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) 
 @pytest.mark.parametrize("share", [0.08, 0.01])
 def test_rays_of_cores_keep_all_pairs(share: float) -> None:
     problem = scattered(60, level=0.01)
-    forest, dual = Forest(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
-    forest.set_cores(share)
-    assert forest.trees.core.max() < 60
+    pricer, dual = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
+    pricer.set_cores(share)
+    assert pricer.trees.core.max() < 60
     tail, head, length = problem.edges.both_ways()
     for effort in (EXACT, EXACT):  # cold, and from the trees before
-        rays = forest.price(dual, forest.every, effort)
+        rays = pricer.price(dual, pricer.all_reports, effort)
         assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
-    forest.set_cores(share / 4)
-    rays = forest.price(dual, forest.every, EXACT)
+    pricer.set_cores(share / 4)
+    rays = pricer.price(dual, pricer.all_reports, EXACT)
     assert (rays[:, tail] <= np.exp(length) * rays[:, head] * (1 + DESIGN_MARGIN)).all()
 
 
@@ -91,24 +91,24 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
 
 @EACH
 @pytest.mark.parametrize("seed", few(range(3), 1))
-def test_charges_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
-    """Random trees, whatever their rays: multipliers less the charges are admissible, by a linear program."""
+def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
+    """Random trees, whatever their rays: multipliers less the reductions are admissible, by a linear program."""
     problem, random = PROBLEMS[name](), np.random.default_rng(seed)
-    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
+    pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
     dual, n = 3 * multipliers(problem, seed), problem.domain.size
-    forest.set_cores(0.05 * seed)  # 0: all places
-    if forest.pricer.complete:  # each place hangs at one that comes before it in a random order
-        for y in forest.every:
-            root, order = forest.trees.anchor[y], random.permutation(n)
+    pricer.set_cores(0.05 * seed)  # 0: all places
+    if pricer.cone.complete:  # each place hangs at one that comes before it in a random order
+        for y in pricer.all_reports:
+            root, order = pricer.trees.anchor[y], random.permutation(n)
             order = np.r_[root, order[order != root]]
             for k in range(1, n):
-                forest.trees.parent[y, order[k]] = order[random.integers(k)]
-            forest.trees.rises[y] = random.random(n) < 0.5
-    charge, own = forest.charges(dual, forest.every)
-    assert charge.min() >= 0
+                pricer.trees.parent[y, order[k]] = order[random.integers(k)]
+            pricer.trees.rises[y] = random.random(n) < 0.5
+    reduction, own = pricer.reductions(dual)
+    assert reduction.min() >= 0
     assert own.sum() > 0  # these multipliers are far too large
-    for y in forest.every[::5]:
-        assert least_price(problem, dual - charge, y) >= -1e-12
+    for y in pricer.all_reports[::5]:
+        assert least_price(problem, dual - reduction, y) >= -1e-12
         assert least_price(problem, dual, y) < 0
 
 
@@ -122,13 +122,13 @@ def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(nam
 
 
 def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
-    """What is negative beyond a core is borne nearby: all of it charged, 11 % of the bound would go."""
+    """What is negative beyond a core is absorbed nearby: all of it reduced, 11 % of the bound would go."""
     problem = scattered(60, level=0.006, zeros=0.5, seed=4)
     design = designed(problem, gap=1e-3)
-    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
-    forest.set_cores(0.05)
-    assert forest.trees.core.max() < 60
-    assert forest.prove(design.dual, 1e-3, widen=False).bound >= 0.93 * design.lower_bound
+    pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
+    pricer.set_cores(0.05)
+    assert pricer.trees.core.max() < 60
+    assert pricer.prove(design.dual, 1e-3, widen=False).bound >= 0.93 * design.lower_bound
 
 
 def test_a_bound_that_is_too_high_is_not_verified() -> None:
@@ -142,10 +142,10 @@ def test_a_bound_that_is_too_high_is_not_verified() -> None:
 
 def test_cores_never_shrink() -> None:
     problem = scattered(60, level=0.01)
-    forest = Forest(pricing.ConePricer.of(problem), problem.weighted_loss)
-    forest.set_cores(0.02)
-    before = forest.trees.core.copy()
-    forest.widen(np.array([3]))
-    forest.set_cores(0.01)
-    assert (forest.trees.core >= before).all()
-    assert forest.trees.core[3] == 60
+    pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
+    pricer.set_cores(0.02)
+    before = pricer.trees.core.copy()
+    pricer.widen(np.array([3]))
+    pricer.set_cores(0.01)
+    assert (pricer.trees.core >= before).all()
+    assert pricer.trees.core[3] == 60

@@ -1,0 +1,382 @@
+"""The masters of column generation: the cheapest mixture of the columns so far, and the multipliers of its row sums.
+
+Column k belongs to a report y and is a vector g_k of the privacy cone, so that every mixture is a private table and its
+objective an upper bound. `VertexMaster` takes side rows:
+
+    minimise  sum_k c_k x_k + t   subject to   sum_k x_k g_k(u) = 1 for every secret u,   x, t >= 0              (1)
+                                               sum_k x_k G_j g_k <= h_j + s_j t for every side row j
+
+It is solved at a vertex by the simplex method. Masters with side rows are solved by the interior-point method, whose
+multipliers lie in the midst of the optimal ones: a vertex is as good as any other where multipliers of limits and sums
+play into each other, and then bounds come late. If a method fails, the other is used. The unit of the objective is that
+of the best mixture so far, and the model is rebuilt when that has fallen, or after some rounds: a constant report may
+cost 30,000 times the optimum. Columns are divided by their sums. Point and multipliers are solved for again from the
+basis, since those of the simplex method carry its tolerance.
+
+`BoxMaster` keeps its multipliers between b = centre - width f and a = centre + width f by place, f their weight
+(warm_pricing.py). Without the box the multipliers of a young master are useless, and so are the rays that they price:
+
+    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
+
+It is solved by the interior-point method (dense_program.py) to a tenth of the gap, since centred multipliers price
+better rays. Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables whose rows
+sum to 1 cost 3 % more. Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and
+rows are means over the orbits of places: a mixture may be averaged over the group, and neither its loss nor its row
+sums get worse. The box is that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from mechdesign.errors import SolverError
+from mechdesign.mechanism.figures import RESOLUTION
+from mechdesign.programs.coupled import SideRows
+from mechdesign.solvers.cone.warm_pricing import WarmPricer
+from mechdesign.solvers.lp.dense_program import weigh
+from mechdesign.solvers.lp.highs import ColumnMaster, LinearSolution
+from mechdesign.solvers.result import Stop
+
+Vector = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Columns = tuple[Vector, Indices]  # rays (k, n) and their reports (k,)
+_BLAS = ThreadpoolController()
+
+
+@dataclass(frozen=True, kw_only=True)
+class VertexOptions:
+    """Constants of `VertexMaster`. All are guesses; they decide how fast it is, and no bound rests on them."""
+
+    rebuild_factor: float = 1.5  # fall of the objective after which the model is rebuilt in its unit
+    rebuild_rounds: int = 8  # rounds after which it is rebuilt anyway
+    columns_per_row: int = 30  # above twice that many, those of the largest reduced cost are dropped at a rebuild
+    tolerance: float = 1e-6  # largest relative tolerance of the interior-point method
+    gap_per_tolerance: float = 100.0  # the gap, in units of that tolerance
+    penalty: float = 1e4  # of the common relaxation of the limits, in units of the objective: above their multipliers
+
+
+class VertexMaster:
+    """The linear program (1) over the columns so far, by HiGHS.
+
+    Its point is `x` (k,), empty before the first, and its multipliers are `dual` (n,) of the row sums and
+    `multipliers` (j,) of the side rows. `scale` is the objective of the best constant report: nothing is resolved below
+    1e-9 of it.
+    """
+
+    def __init__(
+        self,
+        cost: Vector,
+        rows: SideRows,
+        *,
+        start: Sequence[Columns],
+        objective: float,
+        scale: float,
+        options: VertexOptions = VertexOptions(),
+    ) -> None:
+        """Take cost (n, m), the side rows, and the first columns with an objective that they reach."""
+        n, m = cost.shape
+        self.options, self.rows, self.scale, self.objective = options, rows, scale, objective
+        self.by_report = np.ascontiguousarray(cost.T)
+        columns = rows.matrix.tocsc()
+        self._side = [columns[:, y::m].tocsr() for y in range(m)] if rows.size else []
+        self.limit = rows.limit
+        self.is_interior = rows.size > 0
+        self.rays, self.reports = np.empty((0, n)), np.empty(0, np.int64)
+        self.costs, self.sides = np.empty(0), np.empty((0, rows.size))
+        self.x = np.zeros(0)
+        self.dual, self.multipliers = np.full(n, objective / n), np.zeros(rows.size)
+        self._waiting = list(start)
+        self._rebuild()
+
+    @property
+    def variables(self) -> int:
+        """Number of columns."""
+        return len(self.costs)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums and side rows."""
+        return len(self.dual) + self.rows.size
+
+    def tighten(self, margin: Vector) -> None:
+        """Lower the limits by margin (j,); bounds are those of the program itself."""
+        self.limit = self.rows.limit - margin
+        self._rebuild()
+
+    def add(self, rays: Vector, reports: Indices) -> None:
+        """Take rays (k, n) as columns from the next solve on."""
+        self._waiting.append((rays, reports))
+
+    def solve(self, time_limit: float, lower_bound: float) -> tuple[Vector, Vector]:
+        """The optimal mixture (k,) of the columns, and the multipliers (n,) of its row sums.
+
+        Raises: SolverError where HiGHS finds none.
+        """
+        new = self._take_waiting()
+        if new:
+            self._pass_to_highs(slice(-new, None))
+        self._minimise(time_limit, lower_bound)
+        self._rounds += 1
+        has_fallen = self.objective < self._unit / self.options.rebuild_factor
+        if has_fallen or self._rounds >= self.options.rebuild_rounds:
+            self._rebuild()
+            self._minimise(time_limit, lower_bound)
+        return self.x, self.dual
+
+    def table(self) -> Vector:
+        """The table (n, m) of the point."""
+        table = np.zeros(self.by_report.shape)
+        used = np.flatnonzero(self.x)
+        np.add.at(table, self.reports[used], self.rays[used] * self.x[used, None])
+        return table.T.copy()
+
+    def _rebuild(self) -> None:
+        """Make the model of HiGHS anew in the unit of the objective."""
+        self._take_waiting()
+        self._drop_expensive()
+        n, k = len(self.dual), self.rows.size
+        self._unit, self._rounds = max(self.objective, RESOLUTION * self.scale), 0
+        share, has_share = self.rows.share, self.rows.share > 0
+        self._row_scale = np.where(has_share, share * self._unit, self.rows.size_of_limits)
+        right = np.r_[np.ones(n), self.limit / self._row_scale]
+        self._master = ColumnMaster(right=right, linking=n, unit=self._unit / n)
+        # The first two columns: t, and a relaxation of all limits that keeps the model feasible.
+        extra = np.zeros((2, n + k))
+        extra[0, n:], extra[1, n:] = np.where(has_share, -1.0, 0.0), np.where(has_share, 0.0, -1.0)
+        self._master.add(extra, np.array([self._unit, self.options.penalty * self._unit]))
+        self._pass_to_highs(slice(None))
+
+    def _drop_expensive(self) -> None:
+        most = self.options.columns_per_row * self.constraints
+        if len(self.costs) <= 2 * most:
+            return
+        reduced = (self.costs - self.rays @ self.dual + self.sides @ self.multipliers) / self.rays.sum(axis=1)
+        cheapest = np.sort(np.argpartition(reduced, most)[:most])
+        self.rays, self.reports = self.rays[cheapest], self.reports[cheapest]
+        self.costs, self.sides = self.costs[cheapest], self.sides[cheapest]
+        self.x = np.zeros(0)
+
+    def _pass_to_highs(self, which: slice) -> None:
+        self._master.add(np.hstack([self.rays[which], self.sides[which] / self._row_scale]), self.costs[which])
+
+    def _take_waiting(self) -> int:
+        """Make the waiting rays columns, divided by their largest entries; returns how many."""
+        if not self._waiting:
+            return 0
+        rays = np.concatenate([rays for rays, _ in self._waiting])
+        reports = np.concatenate([reports for _, reports in self._waiting])
+        self._waiting = []
+        largest = rays.max(axis=1)
+        is_seen = largest > 0  # exponentials underflow beyond 745 nats
+        rays, reports = rays[is_seen] / largest[is_seen, None], reports[is_seen]
+        sides = np.zeros((len(rays), self.rows.size))
+        for y in np.unique(reports) if self._side else ():
+            sides[reports == y] = (self._side[y] @ rays[reports == y].T).T
+        self.rays, self.reports = np.concatenate([self.rays, rays]), np.concatenate([self.reports, reports])
+        self.sides = np.concatenate([self.sides, sides])
+        self.costs = np.concatenate([self.costs, np.einsum("ku,ku->k", rays, self.by_report[reports])])
+        return len(rays)
+
+    def _minimise(self, time_limit: float, lower_bound: float) -> None:
+        solution, n = self._optimum(time_limit, lower_bound), len(self.dual)
+        relaxed = np.maximum(solution.x[:2], 0.0)
+        self.x, self.dual = np.maximum(solution.x[2:], 0.0), solution.dual[:n]
+        self.multipliers = np.maximum(-solution.dual[n:] / self._row_scale, 0.0)
+        extra = float(relaxed[0]) + self.options.penalty * float(relaxed[1])
+        self.objective = float(self.costs @ self.x) + extra * self._unit
+
+    def _optimum(self, time_limit: float, lower_bound: float) -> LinearSolution:
+        """The optimum by the current method; by the other where that fails, which is then the current one."""
+        gap = 1 - lower_bound / self.objective
+        tolerance = min(self.options.tolerance, gap / self.options.gap_per_tolerance)
+        for is_interior in (self.is_interior, not self.is_interior):
+            with suppress(SolverError):
+                return self._master.solve(time_limit, interior=tolerance if is_interior else None)
+            self.is_interior = not is_interior
+        raise SolverError("HiGHS found no optimum", field="rays", value=self.variables)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxOptions:
+    """Constants of `BoxMaster`. All are guesses; they decide how fast it is, and no bound rests on them."""
+
+    first_width: float = 0.3  # half the box at first, in weights of the multipliers
+    widths: tuple[float, float] = (0.1, 2.0)  # narrowest and widest
+    much_gain: float = 0.4  # share of the promised gain from which the box grows
+    little_gain: float = 0.1  # and up to which it shrinks
+    growth: float = 1.3  # factor of the width
+    widening: float = 3.0  # factor of the width where the unboxed master is far from the estimate
+    unboxed_width: float = 300.0  # half-width in mean multipliers of a box that is open in effect
+    row_tolerance: float = 1e-3  # error of a row sum whose multiplier is at an end of its box
+    tolerances: tuple[float, float] = (1e-2, 1e-8)  # largest and least of a solve
+    max_columns: int = 6  # columns a row, above which those of least cost are dropped
+    kept_columns: int = 4  # columns a row that stay
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustRegionRule:
+    """How cores grow and the box follows the multipliers; two rules, for priors without and with zeros.
+
+    shares: pairs (gap, share): down to this gap cores leave out this share of cost and multipliers. same, other:
+    factors on the width of a place whose multiplier was at the same end twice, or changed sides. shrink: factor on all
+    widths where little is gained. All are guesses.
+    """
+
+    shares: tuple[tuple[float, float], ...]
+    same: float
+    other: float
+    shrink: float
+
+
+POSITIVE_PRIORS = TrustRegionRule(shares=((3e-2, 8e-2), (6e-3, 2e-2), (0.0, 4e-3)), same=1.5, other=0.7, shrink=0.6)
+ZERO_PRIORS = TrustRegionRule(shares=((3e-2, 1e-2), (4e-3, 4e-3), (0.0, 1e-3)), same=1.3, other=0.7, shrink=0.5)
+
+
+class BoxMaster:
+    """The linear program (2): columns rays (k, n) with their costs and reports, and the box around the centre (n,).
+
+    The centre is below all columns: no column has a negative price there, so that the box is never empty.
+    """
+
+    def __init__(
+        self, pricer: WarmPricer, rule: TrustRegionRule, constant: float, options: BoxOptions = BoxOptions()
+    ) -> None:
+        """Take the pricer, and the objective of the best constant report."""
+        self.pricer, self.rule, self.constant, self.options = pricer, rule, constant, options
+        n = pricer.cost.shape[1]
+        self.rays, self.cost, self.report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
+        # Rows are means over orbits of places: orbit (n,) numbers them, and size (o,) counts their places.
+        _, self.orbit, self.size = np.unique(np.min(pricer.symmetries, axis=0), return_inverse=True, return_counts=True)
+        self.order = np.argsort(self.orbit, kind="stable")
+        self.rows = np.empty((0, len(self.size)))
+        kernel = np.exp(-pricer.cone.distance[pricer.priced])
+        self.add(kernel, pricer.priced)
+        self.add(np.sqrt(kernel), pricer.priced)
+        self.dual = pricer.first_multipliers()
+        self.centre, self.width = np.zeros(n), np.full(n, options.first_width)
+        # The end of its box at which each multiplier was in the last solve and in the one before: -1, 0 or 1.
+        self.side = self.side_before = np.zeros(n)
+        self.objective, self.gap = 0.0, 1.0
+        self.x: Vector = np.zeros(0)
+
+    @property
+    def variables(self) -> int:
+        """Number of columns."""
+        return len(self.cost)
+
+    @property
+    def constraints(self) -> int:
+        """Number of row sums."""
+        return len(self.size)
+
+    @property
+    def estimate(self) -> float:
+        """An estimate of the bound that the multipliers of the centre prove."""
+        return float(self.centre.sum())
+
+    def add(self, rays: Vector, reports: Indices) -> None:
+        """Take rays (k, n) as columns, divided by their largest entries."""
+        flat = rays / rays.max(axis=1, keepdims=True)
+        self.rays = np.concatenate([self.rays, flat])
+        has_orbits = len(self.size) < flat.shape[1]
+        self.rows = np.concatenate([self.rows, self._orbit_means(flat)]) if has_orbits else self.rays
+        self.cost = np.concatenate([self.cost, self.pricer.costs_of(flat, reports)])
+        self.report = np.concatenate([self.report, reports])
+
+    def move_box(self, *, is_first: bool) -> None:
+        """Centre the box at better multipliers, and adapt its widths (3), after the rays of `dual` were added.
+
+        The multipliers are lowered until no column has a negative price. Their sum estimates the bound, and where that
+        is better they are the next centre. A width grows where its multiplier was at the same end of the box twice, and
+        shrinks where it changed sides; all widths follow the share of the gain that the master promised.
+        """
+        options, rule = self.options, self.rule
+        lowered = self._below_columns(self.dual)
+        self.centre = self._below_columns(self.centre)
+        promised = max(self.objective - self.estimate, RESOLUTION * self.constant)
+        gain = 1.0 if is_first else (float(lowered.sum()) - self.estimate) / promised
+        # (3) width <- width * (same | other | 1) * (growth | 1 | shrink), within the widths
+        agreement = self.side * self.side_before
+        factor = np.where(agreement > 0, rule.same, np.where(agreement < 0, rule.other, 1.0))
+        if gain > options.much_gain:
+            factor *= options.growth
+        elif gain <= options.little_gain:
+            factor *= rule.shrink
+        self.width = np.clip(self.width * factor, *options.widths)
+        if gain > 0:
+            self.centre = lowered
+
+    def _below_columns(self, dual: Vector) -> Vector:
+        """Multipliers lowered until no column has a negative price."""
+        is_negative = self.rays @ dual > self.cost
+        return self.pricer.orbit_minimum(
+            self.pricer.lower_duals(dual, self.rays[is_negative], self.report[is_negative])
+        )
+
+    def _orbit_means(self, values: Vector) -> Vector:
+        """Means (k, o) of values (k, n) over the orbits of places."""
+        first = np.append(0, np.cumsum(self.size)[:-1])
+        return np.asarray(np.add.reduceat(values[:, self.order], first, axis=1) / self.size)
+
+    def solve(self, deadline: float) -> tuple[Vector, Vector]:
+        """The mixture (k,) and the multipliers (n,) in the box."""
+        half = self.width * self.pricer.weight(self.centre)
+        largest, least = self.options.tolerances
+        self.x, self.dual, self.objective = self._weigh(half, min(largest, max(least, self.gap / 10)), deadline)
+        self.gap = max(1 - self.estimate / self.objective, 0.0) if self.objective > 0 else 1.0
+        missing = (1 - self.x @ self.rows)[self.orbit]
+        self.side_before = self.side
+        self.side = np.where(np.abs(missing) > self.options.row_tolerance, np.sign(missing), 0.0)
+        return self.x, self.dual
+
+    def solve_unboxed(self, gap: float, deadline: float) -> float:
+        """Find the mixture with the box open in effect; returns its objective.
+
+        Rows then sum to 1, and the table is private as it stands. No box is narrower than a tenth for this: rows lack
+        columns that a narrower one near its optimum does not price.
+        """
+        unit = max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant)
+        self.x, _, objective = self._weigh(np.full_like(self.centre, self.options.unboxed_width * unit), gap, deadline)
+        return objective
+
+    def _weigh(self, half: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
+        """Mixture, multipliers and objective of (2), with half (n,) the box."""
+        last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
+        lower, upper = self.centre - half, self.centre + half
+        box = upper[last] * self.size, lower[last] * self.size
+        with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
+            weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
+        if weighed.stopped == Stop.INTERRUPT:
+            raise KeyboardInterrupt
+        return weighed.x, np.clip((weighed.dual / self.size)[self.orbit], lower, upper), weighed.value
+
+    def table(self) -> Vector:
+        """The table (n, m) of the last mixture, rows divided by their sums."""
+        table, used = np.zeros(self.pricer.cost.shape), np.flatnonzero(self.x)
+        for symmetry in self.pricer.symmetries:
+            reports = symmetry[self.report[used]] if len(self.pricer.symmetries) > 1 else self.report[used]
+            np.add.at(table, reports, self.rays[np.ix_(used, np.argsort(symmetry))] * self.x[used, None])
+        return np.asarray(table.T / table.sum(axis=0)[:, None])
+
+    def widen(self) -> None:
+        """Widen the boxes of the multipliers that are at their ends."""
+        widest = self.options.widths[1]
+        self.width = np.where(self.side == 0, self.width, np.minimum(self.options.widening * self.width, widest))
+
+    def drop_expensive(self) -> None:
+        """Drop columns of least cost in the last mixture, never the first two of each report or newer ones."""
+        first, weighed = 2 * len(self.pricer.priced), len(self.x)
+        if weighed <= self.options.max_columns * self.constraints:
+            return
+        order = np.argsort(-(self.x * self.cost[:weighed])[first:], kind="stable")
+        order = np.sort(order[: self.options.kept_columns * self.constraints - first])
+        chosen = np.concatenate([np.arange(first), first + order, np.arange(weighed, len(self.cost))])
+        self.rays, self.cost, self.report = self.rays[chosen], self.cost[chosen], self.report[chosen]
+        self.rows = self.rows[chosen] if len(self.size) < self.rays.shape[1] else self.rays
+        self.x = self.x[chosen[chosen < weighed]]
