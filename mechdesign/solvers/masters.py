@@ -193,7 +193,7 @@ class VertexMaster:
 
     def _optimum(self, time_limit: float, lower_bound: float) -> LinearSolution:
         """The optimum by the current method; by the other where that fails, which is then the current one."""
-        gap = 1 - lower_bound / self.objective
+        gap = 1 - lower_bound / self.objective if self.objective > 0 else 1.0
         tolerance = min(self.options.tolerance, gap / self.options.gap_per_tolerance)
         for is_interior in (self.is_interior, not self.is_interior):
             with suppress(SolverError):
