@@ -35,9 +35,10 @@ def main() -> None:
     given = parser.parse_args()
     program, begun, told = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells)), Begun(), []
 
-    def solved(where: str, **options):  # type: ignore[no-untyped-def]
+    def solved(where: str, scheduler=None, on_progress=None):  # type: ignore[no-untyped-def]
         started = time.monotonic()
-        mechanism = md.solve(program, method="factored", rounds=given.rounds, **options)
+        options = md.factored.FactoredOptions(rounds=given.rounds, scheduler=scheduler)
+        mechanism = md.solve(program, method="factored", options=options, on_progress=on_progress)
         print(f"{where}: {time.monotonic() - started:.1f} s, sha256 {mechanism.attrs['sha256'][:16]}")
         return mechanism.attrs["sha256"]
 

@@ -25,14 +25,16 @@ class Row:
 
     make: Callable[[md.DesignProblem], Program]
     options: dict[str, Any]
+    rounds: int | None = None  # of factored weights
 
     def solve(self, problem: md.DesignProblem) -> xr.Dataset:
         """The mechanism of the program."""
-        return md.solve(self.make(problem), **self.options)
+        options = None if self.rounds is None else md.factored.FactoredOptions(rounds=self.rounds)
+        return md.solve(self.make(problem), options=options, **self.options)
 
 
-def _row(make: Callable[..., Program], **options: Any) -> Row:
-    return Row(make=make, options=options)
+def _row(make: Callable[..., Program], *, rounds: int | None = None, **options: Any) -> Row:
+    return Row(make=make, options=options, rounds=rounds)
 
 
 def _query(problem: md.DesignProblem) -> Program:

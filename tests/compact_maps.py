@@ -41,7 +41,11 @@ def problem_of(stencil: int = 16, *, aligned: bool = True) -> md.DesignProblem:
 @cache
 def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
     """The factors of the problem."""
-    return md.solve(md.EikonalWeights(problem=problem_of(stencil, aligned=aligned)), method="factored", rounds=8)
+    return md.solve(
+        md.EikonalWeights(problem=problem_of(stencil, aligned=aligned)),
+        method="factored",
+        options=md.factored.FactoredOptions(rounds=8),
+    )
 
 
 @cache

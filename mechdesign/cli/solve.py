@@ -108,6 +108,12 @@ def solve(
     target = gap if program != "eikonal" else None
     with two_steps():  # a first Ctrl-C ends the search: what it found is written and printed
         with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
+            named = {
+                "rounds": rounds,
+                "work": work,
+                "scheduler": os.environ.get(SCHEDULER) if method == "factored" else None,
+            }
+            chosen = {name: value for name, value in named.items() if value is not None}
             route: Any = method
             mechanism = solve_program(
                 stated(built),
@@ -115,10 +121,8 @@ def solve(
                 time_limit=time_limit,
                 method=route,
                 on_progress=on_progress,
-                rounds=rounds,
-                work=work,
-                scheduler=os.environ.get(SCHEDULER) if method == "factored" else None,
                 bound=bound,
+                options=FACTORED_SOLVER.get().options(**chosen) if chosen else None,
             )
         checked = proved(mechanism)
         # The file comes first: nothing that is said of a design may cost the design.

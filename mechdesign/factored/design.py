@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.threads import OutOfTime
-from mechdesign.errors import SolverError, UnsuitableError
+from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.factored import dataset
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.certify import GOOD, certify_factors
@@ -179,8 +179,15 @@ class FactoredForm(FactoredSolver):
         return rejection_reason(program)
 
     def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
-        options = FactoredOptions(**targets.options)
+        options = FactoredOptions() if targets.options is None else targets.options
+        if not isinstance(options, FactoredOptions):
+            raise InputError("must be md.factored.FactoredOptions", field="options", value=type(options).__name__)
+        if targets.bound is not None:
+            options = replace(options, bound=targets.bound)
         return solve_factored(program, options, time_limit=targets.time_limit, on_progress=targets.on_progress)
+
+    def options(self, **given: Any) -> FactoredOptions:
+        return FactoredOptions(**given)
 
     def discard_finished(self, work: str | Path) -> None:
         discard_finished(work)

@@ -100,7 +100,7 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
     else:
         mass, stopped, complete, proof = _by_cones(program, targets, deadline)
     objective = total_cost(mass, program.cost)
-    if complete and targets.options.get("bound") is not False:
+    if complete and targets.bound is not False:
         parameters |= _priced(program, objective, targets.gap, started, deadline)
     return Design(
         mass=mass,
@@ -313,6 +313,6 @@ ENTRY = Entry(
     program=Positions,
     solve=solve_positions,
     methods=METHODS,
-    options=("bound",),
+    takes_bound=True,
     rebuild=lambda problem, _: Positions(problem),
 )

@@ -122,6 +122,10 @@ class FactoredSolver(Protocol):
         """The factored mechanism of a program, certified."""
         ...
 
+    def options(self, **given: Any) -> object:
+        """The options of `md.solve` by name, those of `md.factored.FactoredOptions`."""
+        ...
+
     def discard_finished(self, work: str | Path) -> None:
         """Empty the work folder of a finished run, whose mechanism is saved elsewhere."""
         ...

@@ -51,7 +51,7 @@ def optimal_lower_bound(
     The search for it ends at `BOUND_ENDS` of the time limit that began at `started`, and at a first Ctrl-C; then the
     best bound so far is returned, at least that of one secret, which takes no pricing.
     """
-    if targets.options.get("bound") is False:
+    if targets.bound is False:
         return OptimalBound()
     if problem.constant_loss == 0:
         return OptimalBound(0.0, np.zeros(problem.domain.size))

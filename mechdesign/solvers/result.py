@@ -168,8 +168,10 @@ class Targets:
         One of those of the program's `Entry`.
     on_progress : callable
         To be called with a `Progress`; None where nobody asked.
-    options : mapping
-        Of a method, by name.
+    bound : bool
+        Whether a lower bound is computed beside the table; None, as the program does by default.
+    options : object
+        The options class of the program's solver, such as `md.factored.FactoredOptions`; None for its defaults.
 
     Examples
     --------
@@ -181,7 +183,8 @@ class Targets:
     time_limit: float = math.inf
     method: str = "auto"
     on_progress: Callable[[Progress], None] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    bound: bool | None = None
+    options: object = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

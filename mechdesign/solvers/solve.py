@@ -4,33 +4,26 @@ Beside it the one table of programs: how each is solved, by which methods, and h
 
 A program of another package is added by one line, `SOLVERS[Mine.name] = Entry(program=Mine, solve=...)`; `solve`,
 `verify`, `compare` and the command line then know it by its `name`.
-Before the clock of a time limit starts, tiny problems are solved once where no compiled kernel is kept.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
-from mechdesign.base.progress import compiled, note_compiling, verbosely
+from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import Registry
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, uniform
-from mechdesign.problem.metric import Eikonal, Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.constrained import Constrained, constraint_from
 from mechdesign.programs.coupled import Bounded, Minimax, Robust, read_bounds
@@ -46,6 +39,7 @@ from mechdesign.solvers.choose import (
     rejection_reason,
     takes_factors,
 )
+from mechdesign.solvers.compilation import compile_kernels
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.eikonal.weights import solve_weights
@@ -56,36 +50,6 @@ from mechdesign.solvers.result import Design, Progress, Targets, with_floor
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 _LEAST_TIME = 1e-9  # seconds that a search gets
-_OPTIONS = ("rounds", "work", "scheduler", "bound")  # of factored eikonal weights
-_BESIDE = ("bound",)  # of programs with a bound beside their table
-_compiled = False
-
-
-def compile_kernels(program: Program, *, verbose: bool = False) -> None:
-    """Compile what optimal programs and eikonal weights run, where none of it is kept yet; verbose, say so."""
-    global _compiled
-    if _compiled or compiled():
-        return
-    if verbose:
-        note_compiling()
-    domain = Domain.grid((4, 4), cell=1.0, unit="cell")
-    metric = Eikonal(level=PrivacyLevel.constant(1.0, unit="cell"), stencil=8)
-    prior = np.asarray(uniform(domain))
-    problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="compiling")
-    sparse = replace(problem, metric=Eikonal(level=PrivacyLevel.constant(0.1, unit="cell"), stencil=4))
-    complete = replace(problem, metric=Euclidean(epsilon=0.1, unit="cell"))
-
-    def run() -> bool:
-        for one, method in ((problem, "columns"), (sparse, "columns"), (complete, "columns"), (problem, "blocks")):
-            solve_optimal(one, Targets(gap=0.01, method=method))
-        if isinstance(program, EikonalWeights) and FACTORED_SOLVER.is_filled:
-            unbounded = Targets(gap=0.01, options={"bound": False})
-            FACTORED_SOLVER.get().solve(EikonalWeights(problem=problem), unbounded)
-        return False
-
-    if interrupts.search(run, True):  # as one search: an interrupt of it ends no other one
-        raise KeyboardInterrupt
-    _compiled = True
 
 
 @validated
@@ -96,10 +60,8 @@ def solve(
     time_limit: float = math.inf,
     method: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
-    rounds: int | None = None,
-    work: str | Path | None = None,
-    scheduler: str | None = None,
     bound: bool | None = None,
+    options: object = None,
     verbose: bool = False,
 ) -> xr.Dataset:
     """Solve a program, for a problem its optimal program, and return the certified mechanism.
@@ -119,17 +81,12 @@ def solve(
         For `Optimal`: "auto" or a route of solvers/choose.py; for `EikonalWeights`: "auto", "table" or "factored".
     on_progress : callable
         Called with where the solve stands, after every round, iteration or block.
-    rounds : int
-        Of the factored form of weights: rounds of weights and lengths, 24 by default.
-    work : str or Path
-        Of the factored form: a folder for this run alone that keeps finished blocks, so that the same call goes on
-        where a run ended, and at last mechanism.nc. Delete it once the mechanism is saved.
-    scheduler : str
-        Of the factored form: the address of a dask scheduler whose workers compute the blocks.
     bound : bool
         Whether a lower bound is computed beside the mechanism of a program that does not need one: eikonal weights (in
         the factored form by default from 1,601 to 50,000 secrets), `QueryWeights`, `StatisticalDesign`,
         and for `Positions` the bound between centres of cells.
+    options : md.factored.FactoredOptions
+        Of the factored form of weights: rounds, a folder that keeps finished blocks, a dask scheduler.
     verbose : bool
         Print a line of progress on standard error.
 
@@ -173,13 +130,13 @@ def solve(
     entry = entry_of(program)
     if method not in entry.methods:
         raise InputError(f"the {program.name} program takes {' or '.join(entry.methods)}", field="method", value=method)
-    named = {"rounds": rounds, "work": work, "scheduler": scheduler, "bound": bound}
-    options = {name: value for name, value in named.items() if value is not None}
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
     target = gap if entry.closes_gap else None
     with interrupts.two_steps(), verbosely(verbose, title, on_progress, target=target, limit=time_limit) as report:
-        targets = Targets(gap=gap, time_limit=time_limit, method=method, on_progress=report, options=options)
+        targets = Targets(
+            gap=gap, time_limit=time_limit, method=method, on_progress=report, bound=bound, options=options
+        )
         design = solve_entry(program, targets)
         return _mechanism(program, entry, gap, design) if isinstance(design, Design) else design
 
@@ -231,8 +188,10 @@ class Entry:
         expected loss.
     closes_gap : bool
         Whether `solve` works towards a gap, which the file then names.
-    options : tuple of str
-        Options of `md.solve` that it takes.
+    takes_bound : bool
+        Whether it computes a lower bound beside its table, which `md.solve(bound=False)` leaves out.
+    takes_options : bool
+        Whether it takes `md.solve(options=...)`.
     large : bool
         Whether it solves what has no room as a table too.
 
@@ -247,7 +206,8 @@ class Entry:
     methods: tuple[str, ...] = ("auto",)
     rebuild: Callable[[DesignProblem, Mapping[str, Any]], Program] | None = None
     closes_gap: bool = True
-    options: tuple[str, ...] = ()
+    takes_bound: bool = False
+    takes_options: bool = False
     large: bool = False
 
 
@@ -273,7 +233,7 @@ def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
     returns anything else; SizeError where a table does not fit; what the solver raises.
     """
     entry = entry_of(program)
-    _check_options(targets, entry.options)
+    _check_options(targets, takes_bound=entry.takes_bound, takes_options=entry.takes_options)
     if not entry.large:
         _require_table(program)
     result = entry.solve(program, targets)
@@ -283,13 +243,22 @@ def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
     return result
 
 
-def _check_options(targets: Targets, taken: tuple[str, ...] = ()) -> None:
-    for name, value in targets.options.items():
-        if name not in taken:
-            message = "is for the method factored of eikonal weights"
-            if name in _BESIDE:
-                message = "is for programs that have their bound beside them, and this one works towards it"
-            raise InputError(message, field=name, value=value)
+def _check_options(targets: Targets, *, takes_bound: bool, takes_options: bool = False) -> None:
+    if targets.options is not None and not takes_options:
+        name, value = _first_option(targets.options)
+        raise InputError("is for the method factored of eikonal weights", field=name, value=value)
+    if targets.bound is not None and not takes_bound:
+        message = "is for programs that have their bound beside them, and this one works towards it"
+        raise InputError(message, field="bound", value=targets.bound)
+
+
+def _first_option(options: object) -> tuple[str, object]:
+    """The first option that is not at its default, or all of them."""
+    for each in fields(options) if is_dataclass(options) else ():
+        value = getattr(options, each.name)
+        if value != each.default:
+            return each.name, value
+    return "options", type(options).__name__
 
 
 def _require_table(program: Program) -> None:
@@ -321,7 +290,7 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
 def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     if takes_factors(program, targets.method):
         return FACTORED_SOLVER.get().solve(program, targets)
-    _check_options(targets, _BESIDE)
+    _check_options(targets, takes_bound=True)
     _require_table(program)
     return solve_weights(program, targets)
 
@@ -335,10 +304,11 @@ SOLVERS: Registry[Entry] = Registry(
             solve=_weights,
             methods=("auto", "table", "factored"),
             closes_gap=False,
-            options=_OPTIONS,
+            takes_bound=True,
+            takes_options=True,
             large=True,
         ),
-        "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False, options=_BESIDE),
+        "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False, takes_bound=True),
         "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
         "bounded": Entry(
             program=Bounded,

@@ -17,7 +17,7 @@ from mechdesign.verification.verify import AGREE, figure_differences
 ENTRY = Entry(
     program=StatisticalDesign,
     solve=solve_statistical,
-    options=("bound",),
+    takes_bound=True,
     rebuild=lambda problem, parameters: StatisticalDesign(
         problem,
         error=parameters.get("error", "transport"),

@@ -106,7 +106,7 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
 
     def run() -> str:
         nonlocal bound, starts, gain, number, rays
-        if targets.options.get("bound") is not False:
+        if targets.bound is not False:
             report("bound")
             bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
         least = 0.0 if bound is None else bound.value

@@ -331,7 +331,8 @@ def test_programs_without_a_factored_form(
     case: str, given: dict[str, int], error: type[InputError], field: str
 ) -> None:
     with pytest.raises(error) as caught:
-        md.solve(md.EikonalWeights(problem=CASES[case]()), method="factored", **given)
+        options = md.factored.FactoredOptions(**given)
+        md.solve(md.EikonalWeights(problem=CASES[case]()), method="factored", options=options)
     assert caught.value.field == field
 
 
@@ -346,8 +347,14 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
     for program in (md.Optimal(problem=problem), md.EikonalWeights(problem=problem)):
         for given in ({"rounds": 9}, {"work": tmp_path}, {"scheduler": "tcp://nowhere:1"}):
             with pytest.raises(InputError) as caught:
-                md.solve(program, **given)  # type: ignore[arg-type]
+                md.solve(program, options=md.factored.FactoredOptions(**given))
             assert caught.value.field in given
+
+
+def test_options_of_another_class_are_refused() -> None:
+    with pytest.raises(InputError, match="FactoredOptions") as caught:
+        md.solve(md.EikonalWeights(CASES["eikonal, 8 neighbours"]()), method="factored", options={"rounds": 9})
+    assert caught.value.field == "options"
 
 
 def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +366,10 @@ def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.Monkey
 @pytest.mark.slow
 def test_factors_of_large_grids_are_near_their_tables() -> None:
     program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41))
-    mechanism, table = md.solve(program, rounds=16, bound=False), md.solve(program, method="table")
+    mechanism, table = (
+        md.solve(program, options=md.factored.FactoredOptions(rounds=16), bound=False),
+        md.solve(program, method="table"),
+    )
     assert mechanism.attrs["schema"] == "mechdesign/factored/1"
     kernel_loss = mean_cost(table["mass"].values, program.problem.weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
@@ -369,7 +379,9 @@ def test_factors_of_large_grids_are_near_their_tables() -> None:
 def test_more_rounds_pay_where_edges_are_short() -> None:
     problem = md.load_problem("philadelphia", cells=14, extent=7.0, stencil=16)
     few, many = (
-        md.solve(md.EikonalWeights(problem=problem), method="factored", rounds=rounds).attrs["expected_loss"]
+        md.solve(
+            md.EikonalWeights(problem=problem), method="factored", options=md.factored.FactoredOptions(rounds=rounds)
+        ).attrs["expected_loss"]
         for rounds in (6, 40)
     )
     assert many < 0.98 * few

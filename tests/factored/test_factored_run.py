@@ -239,7 +239,7 @@ def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, progr
     assert names(work) == ["mechanism.nc", "run.json"]
     code, text, _ = command("--work", work, "-o", out, "--json")
     assert (code, json.loads(text)["stopped"]) == (0, "rounds")
-    check_identical(load(out), solve(program, method="factored", rounds=ROUNDS))
+    check_identical(load(out), solve(program, method="factored", options=FactoredOptions(rounds=ROUNDS)))
     assert names(tmp_path) == ["m.nc"]
 
 

@@ -174,7 +174,9 @@ def test_without_time_there_is_no_bound(philadelphia, passes):
 @pytest.fixture(scope="module")
 def factored():
     return md.solve(
-        md.EikonalWeights(problem=load_problem("philadelphia", cells=7)), method="factored", rounds=6, bound=True
+        md.EikonalWeights(problem=load_problem("philadelphia", cells=7)),
+        method="factored",
+        options=md.factored.FactoredOptions(rounds=6, bound=True),
     )
 
 

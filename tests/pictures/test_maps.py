@@ -19,6 +19,7 @@ from rewritten import write_anyway
 from rows import each_row
 from test_sweep import command
 
+import mechdesign as md
 from mechdesign import (
     DesignProblem,
     Discrete,
@@ -66,7 +67,7 @@ def island() -> DesignProblem:
 
 @cache
 def factored() -> xr.Dataset:
-    return solve(EikonalWeights(problem=island()), method="factored", rounds=6)
+    return solve(EikonalWeights(problem=island()), method="factored", options=md.factored.FactoredOptions(rounds=6))
 
 
 def on_lattice(domain: Domain, values: np.ndarray) -> np.ndarray:

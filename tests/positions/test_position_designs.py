@@ -175,7 +175,7 @@ def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: flo
 
 def test_levels_above_four_nats_a_cell_count_as_four() -> None:
     """The check of integers takes them for four: cones beyond would lose all of what they gain, and more."""
-    wide, four = (design_of(Positions(square(4, epsilon)), gap=GAP, options={"bound": False}) for epsilon in (9.0, 4.0))
+    wide, four = (design_of(Positions(square(4, epsilon)), gap=GAP, bound=False) for epsilon in (9.0, 4.0))
     assert wide.stopped == "gap"
     assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
 

@@ -15,6 +15,7 @@ from cases import SMALL
 from collected import MECHANISMS, channel, simulated, truths
 from rows import each_row
 
+import mechdesign as md
 from mechdesign import (
     DesignProblem,
     Discrete,
@@ -277,7 +278,11 @@ def test_the_test_of_fit_keeps_its_level(name, truth):
 
 
 def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
-    factored = solve(EikonalWeights(problem=load_problem("line", cells=6)), method="factored", rounds=5)
+    factored = solve(
+        EikonalWeights(problem=load_problem("line", cells=6)),
+        method="factored",
+        options=md.factored.FactoredOptions(rounds=5),
+    )
     table = channels.table_of(factored)
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
     counts = np.random.default_rng(0).multinomial(4_000, np.full(6, 1 / 6) @ table)
