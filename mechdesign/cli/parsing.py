@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
 from mechdesign.base.numbers import list_words, number_list, real_number, whole_number
@@ -24,24 +24,40 @@ if TYPE_CHECKING:
 
 _CORE = ("optimal", "eikonal", "query", "minimax", "matched", "bounded")
 _NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
+_NAMED = re.compile(r"[a-z_]+=\w+|`[a-z_]+`(, `[a-z_]+`)*")  # a value that names arguments
 _LEVEL = ("within", "factor", "epsilon")
 PROGRAMS = (*_CORE, *Registry[object]("solvers"))  # those of the core, and by name those of capabilities
 
 
 def as_options(text: str) -> str:
-    """A remedy with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
-    work=FOLDER is --work FOLDER, columns={'count': 'n'} is --columns count=n.
+    """A text with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
+    work=FOLDER is --work FOLDER, columns={'count': 'n'} is --columns count=n, and `time_limit` is --time-limit.
     """
     pairs = r"\bcolumns=\{('[^']*': '[^']*'(?:, '[^']*': '[^']*')*)\}"
     text = re.sub(
         pairs, lambda found: "--columns " + found[1].replace("': '", "=").replace("', '", ",").strip("'"), text
     )
-    return re.sub(r"(?<!--columns )(?<!,)\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
+    text = re.sub(r"(?<!--columns )(?<!,)\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
+    return re.sub(r"`([a-z]+(?:_[a-z]+)*)`", lambda found: "--" + found[1].replace("_", "-"), text)
 
 
 def _option(argument: re.Match[str]) -> str:
     name, value = argument[1].replace("_", "-"), argument[2].strip("'")
-    return f"--{name}" if value == "True" else f"--{name} {value}"
+    return {"True": f"--{name}", "False": f"--no-{name}"}.get(value, f"--{name} {value}")
+
+
+@contextmanager
+def option_names(**renamed: str) -> Iterator[None]:
+    """Errors within name options in the place of arguments; renamed, the options of arguments of other names."""
+    try:
+        yield
+    except InputError as error:
+        if error.field is not None:
+            error.field = renamed.get(error.field, error.field).replace("_", "-")
+        error.message = as_options(error.message)
+        if error.value is not None and _NAMED.fullmatch(error.value):
+            error.value = as_options(error.value)
+        raise
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
@@ -120,31 +136,18 @@ def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, di
 
 def parse_radius(within: float | None) -> float:
     """The radius of --within. Raises: InputError unless it is a positive length."""
-    from mechdesign.base.validation import positive
+    from mechdesign.evaluation.privacy_radius import one_radius
 
-    if within is None:
-        message = "one distance is needed, within which odds change by the factor at most; pass --within 200 --factor 2"
-        raise InputError(message, field="within")
-    return positive(within, "within")
+    with option_names():
+        return one_radius(within)
 
 
 def parse_epsilon(*, within: float | None, **forms: float | None) -> tuple[float, dict[str, float]]:
-    """The epsilon, in nats per unit, of one of the forms: a factor within a radius, or epsilon itself; and the radius
-    and nats, or the epsilon, as the parameters of a design.
-    """
-    from mechdesign.base.validation import positive
-    from mechdesign.evaluation.privacy_radius import epsilon_within, nats_of_factor
+    """The epsilon, in nats per unit, of --within and --factor or of --epsilon; and these as parameters of a design."""
+    from mechdesign.evaluation.privacy_radius import level_of_odds
 
-    values = {name: value for name, value in forms.items() if value is not None}
-    if len(values) != 1:
-        options = ", ".join(f"--{name}" for name in values) or "none"
-        message = "one form of the level is needed; pass --within 200 --factor 2, or --epsilon E"
-        raise InputError(message, field="factor", value=options)
-    [(name, value)] = values.items()
-    if name == "epsilon":
-        return positive(value, name), {"epsilon": value}
-    radius, nats = parse_radius(within), nats_of_factor(value)
-    return epsilon_within(radius, nats), {"within": radius, "nats": nats}
+    with option_names():
+        return level_of_odds(within=within, **forms)
 
 
 def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]:
@@ -217,16 +220,33 @@ def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, 
 
 def parse_limit(disc: str | None, share: str | None, inputs: InputOptions, domain: Domain) -> PosteriorCap | None:
     """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
+    from dataclasses import replace
+
+    limit = parse_cap(disc, share, inputs, domain.unit)
+    return None if limit is None else replace(limit, people=inputs.people_of(domain))
+
+
+def parse_cap(disc: str | None, share: str | None, inputs: InputOptions, unit: str) -> PosteriorCap | None:
+    """The limit of --disc and --share, its radius in `unit`, without the people whom it counts."""
     if disc is None or share is None:
         if (disc, share, inputs.people) != (None, None, None):
             raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
         return None
     from mechdesign.posteriors.limits import PosteriorCap
 
-    radii, area = parse_discs(disc, domain.unit)
+    radii, area = parse_discs(disc, unit)
     if len(radii) > 1:
         raise InputError("one radius is needed", field="disc", value=disc)
-    return PosteriorCap(radius=radii[0], share=share, people=inputs.people_of(domain), centres=area or "anywhere")
+    return PosteriorCap(radius=radii[0], share=share, centres=area or "anywhere")
+
+
+def parse_box(words: str) -> list[float]:
+    """The four numbers of --box W,S,E,N."""
+    try:
+        return number_list(words, count=4)
+    except ValueError as error:
+        remedy = "write four numbers of degrees, W,S,E,N"
+        raise InputError(str(error), field="box", value=words, remedy=remedy) from error
 
 
 def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:

@@ -89,6 +89,32 @@ def nats_of_factor(factor: float) -> float:
     return math.log(factor)
 
 
+def level_of_odds(
+    *, within: float | None, factor: float | None = None, epsilon: float | None = None
+) -> tuple[float, dict[str, float]]:
+    """The epsilon, in nats per unit, of a factor within a radius or of epsilon itself; and the radius and nats, or the
+    epsilon, as the parameters of a design.
+    """
+    forms = {"factor": factor, "epsilon": epsilon}
+    values = {name: value for name, value in forms.items() if value is not None}
+    if len(values) != 1:
+        given = ", ".join(f"`{name}`" for name in values) or "none"
+        message = "one form of the level is needed; pass within=200 factor=2, or epsilon=E"
+        raise InputError(message, field="factor", value=given)
+    if epsilon is not None:
+        return positive(epsilon, "epsilon"), {"epsilon": epsilon}
+    radius, nats = one_radius(within), nats_of_factor(values["factor"])
+    return epsilon_within(radius, nats), {"within": radius, "nats": nats}
+
+
+def one_radius(within: float | None) -> float:
+    """The radius, a positive length."""
+    if within is None:
+        message = "one distance is needed, within which odds change by the factor at most; pass within=200 factor=2"
+        raise InputError(message, field="within")
+    return positive(within, "within")
+
+
 def disc_share(nats: float) -> float:
     """1 - (1 + x) e^-x for x = `nats` over the radius: the most of an even plane's probability in one disc.
 

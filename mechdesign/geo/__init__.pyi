@@ -2,6 +2,12 @@ from .area import Area as Area
 from .area import Plane as Plane
 from .area import area_problem as area_problem
 from .area import plane_level as plane_level
+from .area_design import AreaDesign as AreaDesign
+from .area_design import AreaReport as AreaReport
+from .area_design import design as design
+from .area_inputs import LevelsFromPeople as LevelsFromPeople
+from .area_inputs import LevelsFromRaster as LevelsFromRaster
+from .area_inputs import RasterPrior as RasterPrior
 from .areas import Areas as Areas
 from .areas import read_areas as read_areas
 from .elastic import elastic_level as elastic_level

@@ -139,32 +139,44 @@ def read_people(
     ...     md.geo.read_people(path, domain).inside
     1000.0
     """
-    if domain.plane is None or domain.shape is None:
-        raise InputError("has no lattice on a plane; make it with Area.grid", field="domain", value=domain.kind)
-    if not (math.isfinite(margin) and margin >= 0):
-        raise InputError("must be finite and not negative", field="margin", value=margin)
-    far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
-    lattice = _lattice(domain, domain.plane, margin)
-    degrees, people = _columns(Path(path), columns, crs, on_note)
-    longitude, latitude = degrees.T
-    at = lattice.plane.forward(longitude, latitude)
-    here = lattice.inside(at)
-    if not people[here].any():
-        fit = np.abs(longitude) <= WIDEST
-        turned = lattice.inside(lattice.plane.forward(latitude[fit], longitude[fit])).any()
-        raise InputError(
-            "no people live in the area",
-            field="people",
-            value=f"{path}: {len(people)} points at latitudes {latitude.min():g} to {latitude.max():g}, longitudes "
-            f"{longitude.min():g} to {longitude.max():g}",
-            remedy="latitude and longitude seem to be exchanged" if turned else "use points of the area",
+    _lattice(domain, margin)  # refuses what does not fit in memory before the file is read
+    points = read_points(path, columns=columns, crs=crs, on_note=on_note)
+    return points.spread(domain, margin=margin, reach=reach, water=water)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeoplePoints:
+    """People (k,) at longitudes and latitudes (k, 2), as a file has them."""
+
+    path: Path
+    degrees: NDArray[np.float64]
+    people: NDArray[np.float64]
+
+    def spread(
+        self, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
+    ) -> People:
+        """The people on the lattice of a grid that has a plane; the arguments are those of `read_people`."""
+        far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
+        lattice, people = _lattice(domain, margin), self.people
+        longitude, latitude = self.degrees.T
+        at = lattice.plane.forward(longitude, latitude)
+        here = lattice.inside(at)
+        if not people[here].any():
+            fit = np.abs(longitude) <= WIDEST
+            turned = lattice.inside(lattice.plane.forward(latitude[fit], longitude[fit])).any()
+            raise InputError(
+                "no people live in the area",
+                field="people",
+                value=f"{self.path}: {len(people)} points at latitudes {latitude.min():g} to {latitude.max():g}, "
+                f"longitudes {longitude.min():g} to {longitude.max():g}",
+                remedy="latitude and longitude seem to be exchanged" if turned else "use points of the area",
+            )
+        return People(
+            density=_density(lattice, at[here], people[here], reach=far, water=water),
+            points=int((people[here] > 0).sum()),
+            inside=float(people[here].sum()),
+            outside=float(people[~here].sum()),
         )
-    return People(
-        density=_density(lattice, at[here], people[here], reach=far, water=water),
-        points=int((people[here] > 0).sum()),
-        inside=float(people[here].sum()),
-        outside=float(people[~here].sum()),
-    )
 
 
 @validated
@@ -172,9 +184,13 @@ def people_of_places(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
 ) -> NDArray[np.float64]:
     """How many people (n,) of a CSV file live at the places of a grid with a plane, as `read_people` spreads them."""
-    density = read_people(path, domain, columns=columns, crs=crs, on_note=on_note).density
+    return persons_of(read_people(path, domain, columns=columns, crs=crs, on_note=on_note), domain)
+
+
+def persons_of(people: People, domain: Domain) -> NDArray[np.float64]:
+    """How many people (n,) live at the places of the grid that they were spread on, without a margin."""
     assert domain.cell is not None and domain.index is not None
-    persons = density.values * math.prod(domain.cell)
+    persons = people.density.values * math.prod(domain.cell)
     return np.asarray(persons[tuple(domain.index.T)])
 
 
@@ -208,9 +224,13 @@ class _Lattice:
         return np.asarray(((position >= 0) & (position < self.shape)).all(axis=1))
 
 
-def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
+def _lattice(domain: Domain, margin: float) -> _Lattice:
     """The lattice of a grid, continued. Raises: SizeError where a map of it does not fit in memory."""
-    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
+    if domain.plane is None or domain.shape is None:
+        raise InputError("has no lattice on a plane; make it with Area.grid", field="domain", value=domain.kind)
+    if not (math.isfinite(margin) and margin >= 0):
+        raise InputError("must be finite and not negative", field="margin", value=margin)
+    assert domain.cell is not None and domain.origin is not None
     east, north = (math.ceil(min(margin / side, _WIDEST)) for side in domain.cell)
     shape = (domain.shape[0] + 2 * east, domain.shape[1] + 2 * north)
     require_bytes(
@@ -221,13 +241,12 @@ def _lattice(domain: Domain, plane: Plane, margin: float) -> _Lattice:
         remedy="use larger cells, or a smaller area",
     )
     origin, cell = np.asarray(domain.origin), np.asarray(domain.cell)
-    return _Lattice(plane=plane, shape=shape, first=(east, north), origin=origin, cell=cell)
+    return _Lattice(plane=domain.plane, shape=shape, first=(east, north), origin=origin, cell=cell)
 
 
-def _columns(
-    source: Path, columns: Columns, crs: str | None, on_note: Note
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Longitudes and latitudes (k, 2) and people (k,) of all lines, checked."""
+def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note: Note) -> PeoplePoints:
+    """The people of all lines of a CSV file, checked."""
+    source = Path(path)
     frame = read_frame(source, "people", columns=columns, roles=_ROLES, whole=POPULATION, encoding_errors="replace")
     of_degrees = [name for names in (LONGITUDE, LATITUDE) for name in matching_columns(frame, names)]
     of_plane = [name for names in (EASTING, NORTHING) for name in matching_columns(frame, names)]
@@ -254,7 +273,8 @@ def _columns(
     if len(people) == 0:
         raise InputError("has no line", field="people", value=source)
     refuse_line(people < 0, frame, [named_column(frame, POPULATION, "people")], "people", "must not be negative")
-    return positions if crs is None else points_in_degrees(positions, crs, source, on_note), people
+    degrees = positions if crs is None else points_in_degrees(positions, crs, source, on_note)
+    return PeoplePoints(path=source, degrees=degrees, people=people)
 
 
 def _density(

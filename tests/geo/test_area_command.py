@@ -18,7 +18,9 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
-from mechdesign.geo.design import chosen_for
+from mechdesign.geo import area_design, area_search
+from mechdesign.geo.choose import chosen_program
+from mechdesign.geo.terminal import choice_words
 from mechdesign.output.reports import solve as summary
 from mechdesign.solvers import optimal_bound
 
@@ -164,8 +166,9 @@ def setting(cells, nats, kind="euclidean"):
     ],
 )
 def test_the_rule_goes_by_cells_and_by_nats_between_neighbours(cells, nats, kind, program):
-    chosen, why = chosen_for(setting(cells, nats, kind))
-    assert chosen == program
+    choice = chosen_program(setting(cells, nats, kind))
+    why = choice_words(choice)
+    assert choice.program == program
     assert f"these are {cells:,}" in why
     assert f"{nats:.2g} nats between neighbours" in why
 
@@ -398,7 +401,7 @@ def test_levels_from_people_that_are_none(run_json, tmp_path, monkeypatch, words
 
 def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     """Factors of 1,681 cells and more are made where a table of them would be refused."""
-    monkeypatch.setattr("mechdesign.geo.design.HELD", 10**9)
+    monkeypatch.setattr(area_design, "HELD", 10**9)
     options = ["--people", "60", "--radii", "100,300"]
     words = ["area", PARK, "--cell", "25", "--levels-from", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
     code, said = run_json(*words, "--program", "optimal")
@@ -409,7 +412,7 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
         designed.append(problem)
         raise InputError("enough", field="test", value=None, remedy="none")
 
-    monkeypatch.setattr("mechdesign.geo.design._between_cells", stop)
+    monkeypatch.setattr("mechdesign.geo.area_search.AreaSearch._between_cells", stop)
     assert run_json(*words)[1]["error"]["field"] == "test"
     assert designed[0].domain.size > 1600
 
@@ -433,7 +436,7 @@ def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_p
         given.append(named)
         raise InputError("enough", field="test", value=None, remedy="none")
 
-    monkeypatch.setattr("mechdesign.geo.design.solve", stop)
+    monkeypatch.setattr(area_search, "solve", stop)
     words = ["area", PARK, "--cell", "400", "--levels-from", people_file(tmp_path), *options, "--time-limit", "30"]
     assert run_json(*words, "-o", tmp_path / "a.nc")[1]["error"]["field"] == "test"
     assert given[0]["time_limit"] <= 30.0

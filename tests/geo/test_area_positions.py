@@ -17,7 +17,8 @@ from taken import needs
 
 import mechdesign as md
 from mechdesign.geo import area_problem, plane_level
-from mechdesign.geo.design import cells_instead, check_pairs, dearer, positions_method
+from mechdesign.geo.choose import cells_reason, check_pairs, positions_method, too_far_off
+from mechdesign.geo.terminal import reason_words
 from mechdesign.positions import Positions
 
 pyproj = pytest.importorskip("pyproj")
@@ -106,7 +107,7 @@ def test_an_area_without_symmetry_takes_columns_earlier():
 def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
     """Sizes by arithmetic alone: no table, no cost."""
     program = stated((200, 190), 0.7)
-    with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*--cell 4\d\d makes fewer"):
+    with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*cell=4\d\d makes fewer"):
         positions_method(program, explicit=False)
     assert "cost" not in vars(program)
 
@@ -120,26 +121,26 @@ def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
         (9999, "squared", False, "optimal", None),
         (250, "distance", True, "auto", None),
         (400, "zero-one", False, "auto", "the zero-one loss counts cells"),
-        (400, "distance", False, "eikonal", "--program eikonal protects cells alone"),
-        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 250 .*--cell 1300"),
+        (400, "distance", False, "eikonal", "program='eikonal' protects cells alone"),
+        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 250 .*cell=1300"),
     ],
 )
 def test_why_cells_are_protected_instead(size, loss, varies, program, why):
-    found = cells_instead(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
-    assert found is None if why is None else re.match(why, found)
+    found = cells_reason(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
+    assert found is None if why is None else re.match(why, reason_words(found))
 
 
 def test_any_position_is_given_up_where_it_costs_half_as_much_again():
-    assert dearer(1499.0, 1000.0, "m") is None
-    assert dearer(None, 1000.0, "m") is None
-    assert "1,501 m off, not 1,000 m" in dearer(1501.0, 1000.0, "m")
+    assert too_far_off(1499.0, 1000.0, "m") is None
+    assert too_far_off(None, 1000.0, "m") is None
+    assert "1,501 m off, not 1,000 m" in reason_words(too_far_off(1501.0, 1000.0, "m"))
 
 
 def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
     check_pairs(SimpleNamespace(size=4096, spacing=500.0))
     with pytest.raises(md.errors.SizeError, match=r"7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
         check_pairs(SimpleNamespace(size=7260, spacing=500.0))
-    assert "--cell 680 makes fewer" in error.value.message
+    assert "cell=680 makes fewer" in error.value.message
 
 
 def probabilities_at(mechanism, places):

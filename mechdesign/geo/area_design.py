@@ -1,0 +1,380 @@
+"""`design`: from an area on Earth to a certified mechanism and its report, in one call.
+
+What is read of files comes first, then the grid, then the problem, between any two positions where that is to be had
+and nobody asked for cells. `choose.py` has the rules, `terminal.py` the words.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from mechdesign.base.memory import require_memory
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import validated
+from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error
+from mechdesign.errors import InputError
+from mechdesign.evaluation.privacy_radius import level_of_odds
+from mechdesign.evaluation.radial_laplace import mean_radius
+from mechdesign.geo import choose
+from mechdesign.geo.area import STEEPEST, Area, Note, silent
+from mechdesign.geo.area_inputs import AreaInputs, Levels, LevelsFromPeople, RasterPrior, check_levels
+from mechdesign.geo.area_search import HELD, AreaSearch, AreaStatement
+from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice
+from mechdesign.geo.geojson import read_area
+from mechdesign.geo.georeferenced import prior_figures
+from mechdesign.geo.people import persons_of
+from mechdesign.geo.terminal import area_sentences, choice_words, reason_words
+from mechdesign.output.reports.solve import proved, summarise, summary_words
+from mechdesign.output.text_tables import Block, where_possible
+from mechdesign.problem.position_loss import position_cost
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.text import Columns
+from mechdesign.solvers.choose import LARGEST_TABLE
+from mechdesign.solvers.result import Progress
+from mechdesign.solvers.solve import check_targets
+from mechdesign.verification.verify import Verification
+
+if TYPE_CHECKING:
+    from mechdesign.posteriors.limits import PosteriorCap
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AreaReport(ReprMixin):
+    """What is known of the mechanism of an area: the figures of `to_json`, and `sentences`.
+
+    Attributes
+    ----------
+    design : AreaDesign
+        What the report is of.
+    figures : dict
+        Those that `mechdesign solve` has of any mechanism.
+    constant_position_loss : float or None
+        Loss to the true position of the best constant report.
+    alternative : str
+        The mechanism that was not made: planar Laplace noise, or the optimal program where noise was made.
+    alternative_loss, alternative_position_loss, alternative_share : float or None
+        Its losses between cells and to the true position, and its largest share in a disc of the limit.
+
+    Examples
+    --------
+    >>> area = md.geo.Area.box(2.34, 48.85, 2.36, 48.86)
+    >>> report = md.geo.design(area, cell=400, epsilon=0.003, program="planar-laplace").report
+    >>> report.to_json()["certified"]
+    True
+    """
+
+    design: AreaDesign
+    figures: dict[str, Any]
+    constant_position_loss: float | None
+    alternative: str
+    alternative_loss: float | None
+    alternative_position_loss: float | None
+    alternative_share: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures, as `mechdesign area --json` prints them."""
+        design = self.design
+        plane = design.problem.domain.plane
+        assert plane is not None
+        return {
+            **self.figures,
+            "chosen": choice_words(design.choice),
+            "constant_position_loss": self.constant_position_loss,
+            "alternative": self.alternative,
+            "alternative_loss": self.alternative_loss,
+            "alternative_position_loss": self.alternative_position_loss,
+            "alternative_share": self.alternative_share,
+            "positions": "any" if design.between_positions else "cells",
+            "positions_reason": design.because,
+            "middle": {"latitude": plane.latitude, "longitude": plane.longitude},
+            "plane": plane.words(),
+            "geodesic_epsilon": design.problem.parameters["geodesic_epsilon"],
+            **(design.prior or {}),
+        }
+
+    def sentences(self) -> str:
+        """What is protected, how far off reports are, what the best would be, and what was chosen instead of what."""
+        return str(next(self.blocks(self.to_json())))
+
+    def blocks(self, document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
+        """The sentences and the figures of a document of `to_json`, for a terminal."""
+        design = self.design
+        return summary_words(
+            document,
+            design.mechanism,
+            design.verification,
+            verbose=verbose,
+            because=design.because,
+            limit=design.time_limit,
+            more=area_sentences(self),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AreaDesign(ReprMixin):
+    """The certified mechanism of an area, and what it was made from.
+
+    Attributes
+    ----------
+    mechanism : xarray.Dataset
+        Certified.
+    verification : Verification
+        Of the mechanism.
+    problem : DesignProblem
+        Which was solved.
+    cells_problem : DesignProblem
+        The same between cells.
+    choice : Choice
+        The program that was taken, and why.
+    reason : CellsReason or None
+        Why cells alone are protected where nobody asked for them.
+    limit : PosteriorCap or None
+        On discs.
+    prior : dict or None
+        Of a prior from a raster: its kind, the people in all cells if counted, the empty cells.
+    time_limit, seconds : float
+        Which the design had, and took.
+
+    Examples
+    --------
+    >>> area = md.geo.Area.box(2.34, 48.85, 2.36, 48.86)
+    >>> md.geo.design(area, cell=400, epsilon=0.003, program="planar-laplace").between_positions
+    False
+    """
+
+    mechanism: xr.Dataset
+    verification: Verification
+    problem: DesignProblem
+    cells_problem: DesignProblem
+    choice: Choice
+    reason: CellsReason | None
+    limit: PosteriorCap | None
+    prior: dict[str, Any] | None
+    time_limit: float
+    seconds: float
+
+    @property
+    def between_positions(self) -> bool:
+        """Whether any two positions are protected."""
+        return isinstance(self.choice, BetweenPositions)
+
+    @property
+    def because(self) -> str | None:
+        """Why cells alone are protected where nobody asked for them, in words."""
+        return None if self.reason is None else reason_words(self.reason)
+
+    @cached_property
+    def report(self) -> AreaReport:
+        """What is known of the mechanism, computed when it is first asked for."""
+        figures = summarise(self.mechanism, self.verification, seconds=self.seconds, file=None)
+        return AreaReport(design=self, figures=figures, **_alternative(self, figures["position_loss"]))
+
+
+# Options rather than one object: a whole design is one call, and the command line has the same words.
+@validated
+def design(
+    area: Area | str | Path,
+    cell: float,
+    *,
+    within: float | None = None,
+    factor: float | None = None,
+    epsilon: float | None = None,
+    unit: str = "m",
+    forbidden: Area | str | Path | None = None,
+    people: str | Path | None = None,
+    prior: RasterPrior | str | Path | None = None,
+    levels: Levels = None,
+    nats_per_cell: float = STEEPEST,
+    limit: PosteriorCap | None = None,
+    loss: str = "distance",
+    program: str = "auto",
+    positions: str | None = None,
+    gap: float = 1e-3,
+    time_limit: float = math.inf,
+    bound: bool | None = None,
+    columns: Columns = None,
+    crs: str | None = None,
+    name: str | None = None,
+    on_note: Note = silent,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> AreaDesign:
+    r"""Design a certified mechanism for an area on Earth.
+
+    Any two positions are protected, by their distance on the ground, where such a design can be had; else cells.
+
+    Parameters
+    ----------
+    area : Area, str or Path
+        An area, or a GeoJSON file of one.
+    cell : float
+        The side of a cell, in `unit`.
+    within, factor : float
+        The level: a report changes the odds between places up to `within` apart, in `unit`, by `factor` at most.
+    epsilon : float
+        The level in nats per unit instead.
+    unit : str
+        Unit of length.
+    forbidden : Area, str or Path
+        Where no cell lies, such as water.
+    people : str or Path
+        CSV file of latitude, longitude and population: the prior unless `prior` is given, and who `limit` counts.
+    prior : RasterPrior, str or Path
+        A raster of people; without this and `people` the prior is uniform.
+    levels : LevelsFromPeople, LevelsFromRaster or PrivacyLevel
+        Levels that vary, instead of one. Those from people take `factor`, e^2 by default.
+    nats_per_cell : float
+        The largest of levels that vary, in nats across a cell.
+    limit : PosteriorCap
+        A limit on the share of the probability in a disc, by cells and the optimal program.
+    loss : str
+        "distance", "squared" or "zero-one".
+    program : {"auto", "optimal", "eikonal", "planar-laplace"}
+        By default the rules of the module `choose` decide.
+    positions : {"any", "inside", "cells"}
+        Protect any two positions by straight lines, or by paths inside the area; or cells alone. By default any, and
+        cells where that cannot be had.
+    gap : float
+        Target of (loss - lower_bound) / loss.
+    time_limit : float
+        Seconds, after which the best certified mechanism so far is taken.
+    bound : bool
+        Whether a lower bound is computed beside a mechanism that is made without one.
+    columns : mapping of str to str
+        The columns of text files by our names, where they have others.
+    crs : str
+        Coordinate system of inputs that declare none.
+    name : str
+        Of the problem; by default that of the file of the area.
+    on_note : callable
+        Called with a sentence about what was assumed.
+    on_progress : callable
+        Called with the progress of the search.
+
+    Returns
+    -------
+    AreaDesign
+        The mechanism, its verification, and its report.
+
+    Raises
+    ------
+    InputError
+        For arguments that contradict each other, and what `area_problem`, `read_people` and `solve` raise.
+
+    References
+    ----------
+    Andrés et al. 2013, section 3.
+
+    Examples
+    --------
+    >>> area = md.geo.Area.box(2.34, 48.85, 2.36, 48.86)
+    >>> rome = md.geo.design(area, cell=400, within=400, factor=2, program="planar-laplace")
+    >>> rome.mechanism.sizes["secret"]
+    12
+    """
+    started = time.monotonic()
+    check_targets(gap, time_limit)
+    region = area if isinstance(area, Area) else read_area(area, crs=crs, on_note=on_note)
+    choose.check_program(program, positions, bound)
+    if limit is not None:
+        if positions in ("any", "inside") or program not in ("auto", "optimal"):
+            message = "limits on discs are kept between cells, by the optimal program"
+            remedy = "leave `positions` and `program` out"
+            raise InputError(message, field="limit", value=f"{limit.radius:g}", remedy=remedy)
+        positions = "cells"
+    check_levels(levels, within=within, factor=factor, epsilon=epsilon)
+    flat = None if levels is not None else level_of_odds(within=within, factor=factor, epsilon=epsilon)
+    water = read_area(forbidden, crs=crs, on_note=on_note) if isinstance(forbidden, (str, Path)) else forbidden
+    domain = region.grid(cell=cell, unit=unit, forbidden=water, on_note=on_note)
+    by_people = isinstance(levels, LevelsFromPeople)
+    if not (domain.size > LARGEST_TABLE and by_people and program in ("auto", "eikonal")):  # those are made of factors
+        require_memory(domain.size, domain.size, tables=HELD, what="a mechanism for the area", field="cell")
+    inputs = AreaInputs(domain=domain, water=water, columns=columns, crs=crs, on_note=on_note)
+    level, density, claimed = inputs.level(flat, levels, factor=factor, people=people)
+    if limit is not None and people is not None:
+        limit = replace(limit, people=persons_of(inputs.points(people).spread(domain), domain))
+    if people is not None and density is None:
+        density = inputs.points(people).spread(domain, water=water).density
+    figures = None
+    if prior is not None:
+        density = inputs.prior(prior)
+        figures = prior_figures(density, domain)
+    if name is None:
+        name = Path(area).stem if isinstance(area, (str, Path)) else "area"
+    search = AreaSearch(
+        stated=AreaStatement(
+            domain=domain,
+            level=level,
+            density=density,
+            nats_per_cell=nats_per_cell,
+            loss=loss,
+            paths="inside" if positions == "inside" else "straight",
+            name=name,
+            parameters={**claimed, "cell": cell, "unit": domain.unit},
+        ),
+        program=program,
+        positions="any" if positions == "inside" else positions,
+        limit=limit,
+        gap=gap,
+        ends=time.monotonic() + time_limit,
+        bound=bound,
+        on_note=on_note,
+        on_progress=on_progress,
+    )
+    mechanism, problem, choice, reason = search.solve()
+    checked = proved(mechanism)
+    return AreaDesign(
+        mechanism=mechanism,
+        verification=checked,
+        problem=problem,
+        cells_problem=search.stated.problem() if isinstance(choice, BetweenPositions) else problem,
+        choice=choice,
+        reason=reason,
+        limit=limit,
+        prior=figures,
+        time_limit=time_limit,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _alternative(design: AreaDesign, at_position: float | None) -> dict[str, Any]:
+    """The error to the true position of the best constant report, and the losses of the mechanism that was not made.
+
+    That is the planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal
+    program by name alone: its loss is not known without solving it. Beyond 4,096 cells the loss is that of planar
+    Laplace noise in the whole plane, and None for a loss that has no closed form there. at_position, the loss of the
+    mechanism at true positions, where it is known.
+    """
+    problem, noise_made = design.cells_problem, design.choice.program == "planar-laplace"
+    cost = None
+    if at_position is not None or problem.domain.size <= choose.TABLES:
+        stated = problem.loss, problem.prior_array, problem.domain, problem.reports
+        cost = where_possible("the best constant report", lambda: position_cost(*stated), None)
+    level = float(problem.metric.smallest_level or 0.0)
+    loss, placed, share, limit = None, None, None, design.limit
+    if not noise_made and problem.domain.size > choose.TABLES:
+        closed = {"distance": mean_radius, "squared": mean_squared_error}
+        loss = closed[problem.loss.name](level) if problem.loss.name in closed else None
+    elif not noise_made:
+        table = where_possible("planar Laplace noise", lambda: laplace_clamped(problem, level), None)
+        if table is not None:
+            loss = float((problem.weighted_loss * table).sum())
+            placed = None if cost is None else float((cost * table).sum())
+        if table is not None and limit is not None:
+            from mechdesign.posteriors.rows import posterior_shares
+
+            share = max(float(posterior_shares(table, caps).max()) for caps in limit.caps(problem))
+    return {
+        "constant_position_loss": None if cost is None or at_position is None else float(cost.sum(axis=0).min()),
+        "alternative": "optimal" if noise_made else "planar_laplace",
+        "alternative_loss": loss,
+        "alternative_position_loss": placed,
+        "alternative_share": share,
+    }
