@@ -175,7 +175,7 @@ class AreaDesign(ReprMixin):
     def report(self) -> AreaReport:
         """What is known of the mechanism, computed when it is first asked for."""
         figures = summarise(self.mechanism, self.verification, seconds=self.seconds, file=None)
-        return AreaReport(design=self, figures=figures, **_alternative(self, figures["position_loss"]))
+        return AreaReport(design=self, figures=figures, **alternative(self, figures["position_loss"]))
 
 
 # Options rather than one object: a whole design is one call, and the command line has the same words.
@@ -344,7 +344,7 @@ def design(
     )
 
 
-def _alternative(design: AreaDesign, at_position: float | None) -> dict[str, Any]:
+def alternative(design: AreaDesign, at_position: float | None) -> dict[str, Any]:
     """The error to the true position of the best constant report, and the losses of the mechanism that was not made.
 
     That is the planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal
