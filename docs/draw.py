@@ -31,10 +31,10 @@ from mechdesign.base.threads import source
 from mechdesign.devicemap.draw import Drawing
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.problem.locate import place_at, place_on_earth
-from mechdesign.sessions.advance import begin, carried_out, planned, simulated
-from mechdesign.sessions.propose import session_design
-from mechdesign.sessions.setting import Setting
-from mechdesign.sessions.simulated import Risky
+from mechdesign.sessions.advance import begin, draw_report, plan_tick, seeded_draws
+from mechdesign.sessions.study.propose import session_design
+from mechdesign.sessions.study.setting import Setting
+from mechdesign.sessions.study.simulated import PricedRule
 
 HERE = Path(__file__).parent
 TUTORIALS = {
@@ -64,11 +64,11 @@ def day():
     domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
     public = md.sessions.walks(domain, people=200, days=14, ticks=ticks, seed=1000)
     setting = Setting(domain=domain, model=md.sessions.fit_home_away(public), within=200.0)
-    design = session_design(setting, Risky(above=373.0, costs=(4.0, 2.0, 2.0, 2.0)))
+    design = session_design(setting, PricedRule.risk(373.0, (4.0, 2.0, 2.0, 2.0)))
     trace = md.sessions.walks(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
-    state, source, estimates, errors = begin(design), simulated(design, 7), [], []
+    state, source, estimates, errors = begin(design), seeded_draws(design, 7), [], []
     for tick, place in enumerate(trace):
-        state = carried_out(design, planned(design, state, tick), int(place), source)
+        state = draw_report(design, plan_tick(design, state, tick), int(place), source)
         estimates.append(state.belief.estimate)
         errors.append(state.belief.error)
     steps = state.transcript.steps

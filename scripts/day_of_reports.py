@@ -2,7 +2,7 @@
 
 python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--late 0] [--states]
 
-Synthetic people on 12 x 12 cells of 200 m (mechdesign/sessions/walks.py), a session a day. The model is fitted,
+Synthetic people on 12 x 12 cells of 200 m (mechdesign/sessions/study/walks.py), a session a day. The model is fitted,
 and parameters are chosen, on other people than those measured; all tables are certified. Totals are nats per 200 m and
 day. --late: minutes that departures are off from the model's. --states: what a table designed for each belief gains.
 The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
@@ -29,11 +29,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.sessions.setting import Released, Setting, draw
-from mechdesign.sessions.simulated import (
+from mechdesign.sessions.study.setting import Setting, SimulatedRun, draw
+from mechdesign.sessions.study.simulated import (
     COUNTS,
     FIRST,
-    Clocked,
+    PricedRule,
     clocks,
     even_hours,
     mean_error,
@@ -45,21 +45,23 @@ from mechdesign.sessions.simulated import (
 
 PUBLIC, OTHERS = 1_000, 1_001  # seeds of the people that the model and the parameters come from
 WITHIN = 200.0  # m
-Run = Callable[[NDArray[np.int64], np.random.Generator], Released]
+Run = Callable[[NDArray[np.int64], np.random.Generator], SimulatedRun]
 
 
-def one_place(setting: Setting, places: NDArray[np.int64], rng: np.random.Generator) -> Released:
+def one_place(setting: Setting, places: NDArray[np.int64], rng: np.random.Generator) -> SimulatedRun:
     """The best place without any report."""
-    return Released(estimates=np.full(places.shape, setting.constant), nats=np.zeros(places.shape))
+    return SimulatedRun(estimates=np.full(places.shape, setting.constant), nats=np.zeros(places.shape))
 
 
 def every_tick(
     setting: Setting, total: float, remap: bool, places: NDArray[np.int64], rng: np.random.Generator
-) -> Released:
+) -> SimulatedRun:
     """A report at every tick, of total / T nats each."""
     cost = total / setting.ticks
     reports = draw(setting.table(cost)[places.ravel()], rng.random(places.size)).reshape(places.shape)
-    return Released(estimates=targets(setting, cost)[reports] if remap else reports, nats=np.full(places.shape, cost))
+    return SimulatedRun(
+        estimates=targets(setting, cost)[reports] if remap else reports, nats=np.full(places.shape, cost)
+    )
 
 
 def predictive(
@@ -70,7 +72,7 @@ def predictive(
     cost: float,
     places: NDArray[np.int64],
     rng: np.random.Generator,
-) -> Released:
+) -> SimulatedRun:
     """Tests of `check` nats whether the last report is farther than `above`, in m, and reports of `cost` nats."""
     people = len(places)
     last, left = np.full(people, setting.constant), np.full(people, total)
@@ -87,12 +89,12 @@ def predictive(
         nats[:, tick] = tested * check + fresh * cost
         left -= nats[:, tick]
         estimates[:, tick] = last
-    return Released(estimates=estimates, nats=nats)
+    return SimulatedRun(estimates=estimates, nats=nats)
 
 
 def remembered(
     setting: Setting, total: float, count: int, places: NDArray[np.int64], rng: np.random.Generator
-) -> Released:
+) -> SimulatedRun:
     """Reports of total / count nats for the first `count` places of every day; from further places the last report."""
     everyone, cost = np.arange(len(places)), total / count
     drawn = targets(setting, cost)[draw(setting.table(cost)[places.ravel()], rng.random(places.size))].reshape(
@@ -109,7 +111,7 @@ def remembered(
         used += fresh
         last = np.where(answer[everyone, here] >= 0, answer[everyone, here], last)
         estimates[:, tick], nats[:, tick] = last, fresh * cost
-    return Released(estimates=estimates, nats=nats)
+    return SimulatedRun(estimates=estimates, nats=nats)
 
 
 def targets(setting: Setting, cost: float) -> NDArray[np.int64]:
@@ -135,12 +137,12 @@ def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict
     ]
     clock = ranked(setting, other, clocks(setting, total), 1)[0][1]
     coarse = ranked(setting, other, risks(setting, total), 1)[0]
-    count, share = len(coarse[1].costs), coarse[1].above / unit
+    count, share = len(coarse[1].costs), coarse[1].rule.above / unit
     near = {"counts": (count - 1, count, count + 1), "shares": (share - 0.05, share, share + 0.05)}
     finer = ranked(setting, other, risks(setting, total, **near, firsts=(1.0, FIRST)), 1)[0]
     risk = min(coarse, finer, key=lambda pair: pair[0])[1]
     print(f"  {total:g} nats: {clock}, {risk}")
-    always = Clocked(hours=even_hours(ticks), costs=split(total, ticks))
+    always = PricedRule.clock(even_hours(ticks), split(total, ticks))
     return {
         "one place": partial(one_place, setting),
         "every tick": partial(every_tick, setting, total, False),
@@ -176,14 +178,14 @@ def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
     model = md.sessions.fit_home_away(md.sessions.walks(domain, people=200, days=14, ticks=50, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
     traces = md.sessions.walks(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
-    rng, belief = np.random.default_rng(0), setting.beliefs(beliefs)
+    rng, chain, belief = np.random.default_rng(0), setting.filter, setting.beliefs(beliefs)
     for tick in range(20):
         if tick:
-            belief.step(tick)
+            belief = chain.step(belief, tick)
         if tick in (0, 10):
             table = setting.table(0.5)
-            belief.see(table[:, draw(table[traces[:, tick]], rng.random(beliefs))].T, np.arange(beliefs))
-    for nats, each in product((0.3, 0.5, 1.0, 1.5), belief.places()):
+            belief = chain.update(belief, table[:, draw(table[traces[:, tick]], rng.random(beliefs))].T)
+    for nats, each in product((0.3, 0.5, 1.0, 1.5), chain.places(belief)):
         own = md.sessions.state_table(domain, each, nats, within=WITHIN)
         usual, other = (md.sessions.loss_after(table, each, domain) for table in (setting.mechanism(nats), own))
         yield nats, usual, other, 100 * (1 - other / usual)

@@ -1,6 +1,6 @@
 """One tick of a session, first what public history asks for, then what is drawn; and smoothing, when it is over.
 
-`planned` is given no place. `carried_out` is, draws what the plan says and nothing else, and is the only function
+`plan_tick` is given no place. `draw_report` is, draws what the plan says and nothing else, and is the only function
 here that touches a secret.
 
 Smoothing says where somebody was at every tick, after all that was released, for a server that looks back. By forward
@@ -33,7 +33,7 @@ Draw = Callable[[int, int], int]  # a report from a table, by its number, for a 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class State:
+class SessionState:
     """A session between two ticks, all of it public."""
 
     transcript: Transcript
@@ -50,32 +50,32 @@ class Plan:
     table: int | None
 
 
-def begin(design: SessionDesign) -> State:
+def begin(design: SessionDesign) -> SessionState:
     """A session before its first tick."""
-    return State(transcript=Transcript(ticks=design.ticks), belief=design.belief())
+    return SessionState(transcript=Transcript(ticks=design.ticks), belief=design.belief())
 
 
-def planned(design: SessionDesign, state: State, tick: int) -> Plan:
+def plan_tick(design: SessionDesign, state: SessionState, tick: int) -> Plan:
     """What public history asks for at `tick`, which must be later than all before."""
     belief = state.belief.at(tick)
     table = design.rule.ask(tick, state.transcript, belief)
     return Plan(tick=tick, transcript=state.transcript, belief=belief, table=table)
 
 
-def carried_out(design: SessionDesign, plan: Plan, place: int, draw: Draw) -> State:
+def draw_report(design: SessionDesign, plan: Plan, place: int, draw: Draw) -> SessionState:
     """The session after the tick, somebody being at `place` (n of them)."""
-    return released(design, plan, None if plan.table is None else draw(plan.table, place))
+    return append_report(design, plan, None if plan.table is None else draw(plan.table, place))
 
 
-def released(design: SessionDesign, plan: Plan, report: int | None) -> State:
+def append_report(design: SessionDesign, plan: Plan, report: int | None) -> SessionState:
     """The session after a tick that released `report` of the plan's table, or, with None, nothing."""
     if plan.table is None or report is None:
-        return State(transcript=plan.transcript.then(None, plan.tick), belief=plan.belief)
+        return SessionState(transcript=plan.transcript.then(None, plan.tick), belief=plan.belief)
     step = Step(tick=plan.tick, table=plan.table, report=report, charge=design.charges[plan.table])
-    return State(transcript=plan.transcript.then(step, plan.tick), belief=_seen(design, plan.belief, step))
+    return SessionState(transcript=plan.transcript.then(step, plan.tick), belief=_seen(design, plan.belief, step))
 
 
-def replayed(design: SessionDesign, transcript: Transcript, known: State | None = None) -> State:
+def replay(design: SessionDesign, transcript: Transcript, known: SessionState | None = None) -> SessionState:
     """The state that a transcript leads to; `known`, one of its earlier states, to go on from.
 
     Cost: a step of the model for every tick, and an update for every step, that is not known.
@@ -84,19 +84,19 @@ def replayed(design: SessionDesign, transcript: Transcript, known: State | None 
     belief = state.belief
     for step in transcript.steps[len(state.transcript.steps) :]:
         belief = _seen(design, belief.at(step.tick), step)
-    return State(transcript=transcript, belief=belief.at(max(transcript.last, belief.tick)))
+    return SessionState(transcript=transcript, belief=belief.at(max(transcript.last, belief.tick)))
 
 
 def _seen(design: SessionDesign, belief: Belief, step: Step) -> Belief:
     return belief.seen(design.likelihoods[step.table][:, step.report])
 
 
-def live(design: SessionDesign) -> Draw:
+def live_draws(design: SessionDesign) -> Draw:
     """Draws with exactly the integers of the tables, bits from the operating system, whole tables scanned."""
     return lambda table, place: design.samplers[table].rows.live(place, "table")[0]
 
 
-def simulated(design: SessionDesign, seed: int) -> Draw:
+def seeded_draws(design: SessionDesign, seed: int) -> Draw:
     """The same distribution from a seed: for simulations only."""
     bits, _ = source(seed)
     rows = [np.cumsum(each, axis=1) for each in design.likelihoods]

@@ -64,9 +64,7 @@ class Belief(ReprMixin):
 
     def seen(self, likelihood: NDArray[np.float64]) -> Belief:
         """The belief after something whose probability from every place is (n,)."""
-        weights = self.weights * likelihood[self.chain.place]
-        total = weights.sum()
-        return replace(self, weights=weights / total) if 0 < total < np.inf else self
+        return replace(self, weights=self.chain.update(self.weights, likelihood))
 
     @cached_property
     def places(self) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from mechdesign.cli.options import BoxOption, CrsOption, JsonOption, LimitOption
 from mechdesign.cli.parsing import parse_place
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
-
-if TYPE_CHECKING:
-    pass
 
 session = typer.Typer(
     help="Example: `mechdesign session account me.session`.\n\nReports along a trace, one certified account.",
@@ -52,7 +49,7 @@ def design(
     from mechdesign.mechanism.storage import check_target
     from mechdesign.output import text_tables as printing
     from mechdesign.sessions.design_files import save_design
-    from mechdesign.sessions.propose import propose
+    from mechdesign.sessions.study.propose import propose
     from mechdesign.sessions.terminal import proposal_document, proposal_words
 
     check_target(output, overwrite=overwrite)
@@ -122,7 +119,7 @@ def report(
 
     from mechdesign.problem.locate import refuse_degrees
     from mechdesign.sessions.session import Session
-    from mechdesign.sessions.terminal import show_estimate
+    from mechdesign.sessions.terminal import show_release
 
     opened = Session(file)
     domain = opened.design.domain
@@ -132,7 +129,7 @@ def report(
         location = domain.plane.forward(np.array([lon]), np.array([lat]))[0].tolist()
     elif location is not None and len(location) == domain.dimension:
         refuse_degrees(domain, np.array([location]), surely=False)
-    show_estimate(opened.report(secret, at=location, tick=tick), domain, as_json=as_json)
+    show_release(opened.report(secret, at=location, tick=tick), domain, as_json=as_json)
 
 
 def account(file: SessionArgument, as_json: JsonOption = False) -> None:

@@ -28,6 +28,7 @@ ROW_ERROR = 1e-9  # by which the probabilities of a row may miss 1 before they a
 MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it
 MOST_STATES = 1 << 20  # of a description
 HOUSED = 0.95  # of a belief that begins, that the person is at home
+_TINY = float(np.finfo(float).tiny)
 _STENCIL = {1: 4, 2: 8, 3: 26}  # by number of axes: cells that share an edge or a corner
 _RATES = ("leave", "back", "wander", "mix")
 _Floats = NDArray[np.float64]
@@ -76,6 +77,16 @@ class Chain(ReprMixin):
     def back(self, values: _Floats, tick: int) -> _Floats:
         """The expectations, given the state at the tick before, of values (s,) or (k, s) of the state at `tick`."""
         return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
+
+    def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
+        """The distributions (s,) or (k, s) after something whose probability from every place is (n,) or (k, n).
+
+        A distribution that rules it out stays.
+        """
+        seen = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
+        total = seen.sum(axis=-1, keepdims=True)
+        possible = (total > 0) & (total < np.inf)
+        return np.where(possible, seen / np.where(possible, total, 1), belief)
 
     def places(self, belief: _Floats) -> _Floats:
         """The distributions over places of distributions (s,) or (k, s) over states."""
@@ -408,6 +419,63 @@ class HomeAwayChain(Chain):
         n = self.size
         flat = belief.reshape(-1, n + n * n)
         return flat[:, :n], flat[:, n:].reshape(-1, n, n)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FactoredHomeAway:
+    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3).
+
+    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O. With the
+    model's rates and J of a tick, and likelihoods P(y|u) of what was released,
+
+        step      p' = (1 - p) back + p (1 - leave),  O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
+        update    H, O, p by Bayes' rule, H as far as the person is at home
+
+    On days of 50 ticks from midnight on, mean errors are those of the chain to 2 %; over two weeks it loses homes that
+    the chain keeps.
+    """
+
+    chain: HomeAwayChain
+
+    @property
+    def initial(self) -> _Floats:
+        """The belief (1 + 2 n,) before anything is released."""
+        model = self.chain.model
+        return np.concatenate([[HOUSED], np.asarray(model.home, float), np.asarray(model.away, float)])
+
+    def step(self, belief: _Floats, tick: int) -> _Floats:
+        """The beliefs at `tick` that follow from those at the tick before."""
+        housed, home, away = self._parts(belief)
+        leave, back, wander, jump = self.chain.rates(tick)
+        stay, left = (1 - housed) * (1 - back), housed * leave
+        weights = stay[:, None] * (away + wander * (away @ jump - away)) + left[:, None] * (home @ jump)
+        return self._joined(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
+
+    def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
+        """The beliefs after something whose probability from every place is (k, n)."""
+        housed, home, away = self._parts(belief)
+        at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
+        now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
+        homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
+        return self._joined(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
+
+    def places(self, belief: _Floats) -> _Floats:
+        """The distributions (k, n) of where people are."""
+        housed, home, away = self._parts(belief)
+        return housed[:, None] * home + (1 - housed)[:, None] * away
+
+    def homes(self, belief: _Floats) -> _Floats:
+        """The distributions (k, n) of where their homes are."""
+        return self._parts(belief)[1]
+
+    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+        """P (k,), H (k, n) and O (k, n)."""
+        n = self.chain.size
+        return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
+
+    @staticmethod
+    def _joined(housed: _Floats, home: _Floats, away: _Floats) -> _Floats:
+        return np.concatenate([housed[:, None], home, away], axis=1)
 
 
 def jumping(weights: _Floats) -> _Floats:

@@ -21,6 +21,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechdesign.base.numbers import named
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import check_whole
@@ -159,6 +162,12 @@ class Clock(_Numbered):
         if self.number and len(self.number) != len(hours):
             raise InputError("must name a table for every hour", field="number", value=list(self.number))
 
+    def thresholds(self, ticks: int) -> NDArray[np.float64]:
+        """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere."""
+        above = np.full(ticks, np.inf)
+        above[list(self._at(ticks))] = -np.inf
+        return above
+
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
         hour = self._at(transcript.ticks).get(tick % transcript.ticks)
         return None if hour is None else self.table(hour, belief.error)
@@ -222,6 +231,10 @@ class Risk(_Numbered):
         if self.number and (len(self.number) != self.most or not Window.of(self.per, int(_HOURS)).calendar):
             problem = "must name a table for each of `most` reports of a window of days"
             raise InputError(problem, field="number", value=list(self.number))
+
+    def thresholds(self, ticks: int) -> NDArray[np.float64]:
+        """As `Clock.thresholds`."""
+        return np.full(ticks, self.above)
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
         if not belief.error > self.above:

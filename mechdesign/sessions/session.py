@@ -15,7 +15,7 @@ from mechdesign.base.validation import validated
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node
-from mechdesign.sessions.advance import State, carried_out, live, planned, replayed
+from mechdesign.sessions.advance import SessionState, draw_report, live_draws, plan_tick, replay
 from mechdesign.sessions.budget import amount_of
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.design_files import load_design
@@ -25,7 +25,7 @@ from mechdesign.sessions.windows import Window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate(ReprMixin):
+class Release(ReprMixin):
     """What may be released at a tick.
 
     Attributes
@@ -166,7 +166,7 @@ class Session(ReprMixin):
     path: Path = field(kw_only=False)
     design: SessionDesign = None  # type: ignore[assignment]
     _ledger: PrivateLedger[Record] = field(init=False)
-    _known: list[State] = field(default_factory=list, init=False)
+    _known: list[SessionState] = field(default_factory=list, init=False)
     _fix: list[int] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -235,7 +235,7 @@ class Session(ReprMixin):
         return cls(path=PrivateLedger(path, Record, record).path, design=plan)
 
     @validated
-    def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Estimate:
+    def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Release:
         """What may be released at `tick`: a report is drawn if the rule asks for one, else the filter goes on alone.
 
         cell, the number of the place; or at, a location in the unit of the domain, for which the nearest place stands,
@@ -257,7 +257,7 @@ class Session(ReprMixin):
                 remedy = f"go on after tick {record.transcript.last}"
                 raise InputError(problem, field="tick", value=tick, remedy=remedy)
             self._require_sound(record)
-            plan = planned(self.design, self._state(record), tick)
+            plan = plan_tick(self.design, self._state(record), tick)
             window = Window.of(record.window, self.design.ticks)
             charge = Fraction(0) if plan.table is None else self.design.charges[plan.table]
             due = plan.transcript.paid(window, tick) + charge
@@ -270,11 +270,11 @@ class Session(ReprMixin):
                 )
             if place is None:
                 place = self._fix[0] if self._fix else plan.belief.estimate
-            state = carried_out(self.design, plan, place, live(self.design))
+            state = draw_report(self.design, plan, place, live_draws(self.design))
             self._ledger.write(replace(record, transcript=state.transcript))
             self._known[:], self._fix[:] = [state], [place]
         domain, belief = self.design.domain, state.belief
-        return Estimate(
+        return Release(
             tick=tick,
             place=belief.estimate,
             location=tuple(domain.points[belief.estimate].tolist()[: len(AXES)]),
@@ -327,13 +327,13 @@ class Session(ReprMixin):
             raise InputError(f"needs {domain.dimension} numbers, in {domain.unit}", field="at", value=coordinates)
         return nearest_node(domain, coordinates) if all(math.isfinite(x) for x in coordinates) else None
 
-    def _state(self, record: Record) -> State:
+    def _state(self, record: Record) -> SessionState:
         """The state before the next tick: what is in memory, gone on with where other processes wrote more."""
         known = self._known[0] if self._known else None
         steps = record.transcript.steps
         if known is not None and known.transcript.steps != steps[: len(known.transcript.steps)]:
             raise self._ledger.older()
-        return replayed(self.design, record.transcript, known)
+        return replay(self.design, record.transcript, known)
 
     def _require_sound(self, record: Record) -> None:
         """Refuse a file whose steps the design could not have made."""

@@ -17,46 +17,46 @@ import numpy as np
 from mechdesign.output.text_tables import Block, Table, show
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import identifying_digits, rounded
-from mechdesign.sessions.propose import DAYS, Point, Proposal
-from mechdesign.sessions.session import Account, Estimate
-from mechdesign.sessions.simulated import Clocked
+from mechdesign.sessions.rules import Clock
+from mechdesign.sessions.session import Account, Release
+from mechdesign.sessions.study.propose import DAYS, Point, Proposal
 
 _LARGEST = 1e6  # odds beyond which a power of ten is told
 
 
-def show_estimate(estimate: Estimate, domain: Domain, *, as_json: bool) -> None:
+def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
     """Print what may be released, and nothing else, in words or as JSON: estimate in the unit of the domain, and in
     degrees where it has a plane, both to a tenth of a cell; expected error; what was drawn; charge and what is left,
     as JSON exact fractions.
     """
     digits = identifying_digits(domain.points)
-    location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, estimate.location, digits, strict=False)}
+    location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)}
     degrees: dict[str, float] = {}
     if domain.plane is not None:
         decimals = domain.plane.decimals(domain.spacing)
-        east, north = domain.plane.backward(np.array([estimate.location]))
+        east, north = domain.plane.backward(np.array([release.location]))
         degrees = {"longitude": round(float(east[0]), decimals), "latitude": round(float(north[0]), decimals)}
     document = {
-        "tick": estimate.tick,
-        "place": estimate.place,
+        "tick": release.tick,
+        "place": release.place,
         **location,
-        "unit": estimate.unit,
+        "unit": release.unit,
         **degrees,
-        "expected_error": estimate.error,
-        "drawn": estimate.drawn,
-        "report": estimate.report,
-        "charge": str(estimate.charge),
-        "left": str(estimate.left),
+        "expected_error": release.error,
+        "drawn": release.drawn,
+        "report": release.report,
+        "charge": str(release.charge),
+        "left": str(release.left),
     }
     where = " ".join(f"{x:.12g}" for x in location.values())
-    unit = "" if estimate.unit == "1" else f" {estimate.unit}"
+    unit = "" if release.unit == "1" else f" {release.unit}"
     earth = "".join(f"{', ' if name == 'longitude' else ' '}{name} {value}" for name, value in degrees.items())
     words = {
-        "expected error": f"{estimate.error:.6g}{unit}",
-        "drawn": f"report {estimate.report}" if estimate.drawn else "nothing",
-        "cost": f"{float(estimate.charge):.9g} times the metric; {float(estimate.left):.9g} left in its window",
+        "expected error": f"{release.error:.6g}{unit}",
+        "drawn": f"report {release.report}" if release.drawn else "nothing",
+        "cost": f"{float(release.charge):.9g} times the metric; {float(release.left):.9g} left in its window",
     }
-    show(document, [f"Tick {estimate.tick}: place {estimate.place}, at {where}{unit}{earth}.", words], as_json=as_json)
+    show(document, [f"Tick {release.tick}: place {release.place}, at {where}{unit}{earth}.", words], as_json=as_json)
 
 
 def show_account(account: Account, *, as_json: bool) -> None:
@@ -131,7 +131,7 @@ def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
 def _described(point: Point) -> dict[str, Any]:
     return {
         "total": point.total,
-        "rule": {"kind": point.rule.kind, **asdict(point.rule)},
+        "rule": point.rule.describe(),
         "error": point.error,
         "reports_a_day": point.reports,
         "homes_found": point.identified,
@@ -144,16 +144,17 @@ def _rule(point: Point, unit: str) -> str:
     count, each = len(costs), f"{costs[0]:.4g} nats"
     if count > 1:
         each += " each" if costs[0] == costs[-1] else f" the first and {costs[-1]:.4g} each further one"
-    if isinstance(point.rule, Clocked):
-        hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in point.rule.hours)
+    rule = point.rule.rule
+    if isinstance(rule, Clock):
+        hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in rule.hours)
         return f"a report at {hours}, of {each}"
     most = f"at most {count} reports a day" if count > 1 else "at most one report a day"
-    return f"{most}, of {each}, where the expected error exceeds {point.rule.above:.0f} {unit}"
+    return f"{most}, of {each}, where the expected error exceeds {rule.above:.0f} {unit}"
 
 
 def _short(point: Point) -> str:
-    count = len(point.rule.costs)
-    return f"clock, {count}" if isinstance(point.rule, Clocked) else f"risk > {point.rule.above:.0f}, {count}"
+    rule, count = point.rule.rule, len(point.rule.costs)
+    return f"clock, {count}" if isinstance(rule, Clock) else f"risk > {rule.above:.0f}, {count}"
 
 
 def _odds(nats: float) -> str:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mechdesign.sessions.advance import State, begin, planned, released
+from mechdesign.sessions.advance import SessionState, append_report, begin, plan_tick
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.design_files import WINDOWS, document, is_design, load_design, read_document, rebuilt
 from mechdesign.sessions.windows import Window
@@ -69,15 +69,15 @@ def exhausted(
     return worst, count
 
 
-def _walked(design: SessionDesign, state: State, end: int) -> Iterator[State]:
+def _walked(design: SessionDesign, state: SessionState, end: int) -> Iterator[SessionState]:
     """The states at tick `end` that follow from one, whatever is drawn."""
     tick = state.transcript.last + 1
     if tick == end:
         yield state
         return
-    plan = planned(design, state, tick)
+    plan = plan_tick(design, state, tick)
     for report in [None] if plan.table is None else range(design.samplers[plan.table].rows.reports):
-        yield from _walked(design, released(design, plan, report), end)
+        yield from _walked(design, append_report(design, plan, report), end)
 
 
 def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:

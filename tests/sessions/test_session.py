@@ -58,7 +58,7 @@ def test_every_step_is_accounted_for_exactly(path: Path, rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_one_object_and_a_fresh_one_for_every_tick_agree(path: Path, rule: str, monkeypatch) -> None:
     """Draws are fixed by the tick, so that nothing but what is kept in memory could differ."""
-    monkeypatch.setattr(session_module, "live", lambda design: lambda table, place: place)
+    monkeypatch.setattr(session_module, "live_draws", lambda design: lambda table, place: place)
     other = path.with_name("other")
     session, made_by = made(path, rule), made(other, rule).design
     for tick in (0, 1, 2, 3, 5, 6, 11):
@@ -121,7 +121,7 @@ def test_ticks_that_are_refused(path: Path, tick: object) -> None:
 
 def test_where_somebody_is_decides_neither_times_nor_refusals(path: Path, monkeypatch) -> None:
     """Far away, outside, without a fix: the same ticks draw, and cost the same, given the same answers."""
-    monkeypatch.setattr(session_module, "live", lambda design: lambda table, place: 3)
+    monkeypatch.setattr(session_module, "live_draws", lambda design: lambda table, place: 3)
     told = []
     for k, fix in enumerate([{"cell": 0}, {"at": [4.5]}, {"at": [-1e300]}, {"at": [float("nan")]}, {}]):
         session = made(path.with_name(f"{k}"), "risk")
@@ -132,7 +132,7 @@ def test_where_somebody_is_decides_neither_times_nor_refusals(path: Path, monkey
 
 def test_no_fix_is_the_last_one(path: Path, monkeypatch) -> None:
     places: list[int] = []
-    monkeypatch.setattr(session_module, "live", lambda design: lambda table, place: places.append(place) or 0)
+    monkeypatch.setattr(session_module, "live_draws", lambda design: lambda table, place: places.append(place) or 0)
     session = made(path, design=design(md.sessions.Clock(hours=[0, 8, 16])))
     first = session.design.belief().estimate
     for k, fix in enumerate([None, 4, None, None]):
@@ -210,7 +210,7 @@ def test_a_rule_that_breaks_its_word_is_stopped_before_it_draws(path: Path, monk
     given = design(Greedy(above=0.0, most=1))
     session = made(path, design=given, limit=given.worst("1d"))
     assert session.report(1, tick=0).drawn
-    monkeypatch.setattr(session_module, "carried_out", None)
+    monkeypatch.setattr(session_module, "draw_report", None)
     before = path.read_bytes()
     for place in (0, 4, None):
         with pytest.raises(BudgetError, match="a window would cost"):
@@ -336,7 +336,7 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_the_file_is_a_function_of_what_was_released(path: Path, rule: str, monkeypatch) -> None:
     """Two people with the same reports have the same file."""
-    monkeypatch.setattr(session_module, "live", lambda design: lambda table, place: 1)
+    monkeypatch.setattr(session_module, "live_draws", lambda design: lambda table, place: 1)
     files = []
     for name, trace in (("one", [2, 2, 2, 2]), ("two", [2, 1, 3, 2])):
         session = made(path.with_name(name), rule)
@@ -411,10 +411,10 @@ import os, random, signal
 {SOURCE}
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.sessions.advance import begin, carried_out, live, planned
+from mechdesign.sessions.advance import begin, draw_report, live_draws, plan_tick
 path, design, moment = sys.argv[1], md.sessions.load_design(sys.argv[2]), random.Random(0)
 released = os.open(sys.argv[3], os.O_RDWR | os.O_CREAT | os.O_APPEND)
-carried_out(design, planned(design, begin(design), 0), 0, live(design))  # what is compiled is loaded before the forks
+draw_report(design, plan_tick(design, begin(design), 0), 0, live_draws(design))  # compiles before the forks
 def report(session):
     while True:
         tick = session.transcript.last + 1

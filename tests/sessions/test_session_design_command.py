@@ -11,15 +11,15 @@ from rows import each_row
 import mechdesign as md
 from mechdesign.output.text_tables import show
 from mechdesign.sessions import Proposal
-from mechdesign.sessions.propose import TIMES, Point
-from mechdesign.sessions.simulated import Clocked, Risky, split
+from mechdesign.sessions.study.propose import TIMES, Point
+from mechdesign.sessions.study.simulated import PricedRule, split
 from mechdesign.sessions.terminal import proposal_words
 
 BOX = ("--box", "12.48,41.89,12.495,41.901")
 WORDS = (*BOX, "--cell", "400", "--ticks", "4", "--nats", "6", "--within", "400", "--simulated", "2")
 
 
-RISKY = Risky(above=134.0, costs=(1.5, 1.5))
+RISKY = PricedRule.risk(134.0, (1.5, 1.5))
 
 
 def test_a_design_is_written_verified_and_used(tmp_path: Path, run, run_json) -> None:
@@ -67,7 +67,7 @@ def test_the_curve_is_told_at_any_width(columns, monkeypatch, capsys) -> None:
     points = tuple(
         Point(
             total=3 * share,
-            rule=Clocked(hours=(9.5, 19.0), costs=split(3 * share, 2)) if share > 1 else RISKY,
+            rule=PricedRule.clock((9.5, 19.0), split(3 * share, 2)) if share > 1 else RISKY,
             error=300 / share, reports=2.0, identified={"mean": 0.5, "mode": 0.25, "filter": 1.0}, nats=42 * share,
         )
         for share in TIMES

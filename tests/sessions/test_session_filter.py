@@ -17,7 +17,7 @@ import mechdesign as md
 from mechdesign.base import memory
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.sessions.advance import begin, carried_out, planned, replayed, simulated
+from mechdesign.sessions.advance import begin, draw_report, plan_tick, replay, seeded_draws
 from mechdesign.sessions.movement import movement_from_description
 
 ROUNDING = 1e-12  # of sums of some thousand products of doubles
@@ -48,10 +48,10 @@ def released(made, steps, trace):
 
 
 def played(made: md.sessions.SessionDesign, trace: list[int], seed: int):
-    state, draw = begin(made), simulated(made, seed)
+    state, draw = begin(made), seeded_draws(made, seed)
     states = []
     for tick, place in enumerate(trace):
-        state = carried_out(made, planned(made, state, tick), place, draw)
+        state = draw_report(made, plan_tick(made, state, tick), place, draw)
         states.append(state)
     return states
 
@@ -79,13 +79,13 @@ def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str)
             assert expected[state.belief.estimate] == pytest.approx(expected.min(), abs=ROUNDING)
         smoothed = md.sessions.smoothed(made, states[-1].transcript)
         np.testing.assert_allclose(smoothed.probabilities, exact, atol=ROUNDING)
-        again = replayed(made, states[-1].transcript)
+        again = replay(made, states[-1].transcript)
         np.testing.assert_allclose(again.belief.weights, states[-1].belief.weights, atol=ROUNDING)
 
 
 def test_simulated_reports_are_those_of_the_integers_on_the_same_bits() -> None:
     made, (bits, _) = design(RULES["clock"]()), source(7)
-    draw = simulated(made, 7)
+    draw = seeded_draws(made, 7)
     for number in range(200):
         table, place = number % 2, number % 5
         word = int.from_bytes(bits(8), "little") >> 2
@@ -131,7 +131,7 @@ def test_ticks_that_were_not_called_are_predicted() -> None:
     made = design(RULES["risk"]())
     matrix = made.chain.matrices[0].toarray()
     state = played(made, [2], 0)[-1]
-    later = planned(made, state, 4).belief.places
+    later = plan_tick(made, state, 4).belief.places
     np.testing.assert_allclose(later, state.belief.places @ np.linalg.matrix_power(matrix, 4), atol=ROUNDING)
     np.testing.assert_allclose(state.belief.at(10**6).places, made.chain.initial)
 

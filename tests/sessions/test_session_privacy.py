@@ -19,7 +19,7 @@ from sessions import RULES, design
 
 import mechdesign as md
 from mechdesign.sessions import Transcript
-from mechdesign.sessions.advance import Plan, begin, planned, released
+from mechdesign.sessions.advance import Plan, append_report, begin, plan_tick
 from mechdesign.sessions.verify import exhausted
 from mechdesign.sessions.windows import Window
 
@@ -43,8 +43,8 @@ def transcripts(rule: str) -> list[Transcript]:
     given = made(rule)
     states = [begin(given)]
     for tick in range(TICKS):
-        plans = [planned(given, state, tick) for state in states]
-        states = [released(given, plan, report) for plan in plans for report in reports(given, plan)]
+        plans = [plan_tick(given, state, tick) for state in states]
+        states = [append_report(given, plan, report) for plan in plans for report in reports(given, plan)]
     return [state.transcript for state in states]
 
 

@@ -24,12 +24,12 @@ from mechdesign.sessions import (
     state_table,
     walks,
 )
-from mechdesign.sessions.advance import begin, carried_out, planned, simulated
+from mechdesign.sessions.advance import begin, draw_report, plan_tick, seeded_draws
 from mechdesign.sessions.movement import movement_from_description
-from mechdesign.sessions.propose import homes_found, session_design
-from mechdesign.sessions.setting import Released, Setting
-from mechdesign.sessions.simulated import FIRST, Clocked, Risky, clocks, mean_error, ranked, risks, sessions, split
-from mechdesign.sessions.walks import nights
+from mechdesign.sessions.study.propose import homes_found, session_design
+from mechdesign.sessions.study.setting import Setting, SimulatedRun
+from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions, split
+from mechdesign.sessions.study.walks import nights
 from mechdesign.sessions.windows import Window, ordered_worst
 
 TICKS = 12
@@ -183,35 +183,33 @@ def test_split_never_exceeds_the_total():
     assert split(3.0, 2, 2.0) == (2.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    "rule", [Clocked(hours=(0.0, 9.0), costs=(2.0, 4.0)), Risky(above=300.0, costs=(3.0, 1.5, 1.5))]
-)
+@pytest.mark.parametrize("rule", [PricedRule.clock((0.0, 9.0), (2.0, 4.0)), PricedRule.risk(300.0, (3.0, 1.5, 1.5))])
 def test_a_simulated_session_is_a_session(setting, people, rule):
     """The reports that a real session of the same design draws, filtered by the simulation."""
     design = session_design(setting, rule)
     trace = people.places.reshape(8, -1)[0]
     state, steps, estimates = begin(design), [], []
-    source = simulated(design, 3)
+    source = seeded_draws(design, 3)
     for tick, place in enumerate(trace):
-        state = carried_out(design, planned(design, state, tick), int(place), source)
+        state = draw_report(design, plan_tick(design, state, tick), int(place), source)
         estimates.append(state.belief.estimate)
         steps.append(state.belief.error)
     drawn = {step.tick: (step.table, step.report) for step in state.transcript.steps}
-    above, costs = rule.thresholds(setting.ticks), [*rule.costs, 0.0]
-    belief = setting.exactly.beliefs(1)
+    above, costs = rule.rule.thresholds(setting.ticks), [*rule.costs, 0.0]
+    chain, belief = setting.exactly.filter, setting.exactly.beliefs(1)
     for tick in range(len(trace)):
         if tick % setting.ticks == 0:
             used = 0
         if tick:
-            belief.step(tick)
-        place, error = setting.estimate(belief.places())
+            belief = chain.step(belief, tick)
+        place, error = setting.estimate(chain.places(belief))
         cost = costs[used] if error[0] > above[tick % setting.ticks] else 0.0
         assert (cost > 0) == (tick in drawn)
         if tick in drawn:
             table, report = drawn[tick]
             assert float(design.charges[table]) == pytest.approx(cost, rel=1e-5)
-            belief.see(design.likelihoods[table][:, report][None], np.array([0]))
-            place, error = setting.estimate(belief.places())
+            belief = chain.update(belief, design.likelihoods[table][:, report][None])
+            place, error = setting.estimate(chain.places(belief))
             used += 1
         assert error[0] == pytest.approx(steps[tick], rel=SINGLE)
         assert setting.distances[place[0], estimates[tick]] <= SINGLE * 400
@@ -224,7 +222,7 @@ def test_the_exact_filter_of_a_setting_is_made_once_and_shares_its_tables(domain
     assert fresh.exactly is fresh.exactly
     assert fresh.exactly.mechanism(2.0) is fresh.mechanism(2.0)
     assert fresh.table(1.0) is fresh.exactly.table(1.0)
-    assert type(fresh.exactly.beliefs(1)) is not type(fresh.beliefs(1))
+    assert type(fresh.exactly.filter) is not type(fresh.filter)
 
 
 def test_rules_are_ranked_by_their_error(setting, people):
@@ -247,10 +245,10 @@ def test_everything_stays_within_its_total(setting, people):
     traces = people.places.reshape(8, -1)
     runs = {
         **script.contenders(setting, traces[:, :TICKS], TOTAL),
-        "clock": lambda places, rng: sessions(
-            setting, places, [Clocked(hours=(3.0, 12.0), costs=split(TOTAL, 2))], rng
-        )[0],
-        "risk": lambda places, rng: sessions(setting, places, [Risky(above=400.0, costs=split(TOTAL, 3))], rng)[0],
+        "clock": lambda places, rng: sessions(setting, places, [PricedRule.clock((3.0, 12.0), split(TOTAL, 2))], rng)[
+            0
+        ],
+        "risk": lambda places, rng: sessions(setting, places, [PricedRule.risk(400.0, split(TOTAL, 3))], rng)[0],
     }
     made = {name: run(traces, np.random.default_rng(0)) for name, run in runs.items()}
     errors = {name: mean_error(setting, traces, each) for name, each in made.items()}
@@ -275,9 +273,9 @@ def test_a_remembered_place_has_one_report_a_day(setting, people):
 
 def test_homes_are_found_where_they_are_told(setting, people):
     traces = people.places.reshape(8, -1)
-    truth = Released(estimates=traces, nats=np.zeros(traces.shape))
+    truth = SimulatedRun(estimates=traces, nats=np.zeros(traces.shape))
     assert homes_found(setting, truth, people.homes) == {"mean": 1.0, "mode": 1.0}
-    far = Released(estimates=np.zeros_like(traces), nats=np.zeros(traces.shape))
+    far = SimulatedRun(estimates=np.zeros_like(traces), nats=np.zeros(traces.shape))
     away = np.linalg.norm(people.homes - setting.domain.points[0], axis=1)
     assert homes_found(setting, far, people.homes)["mode"] == (away <= 400).mean()
 

@@ -15,17 +15,16 @@ from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.sessions.belief import best_places
-from mechdesign.sessions.movement import HOUSED, HomeAway, HomeAwayChain
+from mechdesign.sessions.movement import FactoredHomeAway, HomeAway, HomeAwayChain
 from mechdesign.sessions.tables import report_table
 
-_DIGITS = 9  # of a cost, that tell tables apart
-_TINY = float(np.finfo(float).tiny)
+_DIGITS = 9  # of a cost in nats: tables of the same digits are one
 _Floats = NDArray[np.float64]
 _Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Released(ReprMixin):
+class SimulatedRun(ReprMixin):
     """What a mechanism made of the traces of N people over L ticks.
 
     estimates (N, L), places; nats (N, L) within the radius that were paid at each tick, 0 without a report; home
@@ -40,8 +39,8 @@ class Released(ReprMixin):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(ReprMixin):
     """domain and model, public; within, the radius in the unit of the domain for which costs are counted; exact,
-    whether filters run the chain of the model, as a session does, or factor it (`Beliefs`); made, certified tables
-    and their probabilities by cost, as they are asked for.
+    True where filters run the chain of the model in single precision, else they factor it (`FactoredHomeAway`);
+    designs, certified tables and their probabilities by cost.
     """
 
     domain: Domain
@@ -100,94 +99,23 @@ class Setting(ReprMixin):
             self.designs[key] = mechanism, probabilities(mechanism).values
         return self.designs[key]
 
+    @cached_property
+    def filter(self) -> HomeAwayChain | FactoredHomeAway:
+        """The chain, or its approximation."""
+        return self.chain if self.exact else FactoredHomeAway(chain=self.chain)
+
     @property
     def states(self) -> int:
-        """How many states a filter weighs for a person."""
+        """The number of weights by which the memory of a simulated person is counted."""
         return len(self.chain.initial) if self.exact else self.domain.size
 
-    def beliefs(self, people: int) -> Beliefs | ExactBeliefs:
-        """The filter before anything is released."""
-        return (ExactBeliefs if self.exact else Beliefs)(self, people)
+    def beliefs(self, people: int) -> NDArray[Any]:
+        """The beliefs of `filter` (people, states) before anything is released."""
+        return np.tile(self.filter.initial.astype(np.float32 if self.exact else float), (people, 1))
 
     def estimate(self, places: NDArray[Any]) -> tuple[_Places, NDArray[Any]]:
         """For distributions (N, n) the places of least expected distance (N,), and that distance."""
         return best_places(places, self.distances.astype(places.dtype, copy=False))
-
-
-class Beliefs:
-    """What a filter believes about N people at once.
-
-    The state (home, place) of `HomeAway` is factored: home h ~ H (N, n), place when away ~ O (N, n), at home with
-    probability p (N,). With the model's rates and J of a tick, and likelihoods P(y|u) of what was released,
-
-        predict   p' = (1 - p) back + p (1 - leave),  O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
-        see       H, O, p by Bayes' rule, H as far as the person is at home
-
-    A tick is O(N n^2) instead of O(N n^3) of the chain that a session runs. On days of 50 ticks from midnight on, mean
-    errors are those of the chain to 2 %; over two weeks it loses homes that the chain keeps: see `exact`.
-    """
-
-    def __init__(self, setting: Setting, people: int) -> None:
-        model = setting.model
-        self.chain = setting.chain
-        self.home = np.tile(np.asarray(model.home, float), (people, 1))
-        self.away = np.tile(np.asarray(model.away, float), (people, 1))
-        self.housed = np.full(people, HOUSED)
-
-    def step(self, tick: int) -> None:
-        """Predict a tick from the one before."""
-        leave, back, wander, jump = self.chain.rates(tick)
-        stay, left = (1 - self.housed) * (1 - back), self.housed * leave
-        away = stay[:, None] * (self.away + wander * (self.away @ jump - self.away)) + left[:, None] * (
-            self.home @ jump
-        )
-        self.away = away / np.maximum(stay + left, _TINY)[:, None]
-        self.housed = 1 - stay - left
-
-    def see(self, likelihood: _Floats, people: _Places) -> None:
-        """Take in what was released by some of the people, by its probability (people, n) from every place."""
-        home, away, p = self.home[people], self.away[people], self.housed[people]
-        at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
-        now = p * at_home / np.maximum(p * at_home + (1 - p) * at_away, _TINY)
-        self.home[people] = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
-        self.away[people] = away * likelihood / np.maximum(at_away, _TINY)[:, None]
-        self.housed[people] = now
-
-    def places(self) -> _Floats:
-        """Where people are (N, n)."""
-        return self.housed[:, None] * self.home + (1 - self.housed)[:, None] * self.away
-
-    def homes(self) -> _Floats:
-        """Where their homes are (N, n)."""
-        return self.home
-
-
-class ExactBeliefs:
-    """The same by the chain itself, in single precision: weights (N, n + n^2)."""
-
-    def __init__(self, setting: Setting, people: int) -> None:
-        self.chain = setting.chain
-        self.first = self.chain.initial.astype(np.float32)
-        self.weights: NDArray[Any] = np.tile(self.first, (people, 1))
-
-    def step(self, tick: int) -> None:
-        """As `Beliefs.step`."""
-        self.weights = self.chain.step(self.weights, tick)
-
-    def see(self, likelihood: _Floats, people: _Places) -> None:
-        """As `Beliefs.see`."""
-        seen = self.weights[people]
-        seen *= likelihood.astype(np.float32)[:, self.chain.place]
-        total = seen.sum(axis=1, keepdims=True)
-        self.weights[people] = np.where(total > 0, seen / np.maximum(total, np.finfo(np.float32).tiny), self.first)
-
-    def places(self) -> _Floats:
-        """As `Beliefs.places`."""
-        return self.chain.places(self.weights)
-
-    def homes(self) -> _Floats:
-        """As `Beliefs.homes`."""
-        return self.chain.homes(self.weights)
 
 
 def draw(rows: _Floats, chances: _Floats) -> _Places:

@@ -27,10 +27,9 @@ from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
 from mechdesign.sessions.design import SessionDesign
-from mechdesign.sessions.rules import Clock, Risk, Rule
-from mechdesign.sessions.setting import Released, Setting
-from mechdesign.sessions.simulated import FIRST, Clocked, TimingRule, clocks, mean_error, ranked, risks, sessions
-from mechdesign.sessions.walks import Walks, fit_home_away, nights, walks
+from mechdesign.sessions.study.setting import Setting, SimulatedRun
+from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions
+from mechdesign.sessions.study.walks import Walks, fit_home_away, nights, walks
 
 MOST_PLACES = 400
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the limit, at which the curve has a point
@@ -49,7 +48,7 @@ class Point(ReprMixin):
     """
 
     total: float
-    rule: TimingRule
+    rule: PricedRule
     error: float
     reports: float
     identified: dict[str, float]
@@ -191,32 +190,25 @@ def propose(
     )
 
 
-def session_design(setting: Setting, rule: TimingRule) -> SessionDesign:
+def session_design(setting: Setting, priced: PricedRule) -> SessionDesign:
     """The design of a rule: a certified table for every cost, the public model, expected distances."""
-    costs = sorted(set(rule.costs))
-    number = tuple(costs.index(cost) for cost in rule.costs)
-    stated: Rule
-    if isinstance(rule, Clocked):
-        stated = Clock(hours=rule.hours, number=number)
-    else:
-        stated = Risk(above=rule.above, most=len(number), number=number)
-    tables = [setting.mechanism(cost) for cost in costs]
-    return SessionDesign(tables=tables, rule=stated, ticks=setting.ticks, movement=setting.model, loss=Distance())
+    tables = [setting.mechanism(cost) for cost in priced.table_costs]
+    return SessionDesign(tables=tables, rule=priced.rule, ticks=setting.ticks, movement=setting.model, loss=Distance())
 
 
-def homes_found(setting: Setting, released: Released, homes: NDArray[np.float64]) -> dict[str, float]:
+def homes_found(setting: Setting, run: SimulatedRun, homes: NDArray[np.float64]) -> dict[str, float]:
     """The share of people whose home (people, 2) an attack names to the radius of the setting.
 
     "filter" is left out where no filter ran.
     """
     points = setting.domain.points
-    days = released.estimates.shape[1] // setting.ticks
-    dark = released.estimates[:, np.tile(nights(setting.ticks), days)]
+    days = run.estimates.shape[1] // setting.ticks
+    dark = run.estimates[:, np.tile(nights(setting.ticks), days)]
     modes = [np.bincount(own, minlength=len(points)).argmax() for own in dark]
     guesses = {"mean": [points[dark].mean(axis=1)], "mode": [points[modes]]}
-    if released.home is not None:
-        best, _ = setting.estimate(released.home)
-        guesses["filter"] = [points[best], points[released.home.argmax(axis=1)]]
+    if run.home is not None:
+        best, _ = setting.estimate(run.home)
+        guesses["filter"] = [points[best], points[run.home.argmax(axis=1)]]
     return {
         name: max(float((np.linalg.norm(guess - homes, axis=1) <= setting.within).mean()) for guess in both)
         for name, both in guesses.items()
@@ -242,9 +234,9 @@ def _point(
     return point, in_time
 
 
-def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> TimingRule:
+def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> PricedRule:
     """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
-    rules: list[TimingRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
+    rules: list[PricedRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
     now = time.monotonic()
     first = now + _SHORTLISTING * (deadline - now)
     best = [rule for _, rule in ranked(setting, traces, rules, seed, first)[:SHORTLIST]]

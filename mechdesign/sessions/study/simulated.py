@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.sessions.setting import Released, Setting, draw
+from mechdesign.sessions.rules import Clock, Risk
+from mechdesign.sessions.study.setting import Setting, SimulatedRun, draw
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12)  # reports a day
 SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)  # of the constant report's error, above which the risk rule reports
@@ -29,60 +31,63 @@ _Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clocked:
-    """A report of `costs[k]` nats at `hours[k]` of every day; hours rise, one a tick."""
+class PricedRule:
+    """A rule with what its k-th report of a day costs, in nats within the radius; table j costs the j-th of them."""
 
-    hours: tuple[float, ...]
+    rule: Clock | Risk
     costs: tuple[float, ...]
-    kind = "clock"
 
-    def thresholds(self, ticks: int) -> _Floats:
-        """For every tick of a day the expected error above which it reports (T,)."""
-        above = np.full(ticks, np.inf)
-        above[[int(hour * ticks / 24) for hour in self.hours]] = -np.inf
-        return above
+    @classmethod
+    def clock(cls, hours: tuple[float, ...], costs: tuple[float, ...]) -> PricedRule:
+        """A report of `costs[k]` nats at `hours[k]` of every day; hours rise."""
+        return cls(rule=Clock(hours=hours, number=_table_numbers(costs)), costs=costs)
+
+    @classmethod
+    def risk(cls, above: float, costs: tuple[float, ...]) -> PricedRule:
+        """Where the expected error exceeds `above`, the k-th report of the day; len(costs) a day."""
+        return cls(rule=Risk(above=above, most=len(costs), number=_table_numbers(costs)), costs=costs)
+
+    @property
+    def table_costs(self) -> list[float]:
+        """What each table costs, rising."""
+        return sorted(set(self.costs))
+
+    def describe(self) -> dict[str, Any]:
+        """Kind, hours or threshold, and costs, for reports in JSON."""
+        own = {"hours": self.rule.hours} if isinstance(self.rule, Clock) else {"above": self.rule.above}
+        return {"kind": self.rule.kind, **own, "costs": self.costs}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Risky:
-    """Where the expected error exceeds `above`, the k-th report of the day, of costs[k] nats; len(costs) a day."""
-
-    above: float
-    costs: tuple[float, ...]
-    kind = "risk"
-
-    def thresholds(self, ticks: int) -> _Floats:
-        """As `Clocked.thresholds`."""
-        return np.full(ticks, self.above)
-
-
-TimingRule = Clocked | Risky
+def _table_numbers(costs: tuple[float, ...]) -> tuple[int, ...]:
+    """The table of every report, tables sorted by cost."""
+    tables = sorted(set(costs))
+    return tuple(tables.index(cost) for cost in costs)
 
 
 def sessions(
-    setting: Setting, places: _Places, rules: Sequence[TimingRule], rng: np.random.Generator
-) -> list[Released]:
+    setting: Setting, places: _Places, rules: Sequence[PricedRule], rng: np.random.Generator
+) -> list[SimulatedRun]:
     """Simulate clock and risk rules for traces (N, L) of whole days, one session a trace and rule.
 
     Every rule draws with the same random numbers, its k-th report with the k-th of them. Cost: L steps of the model for
     N people and every rule.
     """
     people, ticks = len(places), setting.ticks
-    most = max(len(rule.costs) for rule in rules)
-    costs = np.array([[*rule.costs, *[0.0] * (most + 1 - len(rule.costs))] for rule in rules])
-    above = np.stack([rule.thresholds(ticks) for rule in rules])
+    most = max(len(priced.costs) for priced in rules)
+    costs = np.array([[*priced.costs, *[0.0] * (most + 1 - len(priced.costs))] for priced in rules])
+    above = np.stack([priced.rule.thresholds(ticks) for priced in rules])
     paid = np.unique(costs[costs > 0])
     tables = np.stack([setting.table(cost) for cost in paid])
     chances, drawn = rng.random(places.size), np.zeros(len(rules), np.int64)
     rule, here = np.repeat(np.arange(len(rules)), people), np.tile(places, (len(rules), 1))
     estimates, nats, used = np.zeros_like(here), np.zeros(here.shape), np.zeros(len(here), np.int64)
-    belief = setting.beliefs(len(here))
+    chain, belief = setting.filter, setting.beliefs(len(here))
     for tick in range(here.shape[1]):
         if tick % ticks == 0:
             used[:] = 0
         if tick:
-            belief.step(tick)
-        estimates[:, tick], error = setting.estimate(belief.places())
+            belief = chain.step(belief, tick)
+        estimates[:, tick], error = setting.estimate(chain.places(belief))
         cost = nats[:, tick] = np.where(error > above[rule, tick % ticks], costs[rule, used], 0.0)
         rows = np.flatnonzero(cost)
         if not len(rows):
@@ -92,27 +97,28 @@ def sessions(
         chance = chances[(drawn - np.cumsum(count) + count)[rule[rows]] + np.arange(len(rows))]
         drawn += count
         table = np.searchsorted(paid, cost[rows])
-        belief.see(tables[table, :, draw(tables[table, here[rows, tick]], chance)], rows)
-        estimates[rows, tick], _ = setting.estimate(belief.places()[rows])
+        likelihood = tables[table, :, draw(tables[table, here[rows, tick]], chance)]
+        belief[rows] = chain.update(belief[rows], likelihood)
+        estimates[rows, tick], _ = setting.estimate(chain.places(belief)[rows])
         used[rows] += 1
-    home = belief.homes()
+    home = chain.homes(belief)
     parts = (slice(first, first + people) for first in range(0, len(here), people))
-    return [Released(estimates=estimates[part], nats=nats[part], home=home[part]) for part in parts]
+    return [SimulatedRun(estimates=estimates[part], nats=nats[part], home=home[part]) for part in parts]
 
 
-def mean_error(setting: Setting, places: _Places, released: Released) -> float:
+def mean_error(setting: Setting, places: _Places, run: SimulatedRun) -> float:
     """The mean distance in units between positions (N, L) and estimates."""
-    return float(setting.distances[places, released.estimates].mean())
+    return float(setting.distances[places, run.estimates].mean())
 
 
 def ranked(
-    setting: Setting, places: _Places, rules: Sequence[TimingRule], seed: int, deadline: float = math.inf
-) -> list[tuple[float, TimingRule]]:
+    setting: Setting, places: _Places, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
+) -> list[tuple[float, PricedRule]]:
     """Mean errors in units for these traces, and the rules, the best first; every one with the same random numbers.
 
     Those that no time is left for, until a deadline of time.monotonic(), are left out, but for the first ones.
     """
-    tried: list[tuple[float, TimingRule]] = []
+    tried: list[tuple[float, PricedRule]] = []
     together = max(1, _TOGETHER // (len(places) * setting.states))
     for first in range(0, len(rules), together):
         if tried and time.monotonic() > deadline:
@@ -123,12 +129,12 @@ def ranked(
     return sorted(tried, key=lambda pair: pair[0])
 
 
-def clocks(setting: Setting, total: float) -> list[Clocked]:
+def clocks(setting: Setting, total: float) -> list[PricedRule]:
     """Clock rules to choose from, of `total` nats a day."""
     counts = [count for count in COUNTS if count <= setting.ticks]
     hours = [even_hours(count) for count in counts]
     hours += [HOURS[count] for count in counts if count in HOURS and count <= setting.ticks / 4]
-    return [Clocked(hours=each, costs=split(total, len(each))) for each in hours]
+    return [PricedRule.clock(each, split(total, len(each))) for each in hours]
 
 
 def risks(
@@ -138,11 +144,11 @@ def risks(
     counts: Iterable[int] = COUNTS,
     shares: Iterable[float] = SHARES,
     firsts: Iterable[float] = (1.0,),
-) -> list[Risky]:
+) -> list[PricedRule]:
     """Risk rules to choose from: reports a day, thresholds as shares of the constant report's error, first costs."""
     unit = setting.constant_error
     return [
-        Risky(above=share * unit, costs=split(total, count, first))
+        PricedRule.risk(share * unit, split(total, count, first))
         for count, share, first in product(counts, shares, firsts)
         if 1 <= count <= setting.ticks
     ]
