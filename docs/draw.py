@@ -188,7 +188,7 @@ class Region:
     @classmethod
     def read(cls, design: str, compact: str) -> "Region":
         """From a design and its compact map."""
-        mechanism, drawing = md.load(design), Drawing(compact=md.devicemap.load_compact(compact))
+        mechanism, drawing = md.load(design), Drawing(device_map=md.devicemap.load_compact(compact))
         domain = drawing.compact.domain
         nats = json.loads(mechanism.attrs["parameters"])["knobs"]["nats"]
         radius, error = (

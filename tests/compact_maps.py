@@ -17,7 +17,7 @@ from columns import every_sum
 from regions import bounded, content
 
 import mechdesign as md
-from mechdesign.devicemap import CompactMap
+from mechdesign.devicemap import DeviceMap
 
 CELLS = (4, 6)
 
@@ -49,7 +49,7 @@ def design(stencil: int = 16, *, aligned: bool = True) -> xr.Dataset:
 
 
 @cache
-def made(stencil: int = 16, *, aligned: bool = True) -> CompactMap:
+def made(stencil: int = 16, *, aligned: bool = True) -> DeviceMap:
     """The compact map of a design, from its file."""
     with tempfile.TemporaryDirectory() as folder:
         file = md.export(design(stencil, aligned=aligned), Path(folder) / "slope.compact")
@@ -57,7 +57,7 @@ def made(stencil: int = 16, *, aligned: bool = True) -> CompactMap:
 
 
 @cache
-def short() -> CompactMap:
+def short() -> DeviceMap:
     """The same with an eighth of the range, so that most places lie beyond it; and a bound of its sums."""
     compact = replace(made(), cap=made().cap // 8)
     return bounded(compact, every_sum(compact.factors))

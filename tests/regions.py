@@ -17,10 +17,10 @@ from reference.compact_map import Reader
 from scipy.stats import chi2
 
 import mechdesign as md
-from mechdesign.devicemap import CompactMap
+from mechdesign.devicemap import DeviceMap
 from mechdesign.devicemap.device_map import least_bound
 from mechdesign.devicemap.draw import Drawing
-from mechdesign.devicemap.files import packed
+from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.web import region_map
 
 ONE = 1 << 48  # of a nat
@@ -44,7 +44,7 @@ def random_map(
     sides: tuple[float, float] = (0.5, 0.7),
     spent: float = 1.0,
     tilted: bool = False,
-) -> CompactMap:
+) -> DeviceMap:
     """A map of levels of about `near` nats a cell, potentials and levels rough by so many nats, a cap of so many units
     and nats, a kernel that spends so much of the lengths, and the least bound of its sums; tilted, potentials that
     rise from end to end instead, and the weights of secrets with them, as their sums do.
@@ -61,17 +61,17 @@ def random_map(
         away = np.arange(-frame, cells[0] + frame) / (cells[0] - 1)  # from end to end two nats, and on in the frame
         weight[:] = np.rint(weights[0] + 16 / np.log(2) * 2 * away)[:, None]
     grain = int(nats / cap * ONE)
-    made = CompactMap(
-        cells=cells, frame=frame, cell=sides, origin=(-1.5, 2.25), unit="km", plane=PLANE, stencil=stencil,
+    made = DeviceMap(
+        cells=cells, margin=frame, cell=sides, origin=(-1.5, 2.25), unit="km", plane=PLANE, stencil=stencil,
         level_unit=near / 20_000 / sides[0], level=level, potential=potential,
         weight=weight.astype(np.uint8), grain=grain, step=int(spent * grain), cap=cap,
-        bound=(1 << 30, 0), mechanism=f"{seed:064x}", problem="made up", program="random",
+        bound=(1 << 30, 0), source_sha256=f"{seed:064x}", problem="made up", program="random",
     )  # fmt: skip
-    drawing = Drawing(compact=made)
-    return bounded(made, [drawing.ball(secret).total for secret in range(made.secrets)])
+    drawing = Drawing(device_map=made)
+    return bounded(made, [drawing.row_order(secret).total for secret in range(made.secrets)])
 
 
-def bounded(compact: CompactMap, sums: list[int]) -> CompactMap:
+def bounded(compact: DeviceMap, sums: list[int]) -> DeviceMap:
     """The map with the least bound of its sums."""
     return replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], sums))
 
@@ -94,26 +94,26 @@ CERTIFIED = {"seed": 9, "rough": 0.0, "weights": (150, 151), "spent": 0.5, "side
 
 
 @cache
-def region(name: str) -> CompactMap:
+def region(name: str) -> DeviceMap:
     return random_map(**(MAPS | {"certified": CERTIFIED})[name])
 
 
 @cache
-def content(made: str | CompactMap) -> bytes:
+def content(made: str | DeviceMap) -> bytes:
     """The file of a map, by its name or itself."""
-    return packed(region(made) if isinstance(made, str) else made)
+    return pack(region(made) if isinstance(made, str) else made)
 
 
 @cache
-def flat(made: str | CompactMap) -> bytes:
+def flat(made: str | DeviceMap) -> bytes:
     """The file of a map that devices without memory to spare read."""
     return region_map(region(made) if isinstance(made, str) else made)
 
 
 @cache
-def drawing(made: str | CompactMap) -> Drawing:
+def drawing(made: str | DeviceMap) -> Drawing:
     """Draws of a map, by its name or itself."""
-    return Drawing(compact=region(made) if isinstance(made, str) else made)
+    return Drawing(device_map=region(made) if isinstance(made, str) else made)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,3 +1,3 @@
-from .device_map import CompactMap as CompactMap
+from .device_map import DeviceMap as DeviceMap
 from .draw import MapSampler as MapSampler
 from .files import load_compact as load_compact

@@ -27,7 +27,7 @@ from mechdesign.devicemap.device_map import (
     POTENTIAL_BITS,
     STENCILS,
     WEIGHTS,
-    CompactMap,
+    DeviceMap,
     least_bound,
 )
 from mechdesign.devicemap.files import save_compact
@@ -53,53 +53,50 @@ _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubl
 _ONE = 1 << STEP_BITS
 
 
-def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None] | None = None) -> CompactMap:
-    """The compact map of a factored mechanism, certified for the levels of its claim.
-
-    Raises: UnsuitableError for a mechanism that is none of every place of a whole grid of two axes, with 8 or 16
-        neighbours; DesignError where the rounded numbers keep no tenth of the claim.
-    Cost: a pass over all rows at half the range for every round, and one or two over all of it.
+def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None] | None = None) -> DeviceMap:
+    """The device map of a factored mechanism on a whole grid of two axes with 8 or 16 neighbours, certified for the
+    levels of its claim. Cost: a pass over all rows at half the range for every round, and one or two over all of it.
     """
-    report, first = reporter(on_progress), _first(MechanismFile.read(mechanism))
+    report, first = reporter(on_progress), _initial_map(MechanismFile.read(mechanism))
     claim = first.edges
-    settled, kappa = _settled(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)
-    return _certified(settled, claim, kappa, report)
+    with_potential, kappa = _settle_potential(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)
+    return _certify(with_potential, claim, kappa, report)
 
 
-def _settled(
-    compact: CompactMap, claim: Edges, logarithm: NDArray[np.float64], report: Report
-) -> tuple[CompactMap, float]:
+def _settle_potential(
+    device_map: DeviceMap, claim: Edges, logarithm: NDArray[np.float64], report: Report
+) -> tuple[DeviceMap, float]:
     """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
     centre = (logarithm.min() + logarithm.max()) / 2
-    cap = max(_NEAREST * _ONE, compact.longest) // compact.grain
+    cap = max(_NEAREST * _ONE, device_map.longest) // device_map.grain
 
     def measure(number: int, potential: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        near = replace(compact, cap=cap, potential=_rounded(compact, potential))
+        near = replace(device_map, cap=cap, potential=_round_potential(device_map, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        sums = join_words(row_sums(near.factors, on_done=counter(report, stage, compact.secrets)))
+        sums = join_words(row_sums(near.factors, on_done=counter(report, stage, device_map.secrets)))
         floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
         above = np.array([float(s - floor) for s in sums])
         kappa = float(near.factors.claim_utilisation(claim, above, SLACK).max())
-        report(stage, done=compact.secrets, total=compact.secrets, kappa=kappa)
+        report(stage, done=device_map.secrets, total=device_map.secrets, kappa=kappa)
         return np.log(above) - centre, kappa
 
     potential, kappa = settle(logarithm - centre, measure, rounds=ROUNDS, good=GOOD)
-    return replace(compact, potential=_rounded(compact, potential)), kappa
+    return replace(device_map, potential=_round_potential(device_map, potential)), kappa
 
 
-def _certified(compact: CompactMap, claim: Edges, kappa: float, report: Report) -> CompactMap:
+def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) -> DeviceMap:
     """The map with a step and a bound that its exact sums certify."""
     factor = 1 / max(1.0, kappa)
     while True:
         if factor < _LEAST_FACTOR:
             raise DesignError("the rounded numbers break the claim: use smaller cells", field="potential", value=factor)
-        compact = replace(compact, step=int(compact.grain * factor))
-        words = row_sums(compact.factors, on_done=counter(report, "certificate", compact.secrets))
+        device_map = replace(device_map, step=int(device_map.grain * factor))
+        words = row_sums(device_map.factors, on_done=counter(report, "certificate", device_map.secrets))
         sums = join_words(words)
-        kappa = float(compact.factors.claim_utilisation(claim, rounded_words(words), SLACK).max())
-        report("certificate", done=compact.secrets, total=compact.secrets, kappa=kappa)
-        if compact.factors.breaches(compact.edges, sums) == 0:
-            bounded = replace(compact, bound=least_bound(compact.potential.ravel()[compact.inner], sums))
+        kappa = float(device_map.factors.claim_utilisation(claim, rounded_words(words), SLACK).max())
+        report("certificate", done=device_map.secrets, total=device_map.secrets, kappa=kappa)
+        if device_map.factors.breaches(device_map.edges, sums) == 0:
+            bounded = replace(device_map, bound=least_bound(device_map.potential.ravel()[device_map.inner], sums))
             above, loose = bounded.beyond(sums)
             assert above == 0
             if loose:
@@ -109,40 +106,40 @@ def _certified(compact: CompactMap, claim: Edges, kappa: float, report: Report) 
         factor /= 1 + 2 * max(kappa - 1, 2.0**-20)  # twice: shorter distances raise some sums
 
 
-def _rounded(compact: CompactMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
+def _round_potential(device_map: DeviceMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
     """Potentials (R, C) of secrets (n,) in nats."""
     whole = np.rint(np.ldexp(potential, POTENTIAL_BITS))
     if np.abs(whole).max() >= 1 << 15:
         raise DesignError("row sums differ by more than 2 nats", field="potential", value=float(np.ptp(potential)))
-    return np.pad(whole.astype(np.int16).reshape(compact.cells), compact.frame)
+    return np.pad(whole.astype(np.int16).reshape(device_map.cells), device_map.margin)
 
 
-def _first(stored: MechanismFile) -> CompactMap:
+def _initial_map(stored: MechanismFile) -> DeviceMap:
     """Levels, weights and units, with no potential yet."""
-    frame = _frame(stored)
+    margin = _margin(stored)
     domain, factors = stored.domain, stored.factors
     cells = domain.shape
     assert cells is not None and domain.cell is not None and domain.origin is not None
-    shape = tuple(count + 2 * frame for count in cells)
+    shape = tuple(count + 2 * margin for count in cells)
     places = Domain.points_at(factors.metric.points, unit=domain.unit)
     level, stencil = stored.metric.level_at(places), int(getattr(stored.metric, "stencil", 0))
     if level is None or stencil not in STENCILS:
         raise _unsuitable("has no privacy level, or none of 8 or 16 neighbours", "metric", stored.metric.kind)
-    unit, whole = _levels(float(stored.metric.scale) * level.reshape(shape))
+    unit, whole = _quantise_levels(float(stored.metric.scale) * level.reshape(shape))
     octaves = 16 * np.log2(factors.weight / factors.weight.max())
-    stretched = CompactMap(
-        cells=cells, frame=frame, cell=domain.cell, origin=domain.origin, unit=domain.unit, plane=domain.plane,
+    stretched = DeviceMap(
+        cells=cells, margin=margin, cell=domain.cell, origin=domain.origin, unit=domain.unit, plane=domain.plane,
         stencil=stencil, level_unit=unit, level=whole, potential=np.zeros(shape, np.int16),
         weight=np.clip(np.rint(octaves) + len(WEIGHTS) - 1, 0, None).astype(np.uint8).reshape(shape), grain=1, step=1,
-        cap=1, bound=(1 << 30, 0), mechanism=stored.mechanism.attrs["sha256"],
+        cap=1, bound=(1 << 30, 0), source_sha256=stored.mechanism.attrs["sha256"],
         problem=stored.mechanism.attrs["problem"], program=stored.mechanism.attrs["program"],
     )  # fmt: skip
     farthest = int(FARTHEST) * _ONE
     grain = -(-(farthest + min(stretched.longest, farthest)) // (LARGEST - 1))
-    return _implied(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
+    return _lower_levels(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
 
 
-def _levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
+def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
     """A unit and whole levels, of which no product exceeds the level (exact: 46 digits)."""
     mantissa, exponent = math.frexp(float(nats.max()) / LARGEST_LEVEL)
     unit = math.ldexp(math.ceil(math.ldexp(mantissa, _UNIT_BITS)) + 1, exponent - _UNIT_BITS)
@@ -151,35 +148,35 @@ def _levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
     return unit, np.maximum(whole, 1).astype(np.uint16)
 
 
-def _implied(compact: CompactMap, stored: MechanismFile) -> CompactMap:
+def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
     """The map with levels lowered where an edge is longer than in the design, until none is.
 
     The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
     """
-    edges, design = compact.edges, stored.edges
-    own, theirs = (each.tail * compact.secrets + each.head for each in (edges, design))
+    edges, design = device_map.edges, stored.edges
+    own, theirs = (each.tail * device_map.secrets + each.head for each in (edges, design))
     order = np.argsort(theirs)
     if not np.array_equal(np.sort(own), theirs[order]):
         raise _unsuitable("joins other cells than neighbours of a whole grid", "metric", stored.metric.kind)
     wanted = design.length[order][np.searchsorted(theirs[order], own)]
     longer = np.flatnonzero(edges.length > wanted)
     if len(longer) == 0:
-        return compact
+        return device_map
     share = (wanted[longer] / edges.length[longer]) * (1 - 2.0**-40)
-    ends = (np.stack(np.unravel_index(end[longer], compact.cells), axis=1) for end in (edges.tail, edges.head))
-    low, high = np.sort(np.stack(list(ends)), axis=0) + compact.frame
-    lowered = np.ones(compact.shape)
+    ends = (np.stack(np.unravel_index(end[longer], device_map.cells), axis=1) for end in (edges.tail, edges.head))
+    low, high = np.sort(np.stack(list(ends)), axis=0) + device_map.margin
+    lowered = np.ones(device_map.shape)
     for i in range(3):
         for j in range(3):
             cell = np.minimum(low + np.array([i, j]), high)
             np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), share)
-    level = np.floor(compact.level * lowered).astype(np.uint16)
+    level = np.floor(device_map.level * lowered).astype(np.uint16)
     if level.min() < 1:
         raise _unsuitable("has levels that differ by more than 16 bits", "metric", stored.metric.kind)
-    return _implied(replace(compact, level=level), stored)
+    return _lower_levels(replace(device_map, level=level), stored)
 
 
-def _frame(stored: MechanismFile) -> int:
+def _margin(stored: MechanismFile) -> int:
     """How many cells there are around the secrets of a whole grid."""
     if not stored.factored or "first_generator" in stored.mechanism:
         raise _unsuitable("is no mechanism of factors over places", "schema", stored.mechanism.attrs["schema"])
@@ -190,14 +187,14 @@ def _frame(stored: MechanismFile) -> int:
         remedy = "export a table (.csv) or make a client"
         raise _unsuitable("is not a length, and a compact map is of places", "unit", domain.unit, remedy)
     first_line = np.flatnonzero(factors.metric.points[:, 0] == factors.metric.points[0, 0])
-    frame = (len(first_line) - domain.shape[1]) // 2
-    inside = np.pad(np.ones(domain.shape, bool), max(frame, 0))
-    if frame < 0 or inside.size != factors.metric.size or not np.array_equal(np.flatnonzero(inside), factors.inner):
+    margin = (len(first_line) - domain.shape[1]) // 2
+    inside = np.pad(np.ones(domain.shape, bool), max(margin, 0))
+    if margin < 0 or inside.size != factors.metric.size or not np.array_equal(np.flatnonzero(inside), factors.inner):
         raise _unsuitable("is not a whole grid with a frame of whole cells", "inner", inside.shape)
-    target = np.pad(np.arange(domain.size).reshape(domain.shape), frame, mode="edge")
+    target = np.pad(np.arange(domain.size).reshape(domain.shape), margin, mode="edge")
     if not np.array_equal(target.ravel(), stored.mechanism["target"].values):
         raise _unsuitable("reports other cells than the nearest", "target", "")
-    return frame
+    return margin
 
 
 def _unsuitable(message: str, field: str, value: object, remedy: str = _REMEDY) -> UnsuitableError:

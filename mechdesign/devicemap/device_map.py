@@ -1,4 +1,4 @@
-r"""CompactMap: the numbers of a compact map, checked, and what follows from them, in integers from integers.
+r"""DeviceMap: the numbers of a compact map, checked, and what follows from them, in integers from integers.
 
 Places are the cells of a rectangle of R x C, the last axis fastest: place p = i C + j. The n1 x n2 secrets are those
 cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 + 2 frame. A place has
@@ -138,14 +138,14 @@ def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompactMap(ReprMixin):
+class DeviceMap(ReprMixin):
     """The numbers of a compact map: five bytes a cell, from which lengths, weights and every row follow.
 
     Attributes
     ----------
     cells : (n1, n2)
         The secrets along either axis.
-    frame : int
+    margin : int
         Cells around them.
     cell, origin : tuples of float
         Sides of a cell and low corner, in `unit`.
@@ -163,13 +163,8 @@ class CompactMap(ReprMixin):
         Steps beyond which distances are not told apart.
     bound : (g, k)
         Of the row sums.
-    mechanism, problem, program : str
+    source_sha256, problem, program : str
         Checksum of the design it was made from, and its names.
-
-    Raises
-    ------
-    VerificationError
-        For numbers that this module or compact_file.py rules out.
 
     Examples
     --------
@@ -179,13 +174,13 @@ class CompactMap(ReprMixin):
     >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     compact = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
-    >>> compact.cells
+    ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> device_map.cells
     (4, 4)
     """
 
     cells: tuple[int, ...]
-    frame: int
+    margin: int
     cell: tuple[float, ...]
     origin: tuple[float, ...]
     unit: str
@@ -199,14 +194,14 @@ class CompactMap(ReprMixin):
     step: int
     cap: int
     bound: tuple[int, ...]
-    mechanism: str
+    source_sha256: str
     problem: str
     program: str
 
     def __post_init__(self) -> None:
         least, doublings = self.bound
         _within("cells", min(self.cells), 2, MOST_PLACES)
-        _within("frame", self.frame, 0, MOST_PLACES)
+        _within("frame", self.margin, 0, MOST_PLACES)
         _within("cells", math.prod(self.shape), 4, MOST_PLACES)
         _within("grain", self.grain, 1, _MOST_STEP - 1)
         _within("step", self.step, 1, _MOST_STEP - 1)
@@ -228,13 +223,13 @@ class CompactMap(ReprMixin):
             raise refused("is not 0 in the frame", "potential", "", "potentials of secrets alone")
         if not (0 < self.level_unit < math.inf and all(0 < side < math.inf for side in self.cell)):
             raise refused("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
-        for value in self.advance:
+        for value in self.length_scales:
             _within("advance", value, 1, _MOST_ADVANCE - 1)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(R, C), the cells with the frame."""
-        return self.cells[0] + 2 * self.frame, self.cells[1] + 2 * self.frame
+        return self.cells[0] + 2 * self.margin, self.cells[1] + 2 * self.margin
 
     @property
     def secrets(self) -> int:
@@ -244,7 +239,7 @@ class CompactMap(ReprMixin):
     @cached_property
     def inside(self) -> NDArray[np.bool_]:
         """Whether a cell is a secret (R, C)."""
-        return np.pad(np.ones(self.cells, bool), self.frame)
+        return np.pad(np.ones(self.cells, bool), self.margin)
 
     @cached_property
     def inner(self) -> NDArray[np.int64]:
@@ -252,8 +247,8 @@ class CompactMap(ReprMixin):
         return np.flatnonzero(self.inside)
 
     @cached_property
-    def advance(self) -> tuple[int, ...]:
-        """A_k of the kinds of steps, exact: three with 8 neighbours, five with 16."""
+    def length_scales(self) -> tuple[int, ...]:
+        """A_k of the kinds of steps, exact, `advance` of the header: three with 8 neighbours, five with 16."""
         quantum = Fraction(self.level_unit) * (1 << 48) / 24
         first, second = (Fraction(side) for side in self.cell)
         squares = (quantum**2 * ((a * first) ** 2 + (b * second) ** 2) for a, b in _KINDS[: STENCILS[self.stencil]])
@@ -267,11 +262,11 @@ class CompactMap(ReprMixin):
     @cached_property
     def target(self) -> NDArray[np.int64]:
         """The number of the secret whose cell is reported for every place (k,)."""
-        return np.pad(np.arange(self.secrets).reshape(self.cells), self.frame, mode="edge").ravel()
+        return np.pad(np.arange(self.secrets).reshape(self.cells), self.margin, mode="edge").ravel()
 
-    def edges_along(self) -> Iterator[Along]:
-        """For every step of the stencil in turn the edges along it: places o (m,) and e (m,) of their ends, and their
-        lengths d (m,) in 2^-48 nats.
+    def edges_by_step(self) -> Iterator[Along]:
+        """The edges along every step of the stencil in turn: places o (m,) and e (m,) of their ends, and their lengths
+        d (m,) in 2^-48 nats.
         """
         rows, columns = self.shape
         number = np.arange(rows * columns).reshape(rows, columns)
@@ -279,12 +274,12 @@ class CompactMap(ReprMixin):
             here = slice(max(0, -b), max(0, -b, columns - max(0, b)))
             total = _weighed(self.level.astype(np.int64), a, b, here)
             origin = number[: max(0, rows - a), here].ravel()
-            yield origin, origin + (a * columns + b), (self.advance[_KINDS.index((a, abs(b)))] * total).ravel()
+            yield origin, origin + (a * columns + b), (self.length_scales[_KINDS.index((a, abs(b)))] * total).ravel()
 
     @property
     def longest(self) -> int:
         """The largest length."""
-        return max(int(length.max(initial=0)) for _, _, length in self.edges_along())
+        return max(int(length.max(initial=0)) for _, _, length in self.edges_by_step())
 
     def units(self, edges: Along) -> NDArray[np.uint16]:
         """Units x (m,) of the edges along a step."""
@@ -301,7 +296,7 @@ class CompactMap(ReprMixin):
         secret = np.full(math.prod(self.shape), -1, np.int64)
         secret[self.inner] = np.arange(self.secrets)
         parts = []
-        for origin, end, length in self.edges_along():
+        for origin, end, length in self.edges_by_step():
             own = (secret[origin] >= 0) & (secret[end] >= 0)
             parts.append((secret[origin[own]], secret[end[own]], length[own] * _NATS))
         tail, head, nats = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -309,8 +304,8 @@ class CompactMap(ReprMixin):
 
     @cached_property
     def factors(self) -> Factors:
-        """The integers of the mechanism. Raises: InputError where one is out of range. Cost: 50 bytes an edge."""
-        parts = [(origin, end, self.units((origin, end, length))) for origin, end, length in self.edges_along()]
+        """The integers of the mechanism. Memory: 50 bytes an edge."""
+        parts = [(origin, end, self.units((origin, end, length))) for origin, end, length in self.edges_by_step()]
         tail, head, units = (np.concatenate(each) for each in zip(*parts, strict=True))
         points = np.stack(np.unravel_index(np.arange(math.prod(self.shape)), self.shape), axis=1).astype(float)
         metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=self.cap)
@@ -322,15 +317,15 @@ class CompactMap(ReprMixin):
         return sum(s > b for s, b in pairs), sum(b > LOOSEST * s for s, b in pairs)
 
     @cached_property
-    def ledger(self) -> str:
-        """64 hexadecimal digits that name the claim."""
+    def claim_digest(self) -> str:
+        """64 hexadecimal digits that name the claim: `ledger` of the header."""
         claim = {name: getattr(self, name) for name in ("cell", "cells", "level_unit", "origin", "stencil", "unit")}
-        digest = hashlib.sha256(json.dumps({**claim, "plane": self.plane_told()}, sort_keys=True).encode())
+        digest = hashlib.sha256(json.dumps({**claim, "plane": self.plane_header()}, sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.level.ravel()[self.inner], "<u2").tobytes())
         return digest.hexdigest()
 
-    def plane_told(self) -> dict[str, Any] | None:
-        """What the header says of the plane, keys sorted: readers hash its text, as `ledger` does."""
+    def plane_header(self) -> dict[str, Any] | None:
+        """The plane as in the header, keys sorted: readers hash its text, as `claim_digest` does."""
         if self.plane is None:
             return None
         decimals = max(0, self.plane.decimals(self.domain.spacing))
@@ -349,24 +344,26 @@ class CompactMap(ReprMixin):
             f"({where}), where d is the shortest-path distance of the {self.stencil}-neighbour graph, every edge as "
             "long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear "
             f"between the centres of cells, and there an integer multiple of {self.level_unit!r} nats per {self.unit} "
-            f"({low:.9g} to {high:.9g}); levels {self.ledger[:16]}. k reports cost k times as much."
+            f"({low:.9g} to {high:.9g}); levels {self.claim_digest[:16]}. k reports cost k times as much."
         )
 
     def header(self) -> dict[str, Any]:
         """Everything that the header of a file says."""
         ratio, shift = exp_lower(self.step * _NATS)
-        numbers = ("frame", "unit", "stencil", "level_unit", "grain", "step", "cap")
+        numbers = ("unit", "stencil", "level_unit", "grain", "step", "cap")
         header: dict[str, Any] = {
-            **{name: list(getattr(self, name)) for name in ("cells", "cell", "origin", "advance", "bound")},
+            **{name: list(getattr(self, name)) for name in ("cells", "cell", "origin", "bound")},
             **{name: getattr(self, name) for name in numbers},
-            **{"ratio": str(ratio), "shift": shift, "claim": self.claim, "cost": COST, "ledger": self.ledger},
-            "mechanism": self.mechanism,
+            "frame": self.margin,
+            "advance": list(self.length_scales),
+            **{"ratio": str(ratio), "shift": shift, "claim": self.claim, "cost": COST, "ledger": self.claim_digest},
+            "mechanism": self.source_sha256,
             "about": {"problem": self.problem, "program": self.program, "promise": PROMISE},
         }
-        return header if self.plane is None else {**header, "plane": self.plane_told()}
+        return header if self.plane is None else {**header, "plane": self.plane_header()}
 
     def facts(self) -> Mapping[str, object]:
-        return {"secrets": self.secrets, "frame": self.frame, "claim": self.claim}
+        return {"secrets": self.secrets, "frame": self.margin, "claim": self.claim}
 
 
 def _within(name: str, value: int, least: int, most: int) -> None:
@@ -375,10 +372,8 @@ def _within(name: str, value: int, least: int, most: int) -> None:
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:
-    """A `bound` (g, k) with S(u) <= Sbar(u) for potentials (n,) and sums of n secrets, the least to 2^-20 of it.
-
-    Sbar grows with g at least as fast as g itself but for 255 roundings up, together less than 2^-21 of it.
-    """
+    """A `bound` (g, k) with S(u) <= Sbar(u) for potentials (n,) and sums of n secrets, the least to 2^-20 of it."""
+    # Sbar grows with g at least as fast as g itself but for 255 roundings up, together less than 2^-21 of it.
     least = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
     wanted = max(least + (least >> 21) + 2, 1 << 30)
     shift = (wanted + (wanted >> 30)).bit_length() - 31  # so that rounding up stays below 2^31

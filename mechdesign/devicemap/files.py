@@ -27,7 +27,7 @@ The header has these keys besides and no others:
 
 `ledger` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" (null where there is
 none), "stencil", "unit"} of the header, keys sorted, as Python's json.dumps writes it, followed by the levels of the
-secrets as uint16, row by row. compact.py says what the numbers mean, compact_draw.py how a report is drawn.
+secrets as uint16, row by row. device_map.py says what the numbers mean, draw.py how a report is drawn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.base.numbers import whole, wholes, word
-from mechdesign.devicemap.device_map import MOST_PLACES, CompactMap
+from mechdesign.devicemap.device_map import MOST_PLACES, DeviceMap
 from mechdesign.mechanism.claim import verification_errors
 from mechdesign.mechanism.container import MOST_HEADER, Layout, framed, unframed
 from mechdesign.mechanism.schema import refused
@@ -59,39 +59,35 @@ _TEXT = 1 << 14  # characters of a text
 _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
-def packed(compact: CompactMap) -> bytes:
+def pack(device_map: DeviceMap) -> bytes:
     """The file."""
-    arrays = {name: getattr(compact, name) for name in _TYPES}
-    return framed(KIND, compact.header(), arrays, differences=_TYPES)
+    arrays = {name: getattr(device_map, name) for name in _TYPES}
+    return framed(KIND, device_map.header(), arrays, differences=_TYPES)
 
 
-def unpacked(content: bytes) -> CompactMap:
-    """The map of a file.
-
-    Raises: VerificationError for bytes that are damaged, cut short or not of this format, for numbers that are out of
-        range, and for a header that says something else than the numbers give.
-    """
+def unpack(content: bytes) -> DeviceMap:
+    """The map of a file, from untrusted bytes: its header must be what the numbers give."""
     header, arrays = unframed(content, KIND, _layout)
     with verification_errors():
-        compact = _map_of(header, arrays)
-        follows = compact.header()
+        device_map = _map_of(header, arrays)
+        follows = device_map.header()
     if header.keys() != follows.keys():
         raise refused("has other keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
     for name in follows:
         stated, right = (json.dumps(each[name], sort_keys=True) for each in (header, follows))
         if stated != right:
             raise refused("does not follow from the numbers", name, f"{stated:.80}", f"{right:.80}")
-    return compact
+    return device_map
 
 
-def save_compact(compact: CompactMap, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the file atomically. Raises: as `save` of mechanism/storage.py."""
-    target, content = check_target(path, overwrite=overwrite), packed(compact)
+def save_compact(device_map: DeviceMap, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the file atomically."""
+    target, content = check_target(path, overwrite=overwrite), pack(device_map)
     write_atomically(target, lambda temporary: temporary.write_bytes(content))
     return target
 
 
-def load_compact(path: str | Path) -> CompactMap:
+def load_compact(path: str | Path) -> DeviceMap:
     """Read the file of a compact map.
 
     Parameters
@@ -101,13 +97,8 @@ def load_compact(path: str | Path) -> CompactMap:
 
     Returns
     -------
-    CompactMap
+    DeviceMap
         The map; `md.verify` proves its claim.
-
-    Raises
-    ------
-    FileFormatError
-        Where there is no file, or one too large, damaged or of another kind.
 
     Examples
     --------
@@ -117,8 +108,8 @@ def load_compact(path: str | Path) -> CompactMap:
     >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     compact = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
-    >>> md.verify(compact).certified
+    ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    >>> md.verify(device_map).certified
     True
     """
     with (
@@ -126,7 +117,7 @@ def load_compact(path: str | Path) -> CompactMap:
         within_memory("file", path),
     ):
         most = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
-        return unpacked(read_bytes(stream, Path(path), field="file", most=most, expansion=2))
+        return unpack(read_bytes(stream, Path(path), field="file", most=most, expansion=2))
 
 
 def _layout(header: dict[str, Any]) -> Layout:
@@ -140,10 +131,11 @@ def _layout(header: dict[str, Any]) -> Layout:
     return [[name, kind, shape, 1] for name, kind in _TYPES.items()]
 
 
-def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CompactMap:
+def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DeviceMap:
     """The map of numbers and texts that may be of any kind: what it says of itself shows whether they were others."""
     fields: dict[str, Any] = {**arrays}
-    fields |= {name: int(header[name]) for name in ("frame", "stencil", "grain", "step", "cap")}
+    fields |= {name: int(header[name]) for name in ("stencil", "grain", "step", "cap")}
+    fields["margin"] = int(header["frame"])
     fields |= {name: tuple(map(int, header[name])) for name in ("cells", "bound")}
     fields |= {name: tuple(map(float, header[name])) for name in ("cell", "origin")}
     texts = {name: header[name] for name in ("unit", "mechanism")}
@@ -157,4 +149,5 @@ def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CompactM
     if "plane" in header:
         described = {name: header["plane"][name] for name in ("latitude", "longitude")} | _ON_EARTH
         plane = Plane.from_description(described, header["unit"])
-    return CompactMap(plane=plane, level_unit=float(header["level_unit"]), **fields, **texts)
+    fields["source_sha256"] = texts.pop("mechanism")
+    return DeviceMap(plane=plane, level_unit=float(header["level_unit"]), **fields, **texts)

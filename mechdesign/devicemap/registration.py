@@ -3,6 +3,6 @@
 TABLES = {
     "export formats": {".compact": "mechdesign.devicemap.design:FORMAT"},
     "kinds": {"mechdesign/compact": "mechdesign.devicemap.verify:COMPACT"},
-    "clients": {"CompactMap": "mechdesign.devicemap.web:region_contents"},
-    "pages": {"CompactMap": "mechdesign.devicemap.web:region_page"},
+    "clients": {"DeviceMap": "mechdesign.devicemap.web:region_contents"},
+    "pages": {"DeviceMap": "mechdesign.devicemap.web:region_page"},
 }

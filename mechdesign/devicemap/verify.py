@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base.units import lengths
-from mechdesign.devicemap.device_map import CompactMap
+from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.draw import MapSampler
 from mechdesign.devicemap.files import KIND, load_compact
 from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, subject_of
@@ -23,18 +23,18 @@ from mechdesign.verification.verify import OF_A_MAP, Kind
 
 
 def check_compact(
-    compact: CompactMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
+    device_map: DeviceMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> dict[str, Any]:
     """The fields of a `Verification`; on_progress is called with how many row sums were added up; a map has no bound.
 
-    The lengths of the claim and of the kernel, weights and kernel follow from the bytes by compact.py; every S(u) is
+    The lengths of the claim and of the kernel, weights and kernel follow from the bytes by device_map.py; every S(u) is
     added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
-    Raises: MechdesignError for numbers that no mechanism has. Cost: one pass over all rows.
+    Cost: one pass over all rows.
     """
-    factors, edges = compact.factors, compact.edges
-    words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", compact.secrets))
+    factors, edges = device_map.factors, device_map.edges
+    words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", device_map.secrets))
     sums = join_words(words)
-    bad, (over, under) = factors.breaches(edges, sums), compact.beyond(sums)
+    bad, (over, under) = factors.breaches(edges, sums), device_map.beyond(sums)
     reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)
     reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
     slow = "rows sum to less than a quarter of their bound, so that draws do not end"
@@ -42,7 +42,7 @@ def check_compact(
     ratio = largest_ratio(factors, edges, words)
     return {
         "violations": bad,
-        "claim": compact.claim,
+        "claim": device_map.claim,
         "rebuilt": OF_A_MAP,
         "ratio": ratio,
         "worst": worst_edge(factors, edges, words, np.arange(factors.size)),
@@ -52,18 +52,18 @@ def check_compact(
     }
 
 
-def protection_of_map(compact: CompactMap) -> Protection:
+def protection_of_map(device_map: DeviceMap) -> Protection:
     """What a compact map protects: its cells, by the claimed distance of those that touch."""
-    domain = compact.domain
+    domain = device_map.domain
     steps, _ = near_steps(domain, Fraction(0), Fraction(1))
-    factor, subject = factor_of(along_steps(compact.edges, domain, steps)), subject_of(domain)
+    factor, subject = factor_of(along_steps(device_map.edges, domain, steps)), subject_of(domain)
     return Protection(kind="cells", subject=subject, unit=lengths(domain.unit), within=0.0, factor=factor, exact=False)
 
 
 COMPACT = Kind(
     check=check_compact,
     protection=protection_of_map,
-    source_type=CompactMap,
+    source_type=DeviceMap,
     holds=partial(is_frame, kind=KIND),
     load=load_compact,
     sampler=MapSampler,

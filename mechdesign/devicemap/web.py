@@ -23,8 +23,8 @@ import xarray as xr
 from mechdesign.base.files import visible
 from mechdesign.base.formatting import TIMES, number
 from mechdesign.base.units import lengths
-from mechdesign.devicemap.device_map import CompactMap
-from mechdesign.devicemap.files import packed
+from mechdesign.devicemap.device_map import DeviceMap
+from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.verify import protection_of_map
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import framed
@@ -41,17 +41,17 @@ _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the cells, in the table 
 _NUMBERS = 15  # with the advances that 8 neighbours lack as 0
 
 
-def region_page(compact: CompactMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
+def region_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
     """The page of a compact map, which is verified first."""
-    checked, content, arrays = certified(compact, on_progress=on_progress), packed(compact), Arrays()
-    place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(compact, checked, content)
+    checked, content, arrays = certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
+    place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(device_map, checked, content)
     contents = {
         "kind": "region",
         "attrs": {},
         "arrays": {"compact": place},
         "beside": {},
-        "first": _first(compact),
-        "levels_per": _per(compact.unit)[0],
+        "first": _first(device_map),
+        "levels_per": _per(device_map.unit)[0],
         "protection": protection_contents(checked),
         "verification": checked.as_dict(),
         "facts": facts,
@@ -64,29 +64,31 @@ def _per(unit: str) -> tuple[float, str]:
     return (1000.0, "km") if unit == "m" else (1.0, lengths(unit, 1))
 
 
-def _levels(compact: CompactMap) -> Any:
+def _levels(device_map: DeviceMap) -> Any:
     """Levels (n1, n2) of the secrets, per length of `_per`."""
-    return compact.level[compact.inside].reshape(compact.cells) * compact.level_unit * _per(compact.unit)[0]
+    return (
+        device_map.level[device_map.inside].reshape(device_map.cells) * device_map.level_unit * _per(device_map.unit)[0]
+    )
 
 
-def _first(compact: CompactMap) -> int:
-    level = compact.level[compact.inside].reshape(compact.cells)
+def _first(device_map: DeviceMap) -> int:
+    level = device_map.level[device_map.inside].reshape(device_map.cells)
     i, j = np.nonzero(level == level.max())
-    away = (i - compact.cells[0] / 2) ** 2 + (j - compact.cells[1] / 2) ** 2
+    away = (i - device_map.cells[0] / 2) ** 2 + (j - device_map.cells[1] / 2) ** 2
     at = int(np.argmin(away))
-    return int(i[at]) * compact.cells[1] + int(j[at])
+    return int(i[at]) * device_map.cells[1] + int(j[at])
 
 
-def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[str, Any]:
+def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict[str, Any]:
     """Texts of the page; every one is one line that shows what it is."""
     assert checked.protection is not None
-    unit, levels, (_, per) = lengths(compact.unit), _levels(compact), _per(compact.unit)
+    unit, levels, (_, per) = lengths(device_map.unit), _levels(device_map), _per(device_map.unit)
     most, least = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
-    attrs = xr.Dataset(attrs={"problem": compact.problem, "versions": versions()})
+    attrs = xr.Dataset(attrs={"problem": device_map.problem, "versions": versions()})
     checksum = hashlib.sha256(content).hexdigest()
-    said = identity_of(attrs, "map", checksum=checksum, program=visible(compact.program))
+    said = identity_of(attrs, "map", checksum=checksum, program=visible(device_map.program))
     provenance = {name: text for name, text in said["provenance"].items() if name != "made with"}
-    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in compact.cell))
+    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in device_map.cell))
     figures = {
         "ratio": (checked.ratio, "of the claim"),
         "violations": (checked.violations, ""),
@@ -95,9 +97,9 @@ def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[s
     }
     return said | {
         "claim": visible(checked.claim or ""),
-        "provenance": provenance | {"made from": compact.mechanism},
+        "provenance": provenance | {"made from": device_map.source_sha256},
         "sentence": joined([protects(checked.protection), f"Levels fall from {most} to {least} nats per {per}."]),
-        "subtitle": f"{compact.cells[0]:,} {TIMES} {compact.cells[1]:,} cells of {side} {unit} · map",
+        "subtitle": f"{device_map.cells[0]:,} {TIMES} {device_map.cells[1]:,} cells of {side} {unit} · map",
         "unit": unit,
         "per": per,
         "figures": [
@@ -113,33 +115,33 @@ def _facts(compact: CompactMap, checked: Verification, content: bytes) -> dict[s
     }
 
 
-def region_map(compact: CompactMap) -> bytes:
+def region_map(device_map: DeviceMap) -> bytes:
     """The file. Size: 5 bytes a place and some 330."""
-    header = compact.header()
+    header = device_map.header()
     numbers = [*header["cells"], *(header[name] for name in ("frame", "stencil", "cap", "shift"))]
     numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["advance"]]
     numbers += [0] * (_NUMBERS - len(numbers))
-    arrays = {name: getattr(compact, name) for name in ("level", "potential", "weight")}
+    arrays = {name: getattr(device_map, name) for name in ("level", "potential", "weight")}
     return framed("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
 
 
-def room(compact: CompactMap) -> int:
+def room(device_map: DeviceMap) -> int:
     """Bytes of working memory that draws of sample_region.c need."""
-    rows, columns = compact.shape
-    return 8 * (compact.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
+    rows, columns = device_map.shape
+    return 8 * (device_map.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
 
 
-def region_contents(compact: CompactMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
+def region_contents(device_map: DeviceMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
     """Every file of the folder of a compact map, by name, which is verified first."""
-    certified(compact, on_progress=on_progress)
-    table, flat = packed(compact), region_map(compact)
-    frame = compact.shape[0] * compact.shape[1] - compact.secrets
+    certified(device_map, on_progress=on_progress)
+    table, flat = pack(device_map), region_map(device_map)
+    frame = device_map.shape[0] * device_map.shape[1] - device_map.secrets
     words = {
-        "claim": compact.claim,
-        "promise": protects(protection_of_map(compact)),
+        "claim": device_map.claim,
+        "promise": protects(protection_of_map(device_map)),
         "flat": size_words(len(flat)),
         "frame": str(frame),
-        "room": size_words(room(compact)),
+        "room": size_words(room(device_map)),
     }
-    contents = folder_contents("web/device/REGION.md", words, table, compact.header()["about"], compact.secrets)
+    contents = folder_contents("web/device/REGION.md", words, table, device_map.header()["about"], device_map.secrets)
     return contents | {"region.map": flat, "sample_region.c": handed_over("devicemap/sample_region.c")}

@@ -29,7 +29,7 @@ Integers of a file that arithmetic reaches, and why none wraps:
 | f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
 | E W in halves | `_row_sums` beside it | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
 | cumulative E W | `FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
-| A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `CompactMap`, m < 2^21: under 2^55 |
+| A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `DeviceMap`, m < 2^21: under 2^55 |
 | differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
 | W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
 | q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |

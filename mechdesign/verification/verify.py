@@ -248,7 +248,7 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
 
     Parameters
     ----------
-    source : str, Path, Dataset, SessionDesign or CompactMap
+    source : str, Path, Dataset, SessionDesign or DeviceMap
         What to verify.
     bound : bool
         Whether the lower bound of a factored mechanism is recomputed, which may take longer than all else.

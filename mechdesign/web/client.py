@@ -156,7 +156,7 @@ def write_client(
 
     Parameters
     ----------
-    source : Dataset, CompactMap or SessionDesign
+    source : Dataset, DeviceMap or SessionDesign
         What reports.
     folder : str or Path
         The folder to write.

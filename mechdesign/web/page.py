@@ -76,7 +76,7 @@ def save_page(
 
     Parameters
     ----------
-    result : Dataset or CompactMap
+    result : Dataset or DeviceMap
         What to show.
     path : str or Path
         An .html file.

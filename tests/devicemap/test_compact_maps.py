@@ -20,7 +20,7 @@ from rows import few
 import mechdesign as md
 from mechdesign.devicemap import load_compact
 from mechdesign.devicemap.device_map import bounds, least_bound
-from mechdesign.devicemap.files import unpacked
+from mechdesign.devicemap.files import unpack
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.geo import Plane
 
@@ -43,12 +43,12 @@ def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> Non
 def test_a_map_on_earth_says_where() -> None:
     plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
     compact = replace(made(), plane=plane, unit="km")
-    again = unpacked(content(compact))
+    again = unpack(content(compact))
     assert again.plane == plane
     assert "about 40.5 N 74.9 W" in again.claim
     told = compact.header()["plane"]
     assert (told["latitude"], told["longitude"], told["metres"]) == (40.5, -74.9, 1000.0)
-    assert compact.ledger != made().ledger
+    assert compact.claim_digest != made().claim_digest
 
 
 @STENCIL
@@ -70,7 +70,7 @@ def test_balls_are_settled_in_the_order_of_the_text() -> None:
     compact = short()
     reader, draws = Reader(content(compact)), drawing(compact)
     for secret in (0, 11, 20, compact.secrets - 1):
-        ball = draws.ball(secret)
+        ball = draws.row_order(secret)
         assert ball.places.tolist() == [place for _, place in reader.ball(secret)]
         assert ball.total == reader.total(secret) <= reader.bound(secret)
         assert len(ball.places) < np.prod(compact.shape) // 2
@@ -89,7 +89,7 @@ def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: 
         row, beyond = (level[k, j] * (1 - b) + level[k, j + 1] * b for k in (i, i + 1))
         return unit * (row * (1 - a) + beyond * a)
 
-    for (a, b), (origin, _, length) in zip(HALF, compact.edges_along(), strict=False):
+    for (a, b), (origin, _, length) in zip(HALF, compact.edges_by_step(), strict=False):
         square = (a * sides[0]) ** 2 + (b * sides[1]) ** 2
         for place, found in zip(origin.tolist()[::7], length.tolist()[::7], strict=True):
             start = divmod(place, compact.shape[1])
@@ -123,7 +123,7 @@ def test_draws_at_the_ends_of_every_part() -> None:
     """The last number of the ball, the first of the floor, its last; after rounds that draw S, or the bound or more."""
     compact = short()
     reader, draws = Reader(content(compact)), drawing(compact)
-    ball = draws.ball(0)
+    ball = draws.row_order(0)
     bound, last = reader.bound(0), ball.sums[-1]
     spare = 128 - bound.bit_length()
     far = np.prod(compact.shape) - 1
@@ -154,7 +154,7 @@ def test_another_byte_is_refused() -> None:
         changed = bytearray(honest)
         changed[at] ^= 1 << at % 8
         with pytest.raises(VerificationError):
-            unpacked(bytes(changed))
+            unpack(bytes(changed))
 
 
 WRONG = {
@@ -177,7 +177,7 @@ HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7",
 @pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
 def test_what_is_no_map_is_refused(file) -> None:
     with pytest.raises(VerificationError):
-        unpacked(file())
+        unpack(file())
 
 
 def _numbers() -> list[tuple[str, ...]]:
@@ -206,16 +206,16 @@ def test_no_header_with_another_value_is_read() -> None:
             file = sealed(change)
             if path[0] in ("bound", "grain", "about") or file == content(made()):
                 try:
-                    unpacked(file)
+                    unpack(file)
                 except VerificationError:
                     continue
                 assert path in (("bound", 1), ("grain",), ("about", "problem"), ("about", "program"))
                 continue
             with pytest.raises(VerificationError):
-                unpacked(file)
+                unpack(file)
     for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(frame=0)):
         with pytest.raises(VerificationError):
-            unpacked(sealed(odd))
+            unpack(sealed(odd))
 
 
 def test_designs_that_have_no_compact_map_are_refused(tmp_path) -> None:

@@ -14,11 +14,11 @@ from rows import few
 
 import mechdesign as md
 from mechdesign import Sampler
-from mechdesign.devicemap import CompactMap
+from mechdesign.devicemap import DeviceMap
 from mechdesign.errors import InputError, VerificationError
 
 
-def changed(name: str, place: tuple[int, int], by: int) -> CompactMap:
+def changed(name: str, place: tuple[int, int], by: int) -> DeviceMap:
     """The map with another level, potential or weight at one place."""
     held = getattr(made(), name).copy()
     held[place] += np.array(by).astype(held.dtype)
@@ -27,10 +27,10 @@ def changed(name: str, place: tuple[int, int], by: int) -> CompactMap:
 
 def within(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
     """A place among the secrets."""
-    return made().frame + place[0], made().frame + place[1]
+    return made().margin + place[0], made().margin + place[1]
 
 
-def reader_agrees(compact: CompactMap) -> bool:
+def reader_agrees(compact: DeviceMap) -> bool:
     """Whether every edge is covered and every sum is within its bound, by the reader in plain Python."""
     reader = Reader(content(compact))
     sums = [reader.total(secret) for secret in range(compact.secrets)]
@@ -75,7 +75,7 @@ def test_what_is_certified_is_true(name, tmp_path) -> None:
     found = md.verify(path)
     assert found.certified is (found.reasons == []) is reader_agrees(compact)
     assert expected is None or found.certified is expected
-    assert (found.claim == made().claim) is (compact.ledger == made().ledger)
+    assert (found.claim == made().claim) is (compact.claim_digest == made().claim_digest)
     if not found.certified:
         assert re.match("(potential|bound): [1-9][0-9]* ", found.reasons[0])
 

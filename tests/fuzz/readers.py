@@ -61,7 +61,7 @@ def table(content: bytes) -> None:
 
 def compact(content: bytes) -> None:
     """A compact map."""
-    compact_file.unpacked(content + hashlib.sha256(content).digest())
+    compact_file.unpack(content + hashlib.sha256(content).digest())
 
 
 def budget(content: bytes) -> None:
@@ -99,7 +99,7 @@ def seeds(name: str) -> list[bytes]:
         file = FOLDER / "day.json"
         return [md.sessions.save_design(ruled(rule), file, overwrite=True).read_bytes() for rule in ("clock", "risk")]
     if name == "compact":
-        return [compact_file.packed(region(name))[:-32] for name in ("eight", "coarse")]
+        return [compact_file.pack(region(name))[:-32] for name in ("eight", "coarse")]
     ledger = budgets.Budget.create(FOLDER / "seed.json", limit=2.0)
     ledger.report(md.Sampler(made), 1)
     return [ledger.path.read_bytes()]

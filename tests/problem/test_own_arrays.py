@@ -48,8 +48,8 @@ def _made() -> Any:
 RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
     "Areas": lambda: {"names": ("a", "b"), "label": np.arange(CELLS) // 5},
     "Bounded": lambda: {"problem": _problem(), "worst_loss": np.full(CELLS, 3.0)},
-    "CompactMap": lambda: (
-        {"cells": (2, 2), "frame": 1, "cell": (1.0, 1.0), "origin": (0.0, 0.0), "unit": "m"}
+    "DeviceMap": lambda: (
+        {"cells": (2, 2), "margin": 1, "cell": (1.0, 1.0), "origin": (0.0, 0.0), "unit": "m"}
         | {
             "plane": None,
             "stencil": 8,
@@ -60,7 +60,7 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
             "bound": (2**30, 0),
         }
         | {"level": np.ones((4, 4), np.uint16), "potential": np.zeros((4, 4), np.int16)}
-        | {"weight": np.zeros((4, 4), np.uint8), "mechanism": "0" * 64, "problem": "p", "program": "q"}
+        | {"weight": np.zeros((4, 4), np.uint8), "source_sha256": "0" * 64, "problem": "p", "program": "q"}
     ),
     "Domain": lambda: {"kind": "points", "points": np.arange(6.0).reshape(3, 2), "unit": "m"},
     "DesignProblem": lambda: {

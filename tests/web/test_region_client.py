@@ -129,7 +129,7 @@ def test_positions_are_those_of_python(opened, tmp_path) -> None:
     assert told["degreesRefused"] == ["position", "position", "outside"]
     assert told["cells"] == ["position"] * 4
     assert told["told"][0] == region("wide").claim
-    assert told["told"][1:] == ["km", {**region("wide").header()["about"], "mechanism": region("wide").mechanism}]
+    assert told["told"][1:] == ["km", {**region("wide").header()["about"], "mechanism": region("wide").source_sha256}]
 
 
 def test_answers_come_at_fixed_times(opened) -> None:

@@ -55,7 +55,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @each_row("name", [*MAPS, "certified"], by_default=["knights", "bare", "certified"])
 def test_sums_bounds_and_breaches_are_those_of_the_package(sums, name) -> None:
     compact, found = region(name), sums[name]
-    exact = [drawing(name).ball(secret).total for secret in range(compact.secrets)]
+    exact = [drawing(name).row_order(secret).total for secret in range(compact.secrets)]
     assert list(map(int, found["sums"])) == exact
     assert list(map(int, found["bounds"])) == bounds(compact.bound, compact.potential.ravel()[compact.inner])
     assert found["edges"] == len(compact.edges.tail)
