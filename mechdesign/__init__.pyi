@@ -7,6 +7,7 @@ from . import geo as geo
 from . import losses as losses
 from . import plot as plot
 from . import positions as positions
+from . import posteriors as posteriors
 from . import priors as priors
 from . import programs as programs
 from . import read as read

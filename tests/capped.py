@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,15 +11,21 @@ import xarray as xr
 
 import mechdesign as md
 from mechdesign.mechanism.build import Extras, build_dataset
-from mechdesign.posteriors.rows import posterior_shares
+from mechdesign.posteriors.rows import Caps, posterior_shares
+from mechdesign.posteriors.solve import PosteriorLimits
 
 WIDER = 1.01  # of the level that a file claims over that of its table: room for a unit
+
+
+def caps_of(program: md.programs.Constrained) -> Sequence[Caps]:
+    """The rows of its limits, by limit and prior."""
+    return PosteriorLimits(program=program).rows.caps
 
 
 def capped(centres: Any = "anywhere") -> md.programs.Constrained:
     """A limit on discs of 1.2 cells, whose number of persons at a place is that of the place; four cells by area."""
     problem = md.load_problem("flat", cells=4)
-    limit = md.programs.PosteriorCap(
+    limit = md.posteriors.PosteriorCap(
         radius=1.2 * problem.domain.spacing, share="3/5", people=list(range(1, 17)), centres=centres
     )
     return md.programs.Constrained(problem, constraints=[limit])
@@ -52,10 +59,10 @@ def at_the_limit(centres: Any = "anywhere") -> tuple[np.ndarray, int, int, int]:
     Made once; not to be changed in place.
     """
     program = capped(centres)
-    caps, mass = program.caps[0], solved(centres)["mass"].values.copy()
+    caps, mass = caps_of(program)[0], solved(centres)["mass"].values.copy()
     report = int(np.argmax(posterior_shares(mass, caps)))
-    (worst,) = (which for y, which in caps.worst(mass / 2.0**62, 1, -1.0) if y == report)
-    place = int(np.flatnonzero(caps.chosen(np.array([worst]))[0][0])[-1])
+    (worst,) = (which for y, which in caps.most_exceeded(mass / 2.0**62, 1, -1.0) if y == report)
+    place = int(np.flatnonzero(caps.membership(np.array([worst]))[0])[-1])
     other = int(np.argmax(mass[place] * (np.arange(16) != report)))
     low, high = 0, int(mass[place, report] // 1000)
 

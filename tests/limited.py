@@ -13,7 +13,7 @@ import xarray as xr
 import mechdesign as md
 
 PEOPLE = list(range(1, 7))
-CAP, LIFT = md.programs.PosteriorCap, md.programs.PosteriorLift
+CAP, LIFT = md.posteriors.PosteriorCap, md.posteriors.PosteriorLift
 LIMITS: dict[str, Callable[[], Any]] = {  # on 2 x 3 cells; the fullest disc has 11, 17 and 11 of 21 people, and so on
     "limit anywhere": lambda: CAP(radius=0.6, share="11/20", people=PEOPLE),
     "limit about places": lambda: CAP(radius=1.0, share="5/6", people=PEOPLE, centres="places"),

@@ -12,7 +12,10 @@ import pytest
 
 from mechdesign.base import registry
 
-CAPABILITIES = ("devicemap", "factored", "geo", "pictures", "positions", "release", "sessions", "surveys", "web")
+CAPABILITIES = (
+    *("devicemap", "factored", "geo", "pictures", "positions", "posteriors"),
+    *("release", "sessions", "surveys", "web"),
+)
 
 
 class _Absent(type):

@@ -30,6 +30,7 @@ ROOMS = [
     "losses",
     "plot",
     "positions",
+    "posteriors",
     "priors",
     "programs",
     "read",

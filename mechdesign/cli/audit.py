@@ -113,7 +113,8 @@ def audit(
     document["notes"] = [*notes, *document["notes"]]
     words = list(audit_words(result, outcome, verbose=verbose))
     if disc is not None:
-        from mechdesign.posteriors.audit import audit_discs, disc_words
+        from mechdesign.posteriors.audit import audit_discs
+        from mechdesign.posteriors.words import disc_words
 
         persons = inputs.people_of(built.domain)
         weight = built.prior_array if persons is None else persons
@@ -149,7 +150,7 @@ def _audit_rule(
         if disc is None or inputs.people is None or "box" not in words:
             message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"
             raise InputError(message, field="disc", value=disc)
-        from mechdesign.posteriors.audit import disc_words
+        from mechdesign.posteriors.words import disc_words
 
         box = words.pop("box")
         level = epsilon_words(words, radius=True).get("epsilon")

@@ -253,7 +253,7 @@ def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[fl
     """The radius of --disc and the epsilon that leaves --share in it where people live evenly. Raises: InputError."""
     from mechdesign.base.units import LENGTHS, canonical_unit
     from mechdesign.evaluation.privacy_radius import nats_of_disc_share
-    from mechdesign.posteriors.limits import exact_fraction
+    from mechdesign.posteriors.shares import exact_fraction
 
     if disc is None or share is None:
         raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)

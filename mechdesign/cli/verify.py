@@ -64,7 +64,8 @@ def verify(
         MechanismFile.read(load(file)) if table and result.certified and (disc is not None or not as_json) else None
     )
     if disc is not None and stored is not None:
-        from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
+        from mechdesign.posteriors.audit import audit_mechanism_discs
+        from mechdesign.posteriors.words import disc_words
 
         (radii, area), persons = parse_discs(disc, stored.domain.unit), inputs.people_of(stored.domain)
         audits = audit_mechanism_discs(stored.mechanism, radii, persons, centres=area)

@@ -21,7 +21,7 @@ from mechdesign.mechanism.claim import COST, claim_sentence
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.position_claim import PositionClaim
-from mechdesign.mechanism.schema import TABLE, coordinates
+from mechdesign.mechanism.schema import TABLE, TABLE_SCHEMA, coordinates
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.position_loss import claim_cost
@@ -36,9 +36,8 @@ class Extras:
 
     scale: the claim is that times the problem's metric; parameters, kept as JSON beside those of the problem;
     claimed_epsilon, the nominal parameter of a closed form; dual (n,), multipliers of the row sums, that prove
-    lower_bound; multipliers (k,) of the side rows; cap_rows, by name, arrays (k,) or (k, n) of the limits that the last
-    multipliers belong to; stopped, why the solver ended; reports, if they are not those of the problem; attributes,
-    such as an objective that is not the expected loss; positions, the claim between positions at the problem's metric,
+    lower_bound; multipliers (k,) of the side rows; row_variables, by name, which rows of limits the last of them belong
+    to; stopped, why the solver ended; reports, if they are not those of the problem; attributes, such as an objective that is not the expected loss; positions, the claim between positions at the problem's metric,
     where `scale` is that of the rows (`certified_scale`).
     """
 
@@ -50,7 +49,7 @@ class Extras:
     stopped: str | None = None
     reports: Domain | None = None
     multipliers: NDArray[np.float64] | None = None
-    cap_rows: Mapping[str, NDArray[Any]] | None = None
+    row_variables: Mapping[str, NDArray[Any]] | None = None
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     positions: PositionClaim | None = None
 
@@ -113,8 +112,8 @@ def _variables(
         variables["problem_length"] = ("edge", unscaled.length.copy(), {"units": "nats"})
     if extras.multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(extras.multipliers, float))
-    for name, rows in (extras.cap_rows or {}).items():
-        variables[name] = (("cap_row", "secret")[: rows.ndim], rows.copy())
+    for name, rows in (extras.row_variables or {}).items():
+        variables[name] = (TABLE_SCHEMA.variables[name].dims, rows.copy())
     if problem.loss.tabled:
         variables["loss_table"] = (("secret", "report"), loss.copy(), {"units": loss_unit})
     if extras.positions is not None:

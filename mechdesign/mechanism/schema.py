@@ -6,8 +6,6 @@
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
 | prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
 | multiplier | side_row | multipliers of the side rows, where the program has some |
-| cap_report, cap_disc, cap_cells | cap_row, the last by secret | where posteriors are limited: report and disc of each
-of the last multipliers; cap_cells where limits are by area |
 | loss_table | secret, report | the loss, where it is given as a table |
 | problem_length | edge | where a graph is claimed at another scale than 1: the lengths before scaling |
 
@@ -193,9 +191,6 @@ TABLE_SCHEMA = Schema(
         "level": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         "multiplier": VariableSpec(dtype="float64", dims=("side_row",), optional=True),
-        "cap_report": VariableSpec(dtype="int64", dims=("cap_row",), places="report", optional=True),
-        "cap_disc": VariableSpec(dtype="int64", dims=("cap_row",), optional=True),
-        "cap_cells": VariableSpec(dtype="float64", dims=("cap_row", "secret"), optional=True),
         "loss_table": VariableSpec(dtype="float64", dims=("secret", "report"), optional=True),
         "problem_length": VariableSpec(dtype="float64", dims=("edge",), optional=True),
     },

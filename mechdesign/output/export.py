@@ -70,7 +70,7 @@ from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
-from mechdesign.programs.constrained import disc_constraints
+from mechdesign.programs.constrained import claimed_limits
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import certified
 
@@ -150,7 +150,7 @@ class Content:
             "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
             "denominator": "row_sum" if self.stored.factored else "2^62",
         }
-        limits = disc_constraints(str(mechanism.attrs["program"]), self.stored.parameters)
+        limits = claimed_limits(str(mechanism.attrs["program"]), self.stored.parameters)
         if limits and len(self.rows) == len(self.secrets):
             claim["caps"] = [each for limit in limits for each in limit.claims()]
         return {

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 
 from mechdesign.base.formatting import DIGITS, TIMES, amount, length, number, percent, sentence
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.evaluation.protection import Protection
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import relative_gap
-from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, share_if_wrong
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.problem.vocabulary import shape_of, sized, words_of
-from mechdesign.programs.constrained import Constrained, disc_constraints
+from mechdesign.problem.vocabulary import words_of
+from mechdesign.programs.constrained import Constrained, claimed_limits
 from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.program import EXPECTED_LOSS
 
@@ -65,32 +63,9 @@ def protects(p: Protection, *, because: str | None = None) -> str:
 
 
 def limit_sentences(stored: MechanismFile) -> str | None:
-    """What no disc has more of after one report, and for whom; None where the posterior of discs is not limited."""
-    limits = disc_constraints(str(stored.mechanism.attrs["program"]), stored.parameters)
-    return joined(_limit(limit, stored) for limit in limits) or None
-
-
-def _limit(limit: DiscConstraint, stored: MechanismFile) -> str:
-    words = words_of(stored.domain)
-    about = f" about the centre of {words.a_one}" if limit.centres == "places" else ""
-    disc = sized(shape_of(stored.domain), length(limit.radius, stored.domain.unit, up=False)) + about
-    disc = f"any {words.many} that are together no larger than a {disc}" if limit.centres == "area" else f"any {disc}"
-    counts = len(limit.claims())
-    whom = f"for somebody who counts people at the {words.centres}{f', by any of {counts} counts' * (counts > 1)}"
-    if not isinstance(limit, PosteriorCap):
-        factor = number(float(limit.exact_limit[1]), up=True)
-        return (
-            f"Any one report multiplies the probability of {disc} by at most {factor}, {whom}. "
-            "A second report is a second claim."
-        )
-    share, wrong = limit.exact, "if each of those counts is up to {} times too high or too low"
-    off = f"; {percent(float(share_if_wrong(share, Fraction(2))), up=True, digits=3)} {wrong.format(2)}"
-    if limit.wrong > 1:
-        off = f", also {wrong.format(number(float(limit.wrong), up=False))}"
-    return (
-        f"After any one report at most {percent(float(share), up=True, digits=3)} of the probability lies in {disc}, "
-        f"{whom}{off}. A second report is a second claim."
-    )
+    """The claimed limits in words; None if there are none."""
+    limits = claimed_limits(str(stored.mechanism.attrs["program"]), stored.parameters)
+    return joined(limit.sentence(stored.domain) for limit in limits) or None
 
 
 def error_sentence(stored: MechanismFile, *, at_position: float | None = None) -> str:

@@ -15,7 +15,7 @@ these, and the figures are upper bounds. Sums over them are convolutions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,6 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 
-from mechdesign.base.formatting import length, percent
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import as_numbers, positive, refuse_entries, validated
@@ -36,7 +35,7 @@ from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.posteriors.discs import WIDER, Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.vocabulary import Shape, shape_of, sized, words_of
+from mechdesign.problem.vocabulary import Shape, shape_of, words_of
 
 _Most = Callable[[NDArray[np.float64], NDArray[np.int64]], NDArray[np.float64]]
 _HALF, _SELDOM = 0.5, 0.99
@@ -305,22 +304,3 @@ def audit_mechanism_discs(
     require_memory(stored.domain.size, stored.domain.size, tables=4, what="an audit of discs")
     table = drawn_rows(mechanism)
     return [audit_discs(table, stored.domain, weight, radius, centres=centres) for radius in radii]
-
-
-def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> Iterator[str]:
-    """A sentence for each audit, as documents; prior, whether people are the prior of the mechanism."""
-    for found in audits:
-        worst, median, half = (percent(found[name], up=True, digits=3) for name in ("worst", "median", "above_half"))
-        whom = f"{'whose prior is that of the file' if prior else 'who counts people'} at the {found['counted_at']}"
-        most, area = "" if found["exact"] else "at most ", found["centres"] == "area"
-        halves = f"{most}{half} of reports put" if found["above_half"] else "no report puts"
-        shape, many = found["shape"], found["many"]
-        disc = sized(shape, length(found["radius"], found["unit"], up=False))
-        about = f" {found['about']}" if found["about"] else ""
-        what = f"the likeliest {many}, together no larger than a {disc}, have" if area else f"one {disc}{about} has"
-        such = "such an interval" if shape == "interval" else f"one disc{about}"
-        yield (
-            f"For somebody {whom}, {what} {most}{worst} of the probability after the worst report and {most}{median} "
-            f"after the median one; {halves} more than half into {f'such {many}' if area else such}. "
-            f"Before any report: {most}{percent(found['before'], up=True, digits=3)}. A second report adds to that."
-        )

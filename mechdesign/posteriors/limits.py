@@ -54,28 +54,28 @@ from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.posteriors.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.posteriors.persons import whole_persons
 from mechdesign.posteriors.rows import AreaCaps, Caps, DiscCaps
+from mechdesign.posteriors.shares import exact_fraction, fraction_below, share_to_design
+from mechdesign.posteriors.words import cap_sentence, lift_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import shape_of, sized, words_of
-from mechdesign.programs.coupled import Constraint
+from mechdesign.programs.constrained import ClaimedLimit
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-MOST_PARTS = 2**16  # denominators of shares are below it
-LEAST_ROOM = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
-_SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
+MIN_SLACK = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
 _SHARE_IN_FILES = re.compile(r"[0-9]{1,5}/[0-9]{1,5}")
 _WIDEST = 1e150  # of a radius in a file: its square is a number
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscConstraint(Constraint):
+class DiscConstraint(ClaimedLimit):
     """A limit on the share of the posterior in discs: the fields that both kinds of the module docstring have.
 
     radius in the unit of the domain. people: counts at each secret (n,), or those of several priors (k, n), each of
     which the limit is for; by default the prior of the problem. Counts that are not integers become whole persons where
-    the program is stated (`in_whole_persons`). centres: of discs, "anywhere" on a grid, or "places", the places alone;
+    the program is stated (`for_problem`). centres: of discs, "anywhere" on a grid, or "places", the places alone;
     or "area", any cells of a grid that are together no larger than a disc.
     """
 
@@ -103,7 +103,7 @@ class DiscConstraint(Constraint):
     def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
         """The limit under rounded counts that keeps it under the counts themselves (persons.py)."""
 
-    def in_whole_persons(self, problem: DesignProblem) -> Self:
+    def for_problem(self, problem: DesignProblem) -> Self:
         """The limit with whole persons (priors, n), lowered where these are rounded. Raises: InputError."""
         people = problem.prior_array if self.people is None else self.people
         persons, spread = whole_persons(people, problem.domain.size)
@@ -119,35 +119,35 @@ class DiscConstraint(Constraint):
         else:
             sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
         made: list[Caps] = []
-        limit = self.in_whole_persons(problem)
+        limit = self.for_problem(problem)
         for number, persons in enumerate(np.asarray(limit.people)):
-            what = self.name + (f" of prior {number}" if number else "")
+            name = self.name + (f" of prior {number}" if number else "")
             if self.centres == "area":
-                made.append(AreaCaps(persons=persons, what=what, cells=cells, exact=limit.exact_limit[1]))
+                made.append(AreaCaps(persons=persons, name=name, cells=cells, limit=limit.exact_limit[1]))
             else:
                 inside = np.asarray(sets @ persons)
                 limits = limit.limits(inside, int(persons.sum()))
                 kept = np.array([k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0], int)
                 limits = [limits[k] for k in kept]
-                made.append(DiscCaps(persons=persons, what=what, sets=sets[kept], limits=limits))
-            if made[-1].room < LEAST_ROOM:
+                made.append(DiscCaps(persons=persons, name=name, sets=sets[kept], limits=limits))
+            if made[-1].slack < MIN_SLACK:
                 raise self._hopeless(problem.domain, made[-1])
         return made
 
     def _hopeless(self, domain: Domain, caps: Caps) -> InfeasibleError:
         unit = "" if domain.unit == "1" else f" {domain.unit}"
         if isinstance(caps, AreaCaps):
-            share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.exact)
+            share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.limit)
             cells = f"{caps.cells} {words_of(domain).many}"
             where = f"{cells}, no larger together than a disc of {self.radius:g}{unit}, contain"
         else:
             assert isinstance(caps, DiscCaps)
-            disc = int(np.argmax(caps.within - caps.limit))
-            share, limit = float(caps.within[disc]), float(caps.limit[disc])
+            disc = int(np.argmax(caps.prior_inside - caps.limit))
+            share, limit = float(caps.prior_inside[disc]), float(caps.limit[disc])
             at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
             where = f"the {sized(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
         return InfeasibleError(
-            f"{caps.what}: {where} {100 * share:.4g} % of the people before any report, and no mechanism keeps to less",
+            f"{caps.name}: {where} {100 * share:.4g} % of the people before any report, and no mechanism keeps to less",
             field="share",
             value=f"{100 * limit:.6g} %",
             remedy=f"ask for {math.floor(1e4 * share + 1) / 100:g} % or more, or for a smaller radius",
@@ -214,7 +214,7 @@ class PosteriorCap(DiscConstraint):
     --------
     >>> domain = md.Domain.grid((2, 2), 1.0)
     >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
-    >>> cap = md.programs.PosteriorCap(radius=0.4, share="1/2")
+    >>> cap = md.posteriors.PosteriorCap(radius=0.4, share="1/2")
     >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
     >>> float((table / table.sum("secret")).max()) <= 0.5
     True
@@ -246,19 +246,21 @@ class PosteriorCap(DiscConstraint):
     @property
     def designed(self) -> Fraction:
         """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
-        apart = self.wrong**2  # one count too high and another one too low
-        return _parts_below(self.exact / (apart - (apart - 1) * self.exact))
+        # One count may be too high and another too low.
+        return share_to_design(self.exact, self.wrong**2)
 
     @property
     def exact_limit(self) -> tuple[str, Fraction]:
         return "share", self.designed
 
     def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
-        share = _parts_below(self.exact / (spread - (spread - 1) * self.exact))
-        return replace(self, people=persons, share=share)
+        return replace(self, people=persons, share=share_to_design(self.exact, spread))
 
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         return [self.designed] * len(inside)
+
+    def sentence(self, domain: Domain) -> str:
+        return cap_sentence(self, domain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +286,7 @@ class PosteriorLift(DiscConstraint):
     --------
     >>> domain = md.Domain.grid((2, 2), 1.0)
     >>> problem = md.DesignProblem(domain, md.Euclidean(2.0), md.priors.uniform(domain), md.losses.Distance())
-    >>> cap = md.programs.PosteriorLift(radius=0.4, factor=2)
+    >>> cap = md.posteriors.PosteriorLift(radius=0.4, factor=2)
     >>> table = md.probabilities(md.solve(md.programs.Constrained(problem, constraints=[cap])))
     >>> float(4 * (table / table.sum("secret")).max()) <= 2
     True
@@ -310,37 +312,10 @@ class PosteriorLift(DiscConstraint):
 
     def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
         # The share after a report is up to `spread` times larger, and the share before it up to as many times smaller.
-        return replace(self, people=persons, factor=_parts_below(Fraction(self.factor) / spread**2))
+        return replace(self, people=persons, factor=fraction_below(Fraction(self.factor) / spread**2))
 
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
         return [Fraction(self.factor) * Fraction(int(count), total) for count in inside]
 
-
-def _parts_below(value: Fraction) -> Fraction:
-    """The value, or one below it whose numerator and denominator are below 2^16."""
-    if max(value.numerator, value.denominator) < MOST_PARTS:
-        return value
-    parts = math.floor((MOST_PARTS - 1) / max(value, Fraction(1)))
-    return Fraction(math.floor(value * parts), parts)
-
-
-def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
-    """The largest share of the posterior if each count is off by up to a factor (fact 2)."""
-    apart = factor**2
-    return apart * share / (1 + (apart - 1) * share)
-
-
-def exact_fraction(value: Fraction | float | str, field: str) -> Fraction:
-    """A share or factor as a fraction: "1/5", "20%", "0.2" and the double 0.2 are all 1/5.
-
-    Raises: InputError for what is no number >= 0, and for numerators and denominators of 2^16 and more.
-    """
-    text = str(value).strip()
-    percent, digits = text.endswith("%"), text.removesuffix("%").strip()
-    if isinstance(value, bool) or not _SHARE.fullmatch(digits) or digits.endswith("/0"):
-        raise InputError("must be a share such as 1/5, 20% or 0.2", field=field, value=value)
-    exact = Fraction(digits) / (100 if percent else 1)
-    if max(exact.numerator, exact.denominator) >= MOST_PARTS:
-        remedy = "use a fraction of smaller numbers, or fewer digits"
-        raise InputError(f"must be a fraction of numbers below {MOST_PARTS}", field=field, value=value, remedy=remedy)
-    return exact
+    def sentence(self, domain: Domain) -> str:
+        return lift_sentence(self, domain)

@@ -4,15 +4,15 @@ Integers. With whole persons, c_B = a/b and P = A / 2^62 a row says b sum_B N A 
 and b < 2^16 keep both sides of a cap below 2^110. Sums of N times the halves of 31 bits of A stay below 2^63; the sides
 are compared in floating point where they differ by 2^-40 of themselves, and else as Python integers.
 
-Raising. A column that breaks rows keeps them after a constant theta is added to it, where p(B) < c_B:
+Lifting. A column that breaks rows keeps them after a constant theta is added to it, where p(B) < c_B:
 
-    theta = max_B sum_u p(u) (1_B(u) - c_B) P(y|u) / (c_B - p(B)),
+    theta = max_B sum_u p(u) (1_B(u) - c_B) P(y|u) / (c_B - p(B))                                               (1)
 
-and a constant added to a column is the same in every row: tables divided by 1 + sum theta have rows that sum to 1.
-By area the maximum is over too many sets: theta is the zero of a convex, falling, piecewise linear function.
+A constant added to a column is the same in every row: tables divided by 1 + sum theta have rows that sum to 1. By area
+the maximum is over too many sets: theta is the zero of a convex, falling, piecewise linear function.              (2)
 
 By area a bound needs no set by itself: rows of one report with multipliers mu_B are mu = sum mu_B times one row of
-f(u) = sum_B mu_B 1_B(u) / mu inside, and any f in [0, 1] of sum K or less gives a row that holds.
+f(u) = sum_B mu_B 1_B(u) / mu inside, and any f in [0, 1] of sum K or less gives a row that holds.                 (3)
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.mechanism.schema import refused
 from mechdesign.posteriors.discs import largest_sums
-from mechdesign.programs.coupled import SideRows, stack_rows
+from mechdesign.programs.coupled import SideRows
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-_ALIKE = 2.0**-40  # relative difference of two sides from which floating point tells them apart
+RowNumbers = NDArray[np.int64]  # (k, 3), sorted: the report, the number of the caps, the number of the set in these
+_ALIKE = 2.0**-40  # relative: two sides closer than this are compared as integers
 _HALF = np.uint64(31)
 _BLOCK = 1 << 24  # sums that are compared at a time
+_TINY = 1e-300  # against division by 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Caps(ABC):
-    """The rows of one constraint under one prior: persons (n,) of sum < 2^32, and what errors call it.
-
-    counted, what `breaches` counts.
-    """
+    """The rows of one limit under one prior: persons (n,) of sum < 2^32; name, for errors."""
 
     persons: NDArray[np.int64]
-    what: str
-    counted: ClassVar[str] = "(report, disc) pairs"
+    name: str
+    counted: ClassVar[str] = "(report, disc) pairs"  # by `breaches`
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
@@ -57,57 +58,47 @@ class Caps(ABC):
 
     @property
     @abstractmethod
-    def numbers(self) -> int:
-        """How many numbers files have for the sets."""
+    def set_count(self) -> int:
+        """How many numbers of sets files have."""
 
     @property
     @abstractmethod
-    def room(self) -> float:
-        """The least of 1 - p(B) / c_B."""
+    def slack(self) -> float:
+        """The least 1 - p(B) / c_B, of the constant report."""
 
     @abstractmethod
     def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
         """The largest sum in one set (m,) of each column (n, m)."""
 
     @abstractmethod
-    def worst(self, table: NDArray[np.float64], most: int, over: float) -> NDArray[np.int64]:
-        """Reports and sets (k, 2): of each column of a table (n, m) at most `most` sets, those whose share of the
-        posterior is furthest above (1 + over) c_B.
+    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
+        """Reports and sets (k, 2): for each column of a table (n, m) the at most `count` sets whose share of the
+        posterior is furthest above (1 + above) c_B.
         """
 
     @abstractmethod
-    def chosen(self, sets: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Which places some sets contain, (k, n) of 0 and 1, and their c_B (k,)."""
+    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The places in some sets, (k, n) of 0 and 1."""
 
     @abstractmethod
-    def need(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
-        """The theta (m,) of the module docstring for limits lower by the share `tighter`; 0 where they hold."""
+    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+        """Theta (m,) of (1) for limits lower by the share `tighter`; 0 where they hold."""
 
     @abstractmethod
     def breaches(self, mass: NDArray[np.uint64]) -> int:
-        """How many rows integers (n, m) break, exactly; by area, of how many reports."""
+        """How many rows integers (n, m) break, exactly; by area, how many reports."""
+
+    @abstractmethod
+    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """The places in the sets of a file, (k, n) from 0 to 1; cells (k, n), what it has by area."""
+
+    @abstractmethod
+    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """c_B (k,) of some sets."""
 
     @abstractmethod
     def stated(self, table: cp.Variable) -> list[cp.Constraint]:
         """The rows in cvxpy."""
-
-    def rows(
-        self,
-        report: NDArray[np.int64],
-        inside: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        reports: int,
-        tighter: float = 0.0,
-    ) -> SideRows:
-        """The rows of reports (k,), what is inside (k, n) and c_B (k,), as side rows of limit 0 over tables
-        (n, reports), coefficients up to 1, for limits lower by the share `tighter`.
-        """
-        n, k = len(self.persons), len(report)
-        data = self.prior / self.prior.max() * (inside - limit[:, None] * (1 - tighter))
-        columns = np.arange(n) * reports + report[:, None]
-        matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
-        names = [f"{self.what}: report {y}" for y in report]
-        return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,105 +114,131 @@ class DiscCaps(Caps):
         return np.array([float(limit) for limit in self.limits])
 
     @cached_property
-    def within(self) -> NDArray[np.float64]:
+    def prior_inside(self) -> NDArray[np.float64]:
         """p(B) (k,)."""
         return np.asarray(self.sets @ self.prior)
 
     @property
-    def numbers(self) -> int:
+    def set_count(self) -> int:
         return len(self.limits)
 
     @property
-    def room(self) -> float:
-        return float((1 - self.within / self.limit).min(initial=1.0))
+    def slack(self) -> float:
+        return float((1 - self.prior_inside / self.limit).min(initial=1.0))
 
     def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((self.sets @ joint).max(axis=0, initial=0.0))
 
-    def worst(self, table: NDArray[np.float64], most: int, over: float) -> NDArray[np.int64]:
+    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
         joint = self.prior[:, None] * table
-        overshoot = (self.sets @ joint) / (self.limit[:, None] * np.maximum(joint.sum(axis=0), 1e-300)) - 1
-        discs = np.argsort(-overshoot, axis=0, kind="stable")[:most]
+        overshoot = (self.sets @ joint) / (self.limit[:, None] * np.maximum(joint.sum(axis=0), _TINY)) - 1
+        discs = np.argsort(-overshoot, axis=0, kind="stable")[:count]
         reports = np.broadcast_to(np.arange(table.shape[1]), discs.shape)
-        kept = overshoot[discs, reports] > over
-        return np.stack([reports[kept], discs[kept]], axis=1)
+        exceeded = overshoot[discs, reports] > above
+        return np.stack([reports[exceeded], discs[exceeded]], axis=1)
 
-    def chosen(self, sets: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.sets[sets].toarray().astype(float), self.limit[sets]
+    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(self.sets[sets].toarray(), float)
 
-    def need(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        return self.membership(sets)
+
+    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.limit[sets]
+
+    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
         joint, limit = self.prior[:, None] * table, self.limit * (1 - tighter)
         over = (self.sets @ joint) - limit[:, None] * joint.sum(axis=0)
-        return np.asarray((over / (limit - self.within)[:, None]).max(axis=0, initial=0.0))
+        return np.asarray((over / (limit - self.prior_inside)[:, None]).max(axis=0, initial=0.0))
 
     def breaches(self, mass: NDArray[np.uint64]) -> int:
-        count, step = 0, max(1, _BLOCK // max(1, self.sets.shape[0]))
-        over = np.array([limit.numerator for limit in self.limits], object)
-        under = np.array([limit.denominator for limit in self.limits], object)
+        step = max(1, _BLOCK // max(1, self.sets.shape[0]))
+        return sum(self._breaches(mass[:, start : start + step]) for start in range(0, mass.shape[1], step))
+
+    def _breaches(self, mass: NDArray[np.uint64]) -> int:
+        low = (mass & np.uint64(2**31 - 1)).astype(np.int64)
+        high = (mass >> _HALF).astype(np.int64)
         weighted = self.sets * self.persons[None, :]
-        for start in range(0, mass.shape[1], step):
-            part = mass[:, start : start + step]
-            low, high = (half.astype(np.int64) for half in (part & np.uint64(2**31 - 1), part >> _HALF))
-            inside, whole = (weighted @ low, weighted @ high), (self.persons @ low, self.persons @ high)
-            left = inside[0] + inside[1] * 2.0**31
-            right = self.limit[:, None] * (whole[0] + whole[1] * 2.0**31)
-            disc, report = np.nonzero(left > right * (1 - _ALIKE))
-            some, all_of_it = (
-                parts[0][at].astype(object) + parts[1][at].astype(object) * 2**31
-                for parts, at in ((inside, (disc, report)), (whole, report))
-            )
-            count += int(np.count_nonzero(some * under[disc] > all_of_it * over[disc]))
-        return count
+        inside_low, inside_high = weighted @ low, weighted @ high
+        total_low, total_high = self.persons @ low, self.persons @ high
+        inside = inside_low + inside_high * 2.0**31
+        allowed = self.limit[:, None] * (total_low + total_high * 2.0**31)
+        disc, report = np.nonzero(inside > allowed * (1 - _ALIKE))
+        exact_inside = _joined_halves(inside_low[disc, report], inside_high[disc, report])
+        exact_total = _joined_halves(total_low[report], total_high[report])
+        numerator = np.array([limit.numerator for limit in self.limits], object)[disc]
+        denominator = np.array([limit.denominator for limit in self.limits], object)[disc]
+        return int(np.count_nonzero(exact_inside * denominator > exact_total * numerator))
 
     def stated(self, table: cp.Variable) -> list[cp.Constraint]:
         return [((self.sets.toarray() - self.limit[:, None]) * self.prior) @ table <= 0]
 
 
+def _joined_halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Low + 2^31 high as Python integers."""
+    joined: NDArray[np.object_] = low.astype(object) + high.astype(object) * 2**31
+    return joined
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaCaps(Caps):
-    """Of all sets of a number of cells, with one c below 1. Sets are numbered as they are found; files have one number,
-    and for each row the share of every cell that its sets contain, weighted by their multipliers.
+    """Of all sets of `cells` cells, with one c below 1.
+
+    number_of, the sets that were found, by the bytes of their sorted cells. Files have one number for all of them, and
+    for each row the share of every cell in its sets, (3).
     """
 
     counted = "reports"
     cells: int
-    exact: Fraction
-    found: dict[bytes, int] = field(default_factory=dict)
+    limit: Fraction
+    number_of: dict[bytes, int] = field(default_factory=dict)
 
     @property
-    def numbers(self) -> int:
+    def set_count(self) -> int:
         return 1
 
     @property
-    def room(self) -> float:
-        return 1 - float(self.shares(self.prior[:, None])[0]) / float(self.exact)
+    def slack(self) -> float:
+        return 1 - float(self.shares(self.prior[:, None])[0]) / float(self.limit)
 
     def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
         return largest_sums(joint, self.cells)
 
-    def worst(self, table: NDArray[np.float64], most: int, over: float) -> NDArray[np.int64]:
+    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
         joint, pairs = self.prior[:, None] * table, []
-        order, least = np.argsort(-joint, axis=0, kind="stable"), float(self.exact) * (1 + over) * joint.sum(axis=0)
-        for y, ranked in enumerate(order.T):
-            for step in range(min(most, self.cells, len(ranked) - self.cells + 1)):
+        allowed = float(self.limit) * (1 + above) * joint.sum(axis=0)
+        for y, ranked in enumerate(np.argsort(-joint, axis=0, kind="stable").T):
+            # The largest entries, and sets that exchange the last of these for the next ones.
+            for step in range(min(count, self.cells, len(ranked) - self.cells + 1)):
                 cells = np.sort(np.r_[ranked[: self.cells - step], ranked[self.cells : self.cells + step]])
-                if joint[cells, y].sum() <= least[y]:
+                if joint[cells, y].sum() <= allowed[y]:
                     break
-                pairs.append((y, self.found.setdefault(cells.tobytes(), len(self.found))))
+                pairs.append((y, self.number_of.setdefault(cells.tobytes(), len(self.number_of))))
         return np.array(pairs, np.int64).reshape(-1, 2)
 
-    def chosen(self, sets: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        listed, inside = list(self.found), np.zeros((len(sets), len(self.persons)))
+    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        listed, inside = list(self.number_of), np.zeros((len(sets), len(self.persons)))
         for row, number in zip(inside, sets, strict=True):
             row[np.frombuffer(listed[number], np.int64)] = 1
-        return inside, np.full(len(sets), float(self.exact))
+        return inside
 
-    def need(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
-        joint, limit = self.prior[:, None] * table, float(self.exact) * (1 - tighter)
-        theta, whole, every = np.zeros(joint.shape[1]), joint.sum(axis=0), np.arange(joint.shape[1])
-        while True:  # Newton's steps on a convex, piecewise linear function: each takes up another set, or is the last
+    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        if cells is None:
+            return np.zeros((len(sets), len(self.persons)))
+        if not ((cells >= 0) & (cells <= 1)).all() or (cells.sum(axis=1) > self.cells).any():
+            raise refused("must be shares of cells", "cap_cells", "others", f"0 to 1, {self.cells} together")
+        return cells
+
+    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.full(len(sets), float(self.limit))
+
+    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+        joint, limit = self.prior[:, None] * table, float(self.limit) * (1 - tighter)
+        theta, total, columns = np.zeros(joint.shape[1]), joint.sum(axis=0), np.arange(joint.shape[1])
+        # (2) by Newton's method: each step takes up another set, or is the last.
+        while True:
             top = np.argpartition(joint + self.prior[:, None] * theta, len(joint) - self.cells, axis=0)[-self.cells :]
-            over = joint[top, every].sum(axis=0) - limit * whole
+            over = joint[top, columns].sum(axis=0) - limit * total
             step = np.maximum(theta, over / (limit - self.prior[top].sum(axis=0)))
             if not (step > theta * (1 + _ALIKE)).any():
                 return step
@@ -229,66 +246,135 @@ class AreaCaps(Caps):
 
     def breaches(self, mass: NDArray[np.uint64]) -> int:
         joint = self.persons[:, None] * mass.astype(float)
-        near = np.flatnonzero(self.shares(joint) > float(self.exact) * joint.sum(axis=0) * (1 - _ALIKE))
-        count = 0
-        for report in near:
-            exact = sorted(k * a for k, a in zip(self.persons.tolist(), mass[:, report].tolist(), strict=True))
-            count += sum(exact[-self.cells :]) * self.exact.denominator > sum(exact) * self.exact.numerator
-        return count
+        near = np.flatnonzero(self.shares(joint) > float(self.limit) * joint.sum(axis=0) * (1 - _ALIKE))
+        return sum(self._is_broken(mass[:, report]) for report in near)
+
+    def _is_broken(self, column: NDArray[np.uint64]) -> bool:
+        exact = sorted(k * a for k, a in zip(self.persons.tolist(), column.tolist(), strict=True))
+        return sum(exact[-self.cells :]) * self.limit.denominator > sum(exact) * self.limit.numerator
 
     def stated(self, table: cp.Variable) -> list[cp.Constraint]:
         import cvxpy as cp
 
-        joint, limit = cp.multiply(self.prior[:, None], table), float(self.exact)
+        joint, limit = cp.multiply(self.prior[:, None], table), float(self.limit)
         return [cp.sum_largest(joint[:, y], self.cells) <= limit * cp.sum(joint[:, y]) for y in range(table.shape[1])]
 
 
 def posterior_shares(table: ArrayLike, caps: Caps) -> NDArray[np.float64]:
     """The largest share of the posterior in one set after each report (m,), of a table or of masses (n, m)."""
     joint = caps.prior[:, None] * np.asarray(table, float)
-    return caps.shares(joint) / np.maximum(joint.sum(axis=0), 1e-300)
+    return caps.shares(joint) / np.maximum(joint.sum(axis=0), _TINY)
 
 
-def posterior_rows(
-    caps: Sequence[Caps],
-    which: NDArray[np.int64],
-    inside: NDArray[np.float64],
-    limit: NDArray[np.float64],
-    *,
-    reports: int,
-    tighter: float = 0.0,
-) -> SideRows:
-    """`Caps.rows` of several caps in one order: which (k, 2), the report and the number of the caps of each row."""
-    order, parts = np.argsort(which[:, 1], kind="stable"), []
-    for number, each in enumerate(caps):
-        own = which[:, 1] == number
-        parts.append(each.rows(which[own, 0], inside[own], limit[own], reports, tighter))
-    stacked, back = stack_rows(parts, len(caps[0].persons) * reports), np.argsort(order, kind="stable")
-    names = [stacked.names[k] for k in back]
-    return SideRows(matrix=stacked.matrix[back], limit=stacked.limit, share=stacked.share, names=names)
+@dataclass(frozen=True, eq=False)
+class ProgramRows:
+    """The rows of all limits of a program, by the `Caps` of each limit and prior."""
 
+    caps: Sequence[Caps]
 
-def merged_rows(
-    caps: Sequence[Caps], rows: NDArray[np.int64], multipliers: NDArray[np.float64]
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-    """What a file keeps of rows (k, 3) of reports, caps and sets: reports and numbers of sets (j,), through all caps,
-    and by area f of the module docstring (j, n), by name; and multipliers (j,).
-    """
-    area = np.array([isinstance(each, AreaCaps) for each in caps])[rows[:, 1]]
-    number = first_numbers(caps)[rows[:, 1]] + np.where(area, 0, rows[:, 2])
-    pairs, at = np.unique(np.stack([rows[:, 0], number], axis=1), axis=0, return_inverse=True)
-    total = np.bincount(at, multipliers, len(pairs)).astype(float)
-    kept = {"cap_report": pairs[:, 0], "cap_disc": pairs[:, 1]}
-    if not area.any():
-        return kept, total
-    cells = np.zeros((len(pairs), len(caps[0].persons)))
-    for which in np.unique(rows[area, 1]):
-        own = rows[:, 1] == which
-        np.add.at(cells, at[own], multipliers[own, None] * caps[which].chosen(rows[own, 2])[0])
-    share = cells / np.maximum(total, 1e-300)[:, None] * (1 - _ALIKE)  # in [0, 1], for all its rounding
-    return {**kept, "cap_cells": share}, total
+    @property
+    def secrets(self) -> int:
+        """N."""
+        return len(self.caps[0].persons)
 
+    @property
+    def first_numbers(self) -> NDArray[np.int64]:
+        """The number in files of the first set of each of the caps."""
+        return np.cumsum([0, *(caps.set_count for caps in self.caps[:-1])])
 
-def first_numbers(caps: Sequence[Caps]) -> NDArray[np.int64]:
-    """The number in files of the first set of each of the caps."""
-    return np.cumsum([0, *(each.numbers for each in caps[:-1])])
+    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> RowNumbers:
+        """The rows of at most `count` sets a report, as `Caps.most_exceeded`."""
+        rows = [np.insert(caps.most_exceeded(table, count, above), 1, k, axis=1) for k, caps in enumerate(self.caps)]
+        return np.unique(np.concatenate(rows), axis=0)
+
+    def membership(self, rows: RowNumbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The places in the sets of rows, (k, n) of 0 and 1, and their limits (k,)."""
+        inside, limit = np.empty((len(rows), self.secrets)), np.empty(len(rows))
+        for number, caps in enumerate(self.caps):
+            of_these = rows[:, 1] == number
+            inside[of_these] = caps.membership(rows[of_these, 2])
+            limit[of_these] = caps.set_limits(rows[of_these, 2])
+        return inside, limit
+
+    def scaled_priors(self, owner: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The prior of the caps (k,) that rows belong to, over its largest entry (k, n)."""
+        return np.stack([caps.prior / caps.prior.max() for caps in self.caps])[owner]
+
+    def side_rows(self, rows: RowNumbers, reports: int, tighter: float = 0.0) -> SideRows:
+        """Rows as side rows in their order, for limits lower by the share `tighter`."""
+        return self._side_rows(rows, *self.membership(rows), reports=reports, tighter=tighter)
+
+    def _side_rows(
+        self,
+        rows: NDArray[np.int64],
+        inside: NDArray[np.float64],
+        limit: NDArray[np.float64],
+        *,
+        reports: int,
+        tighter: float = 0.0,
+    ) -> SideRows:
+        """Side rows of limit 0 over tables (n, reports), coefficients up to 1; rows (k, 2 or 3), inside (k, n)."""
+        k, n = inside.shape
+        data = self.scaled_priors(rows[:, 1]) * (inside - limit[:, None] * (1 - tighter))
+        columns = np.arange(n) * reports + rows[:, :1]
+        matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
+        names = [f"{self.caps[owner].name}: report {report}" for report, owner in rows[:, :2]]
+        return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
+
+    def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+        """The table (n, m) with a constant added to every column until all rows hold with limits lower by `tighter`,
+        rows divided by their largest sum.
+        """
+        lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
+        table = table + lift if lift.any() else table
+        return np.asarray(table / table.sum(axis=1).max())
+
+    def hold(self, mass: NDArray[np.uint64]) -> bool:
+        """True if integers (n, m) keep all rows, exactly."""
+        return not any(caps.breaches(mass) for caps in self.caps)
+
+    def breaches(self, mass: NDArray[np.uint64]) -> list[str]:
+        """The caps that integers (n, m) break, and how often."""
+        counts = [(caps, caps.breaches(mass)) for caps in self.caps]
+        return [f"{caps.name}: {count} {caps.counted} exceed the limit" for caps, count in counts if count]
+
+    def file_fields(
+        self, rows: RowNumbers, multipliers: NDArray[np.float64]
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+        """The variables of a file for rows with multipliers (k,), and the multipliers (j,): by area those of one report
+        are one row, (3).
+        """
+        by_area = np.array([isinstance(caps, AreaCaps) for caps in self.caps])[rows[:, 1]]
+        number = self.first_numbers[rows[:, 1]] + np.where(by_area, 0, rows[:, 2])
+        pairs, merged = np.unique(np.stack([rows[:, 0], number], axis=1), axis=0, return_inverse=True)
+        total = np.bincount(merged, multipliers, len(pairs)).astype(float)
+        fields = {"cap_report": pairs[:, 0], "cap_disc": pairs[:, 1]}
+        if not by_area.any():
+            return fields, total
+        cells = np.zeros((len(pairs), self.secrets))
+        for owner in np.unique(rows[by_area, 1]):
+            of_these = rows[:, 1] == owner
+            weighted = multipliers[of_these, None] * self.caps[owner].membership(rows[of_these, 2])
+            np.add.at(cells, merged[of_these], weighted)
+        # In [0, 1], for all the rounding.
+        fields["cap_cells"] = cells / np.maximum(total, _TINY)[:, None] * (1 - _ALIKE)
+        return fields, total
+
+    def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
+        """The rows of `file_fields` in a file; None without these. Raises: VerificationError for numbers of no set."""
+        if "cap_disc" not in mechanism or "cap_report" not in mechanism:
+            return None
+        report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values
+        count = sum(caps.set_count for caps in self.caps)
+        if len(number) and not 0 <= number.min() <= number.max() < count:
+            raise refused("must name discs", "cap_disc", int(number.max()), f"0 to {count - 1}")
+        owner = np.searchsorted(self.first_numbers, number, side="right") - 1
+        inside, limit = np.zeros((len(number), mechanism.sizes["secret"])), np.zeros(len(number))
+        for k, caps in enumerate(self.caps):
+            of_these = owner == k
+            sets = number[of_these] - self.first_numbers[k]
+            cells = mechanism["cap_cells"].values[of_these] if "cap_cells" in mechanism else None
+            inside[of_these] = caps.stored_membership(sets, cells)
+            limit[of_these] = caps.set_limits(sets)
+        rows = np.stack([report, owner], axis=1)
+        return self._side_rows(rows, inside, limit, reports=mechanism.sizes["report"])

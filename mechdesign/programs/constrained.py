@@ -9,16 +9,14 @@ r"""The optimal program with the user's own constraints, and constraints that sa
 Source: the program of 003, equations (6.22)-(6.24), with further constraints.
 Known: at least the value of the optimal program, and equal to it where its mechanism satisfies the constraints.
 
-A constraint is one of these five, or a function from the cvxpy variable P (n, m) to a list of cvxpy inequalities in P
-alone.
+A constraint is of one of these kinds, of one that a capability adds to `CONSTRAINTS`, or a function from the cvxpy
+variable P (n, m) to a list of cvxpy inequalities in P alone.
 
     ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
     RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
     ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
-    PosteriorCap    at most a share of the posterior in any disc of a radius, after every report (posterior.py)
-    PosteriorLift   at most a factor times the probability of any disc before the report     (posterior.py)
 
-The last two have a row for every disc and report: a solver takes up those that a table breaks.
+A `ClaimedLimit` is part of what a mechanism claims. It has a solver of its own (solvers/limits.py).
 
 Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (maxima and absolute
 values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound takes
@@ -33,19 +31,19 @@ can be made improbable, never impossible, as long as some report lies beyond it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mechdesign.base.registry import Registry
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
-from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, PosteriorLift
-from mechdesign.posteriors.rows import Caps
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
@@ -197,27 +195,53 @@ class ErrorCap(RowConstraint):
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 
-CONSTRAINTS: dict[str, type[Constraint]] = {
-    kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap, PosteriorCap, PosteriorLift)
-}
+@dataclass(frozen=True, kw_only=True)
+class ClaimedLimit(Constraint):
+    """A limit that a mechanism claims: exports state it as data, reports in a sentence, and it is verified in integers.
+
+    Its rows need not be listed: all limits of a program are solved by one `LimitSolver`.
+    """
+
+    @abstractmethod
+    def for_problem(self, problem: DesignProblem) -> Self:
+        """The limit as a file keeps it, complete without the problem."""
+
+    @abstractmethod
+    def claims(self) -> list[dict[str, Any]]:
+        """The limit as JSON, for readers of an exported table; of one that `for_problem` returned."""
+
+    @abstractmethod
+    def sentence(self, domain: Domain) -> str:
+        """The limit in words, over secrets in `domain`."""
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, description: Mapping[str, Any]) -> Self:
+        """The limit that a file describes, every value of which may be hostile."""
+
+
+CONSTRAINTS: Registry[type[Constraint]] = Registry(
+    "constraints", {kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap)}
+)  # by the name in files
 
 
 def constraint_from(description: Mapping[str, Any]) -> Constraint:
     """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
     fields = dict(description)
     kind = CONSTRAINTS[fields.pop("constraint")]
-    return kind.from_file(fields) if issubclass(kind, DiscConstraint) else kind(**fields)
+    return kind.from_file(fields) if issubclass(kind, ClaimedLimit) else kind(**fields)
 
 
-def disc_constraints(program: str, parameters: Mapping[str, Any]) -> list[DiscConstraint]:
-    """The limits on discs among the constraints that the file of a mechanism keeps, by its program and parameters."""
+def claimed_limits(program: str, parameters: Mapping[str, Any]) -> list[ClaimedLimit]:
+    """The limits that the file of a mechanism claims, by its program and parameters."""
     descriptions = parameters.get("constraints", []) if program == Constrained.name else []
-    limits = [
-        constraint_from(description)
-        for description in descriptions
-        if description["constraint"] in (PosteriorCap.name, PosteriorLift.name)
-    ]
-    return [limit for limit in limits if isinstance(limit, DiscConstraint)]
+    limits = []
+    for description in descriptions:
+        fields = dict(description)
+        kind = CONSTRAINTS.get(fields.pop("constraint"))
+        if kind is not None and issubclass(kind, ClaimedLimit):
+            limits.append(kind.from_file(fields))
+    return limits
 
 
 def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
@@ -314,7 +338,7 @@ class Constrained(Coupled):
             if isinstance(constraint, Constraint):
                 constraint.check(self.problem)
         stated = [
-            constraint.in_whole_persons(self.problem) if isinstance(constraint, DiscConstraint) else constraint
+            constraint.for_problem(self.problem) if isinstance(constraint, ClaimedLimit) else constraint
             for constraint in self.constraints
         ]
         object.__setattr__(self, "constraints", stated)
@@ -357,14 +381,13 @@ class Constrained(Coupled):
         described = [constraint.describe() for constraint in known]
         return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
 
-    @cached_property
-    def caps(self) -> list[Caps]:
-        """The rows of discs, by constraint and prior. Raises: InfeasibleError where a constant report breaks one."""
-        discs = [constraint for constraint in self.constraints if isinstance(constraint, DiscConstraint)]
-        return [caps for constraint in discs for caps in constraint.caps(self.problem)]
+    @property
+    def limits(self) -> list[ClaimedLimit]:
+        """The claimed limits among the constraints."""
+        return [constraint for constraint in self.constraints if isinstance(constraint, ClaimedLimit)]
 
     def side_rows(self) -> SideRows:
-        """The side rows without those of discs."""
+        """The side rows without those of claimed limits."""
         parts = [each.rows(self.problem) for each in self.constraints if isinstance(each, RowConstraint)]
         parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)

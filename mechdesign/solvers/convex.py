@@ -22,12 +22,12 @@ from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import RESOLUTION
-from mechdesign.posteriors.solve import solve_capped
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers.cone.pricing import CoupledBound
 from mechdesign.solvers.coupled import solve_coupled, task_of
 from mechdesign.solvers.incumbent import Certified, Incumbent, Task
+from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Design, Progress, Stop, Targets, reporter
 from mechdesign.solvers.tangents import tangent_rows, value_of
 
@@ -53,14 +53,15 @@ _Table = NDArray[np.float64]
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> Design:
-    """`solve_capped` where posteriors of discs are limited, else `solve_coupled`; with inequalities beyond side rows
-    the statement, and tangents for the bound.
+    """The solver of claimed limits where there are any, else `solve_coupled`; with inequalities beyond side rows the
+    statement, and tangents for the bound.
 
     Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
     Raises: InputError for what neither HiGHS nor Clarabel takes; InfeasibleError, DesignError as `solve_coupled`.
     """
-    if program.caps:
-        return solve_capped(program, targets)
+    solver = limit_solver(program)
+    if solver is not None:
+        return solver.solve(targets)
     if not program.beyond_rows:
         return solve_coupled(program, targets)
     budget = TimeBudget.of(targets.time_limit)

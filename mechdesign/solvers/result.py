@@ -200,9 +200,8 @@ class Design:
     dual, multipliers : (n,), (k,) arrays
         Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; of length 0 and None
         where none was priced.
-    cap_rows : mapping
-        Of limits on discs, by the names of files: the reports and discs (k,) that the last multipliers are of, and by
-        area the shares (k, n) of cells that their sets contain.
+    row_variables : mapping
+        Variables of the file, by name, that say which rows of claimed limits the last multipliers belong to.
     lower_bound : float
         In loss units; minus infinity where none was priced.
     lower_bound_of : str
@@ -232,7 +231,7 @@ class Design:
     loss: float = math.nan
     dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     multipliers: NDArray[np.float64] | None = None
-    cap_rows: Mapping[str, NDArray[Any]] | None = None
+    row_variables: Mapping[str, NDArray[Any]] | None = None
     lower_bound: float = -math.inf
     lower_bound_of: str | None = None
     objective: float | None = None

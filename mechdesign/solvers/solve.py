@@ -164,7 +164,7 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
         lower_bound=design.lower_bound if math.isfinite(design.lower_bound) else None,
         stopped=str(design.stopped) or None,
         multipliers=design.multipliers,
-        cap_rows=design.cap_rows,
+        row_variables=design.row_variables,
         attributes={name: value for name, value in named.items() if value is not None} | dict(design.figures),
         positions=design.positions,
     )

@@ -28,14 +28,13 @@ from mechdesign.evaluation.protection import Protection, protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.claim import MechanismFile, check_claim, unproved, verification_errors
 from mechdesign.mechanism.hashing import file_digest
-from mechdesign.mechanism.schema import refused
 from mechdesign.mechanism.storage import file_sha256, load
-from mechdesign.posteriors.rows import AreaCaps, first_numbers, posterior_rows
 from mechdesign.problem.losses import check_loss, check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
 from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, project_dual
 from mechdesign.solvers.cone.warm_pricing import proved_bound
+from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
@@ -70,41 +69,14 @@ def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
     if len(over):
         reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
     if isinstance(program, Constrained):
-        reasons += cap_breaches(mechanism, program)
+        limits = limit_solver(program)
+        reasons += [] if limits is None else limits.breaches(mechanism["mass"].values)
         if stored.parameters.get("own_constraints"):
             return reasons, None
-        rows = _rows_of_caps(mechanism, program, rows)
+        stored_rows = None if limits is None else limits.stored_rows(mechanism)
+        if stored_rows is not None:
+            rows = stack_rows([rows, stored_rows], rows.matrix.shape[1])
     return reasons, _coupled_follows(mechanism, program, rows)
-
-
-def cap_breaches(mechanism: xr.Dataset, program: Constrained) -> list[str]:
-    """Which limits on the posterior of discs the integers break."""
-    counts = [(caps, caps.breaches(mechanism["mass"].values)) for caps in program.caps]
-    return [f"{caps.what}: {count} {caps.counted} exceed the limit" for caps, count in counts if count]
-
-
-def _rows_of_caps(mechanism: xr.Dataset, program: Constrained, rows: SideRows) -> SideRows:
-    """The side rows that the multipliers of a file are of."""
-    if not program.caps or "cap_disc" not in mechanism or "cap_report" not in mechanism:
-        return rows
-    report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values
-    starts, sets = first_numbers(program.caps), sum(caps.numbers for caps in program.caps)
-    if len(number) and not 0 <= number.min() <= number.max() < sets:
-        raise refused("must name discs", "cap_disc", int(number.max()), f"0 to {sets - 1}")
-    owner = np.searchsorted(starts, number, side="right") - 1
-    inside, limit = np.zeros((len(number), mechanism.sizes["secret"])), np.zeros(len(number))
-    for k, caps in enumerate(program.caps):
-        own = owner == k
-        if isinstance(caps, AreaCaps):
-            cells = mechanism["cap_cells"].values[own] if "cap_cells" in mechanism else inside[own]
-            if not ((cells >= 0) & (cells <= 1)).all() or (cells.sum(axis=1) > caps.cells).any():
-                raise refused("must be shares of cells", "cap_cells", "others", f"0 to 1, {caps.cells} together")
-            inside[own], limit[own] = cells, float(caps.exact)
-        else:
-            inside[own], limit[own] = caps.chosen(number[own] - starts[k])
-    which = np.stack([report, owner], axis=1)
-    held = posterior_rows(program.caps, which, inside, limit, reports=mechanism.sizes["report"])
-    return stack_rows([rows, held], rows.matrix.shape[1])
 
 
 def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:

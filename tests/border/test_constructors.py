@@ -32,8 +32,8 @@ def constrained(constraint) -> md.programs.Constrained:
     return md.programs.Constrained(problem(), constraints=[constraint])
 
 
-def disc(people) -> md.programs.PosteriorCap:
-    return md.programs.PosteriorCap(radius=0.4, share="1/2", people=people)
+def disc(people) -> md.posteriors.PosteriorCap:
+    return md.posteriors.PosteriorCap(radius=0.4, share="1/2", people=people)
 
 
 # What is typed, the argument that is named, and the value that is shown; NumPy's own indices are the second route.

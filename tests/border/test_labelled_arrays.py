@@ -162,7 +162,7 @@ def test_limits_and_people_go_by_labels():
     limits = pd.Series([1.0, 2.0, 3.0, 4.0])
     for labelled in (limits, limits.iloc[PERMUTED]):
         assert md.programs.Bounded(PROBLEM, worst_loss=labelled).bounds.tolist() == [1, 2, 3, 4]
-        cap = md.programs.PosteriorCap(radius=1.0, share=0.9, people=labelled.astype(int))
+        cap = md.posteriors.PosteriorCap(radius=1.0, share=0.9, people=labelled.astype(int))
         assert np.asarray(cap.people).tolist() == [1, 2, 3, 4]
         query = md.losses.Query(labels=labelled.astype(int) % 2)
         assert query.labels.tolist() == [1, 0, 1, 0]

@@ -9,7 +9,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.extend import SOLVERS
-from mechdesign.programs import Bounded, Constrained, ErrorCap, PosteriorCap, PosteriorLift, ReportCap, RequiredReport
+from mechdesign.posteriors import PosteriorCap, PosteriorLift
+from mechdesign.programs import Bounded, Constrained, ErrorCap, ReportCap, RequiredReport
 
 INF = float("inf")
 LINE = md.Domain.grid((4,), 1.0, unit="km")

@@ -23,7 +23,8 @@ import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
 from mechdesign.errors import InfeasibleError, InputError, UnitError, VerificationError
 from mechdesign.output.captions import mechanism_words
-from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
+from mechdesign.posteriors.audit import audit_mechanism_discs
+from mechdesign.posteriors.words import disc_words
 from mechdesign.problem.vocabulary import words_for
 from mechdesign.verification import verify_table
 from mechdesign.web.page import proof_script
@@ -200,7 +201,7 @@ def capped_ages():
     """Persons from 1 to 8 in intervals of ten years: five of them lie within 20 years of a centre."""
     problem = design(md.Domain.grid(8, 10.0, unit="years"), md.Euclidean(0.02, unit="years"))
     people = list(range(1, 9))
-    cap = md.programs.PosteriorCap(radius=20.0, share="9/10", people=people, centres="places")
+    cap = md.posteriors.PosteriorCap(radius=20.0, share="9/10", people=people, centres="places")
     return md.solve(md.programs.Constrained(problem, constraints=[cap]))
 
 
@@ -230,7 +231,7 @@ def test_disc_of_values_is_an_interval(capped_ages, run_json, run, tmp_path):
 
 def test_limit_that_nothing_keeps_names_the_interval():
     problem = design(md.Domain.grid(8, 10.0, unit="years"), md.Euclidean(0.02, unit="years"))
-    cap = md.programs.PosteriorCap(radius=20.0, share="1/10", people=list(range(1, 9)))
+    cap = md.posteriors.PosteriorCap(radius=20.0, share="1/10", people=list(range(1, 9)))
     with pytest.raises(InfeasibleError, match=f"the {EITHER_WAY} about"):
         md.solve(md.programs.Constrained(problem, constraints=[cap]))
 

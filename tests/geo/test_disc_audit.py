@@ -17,7 +17,8 @@ from mechdesign import save
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.pictures.plot import plot_discs
-from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs, disc_words
+from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs
+from mechdesign.posteriors.words import disc_words
 
 PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent

@@ -16,8 +16,10 @@ from mechdesign.errors import InfeasibleError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.sentences import bound_sentence, limit_sentences
-from mechdesign.posteriors.audit import audit_mechanism_discs, disc_words
-from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
+from mechdesign.posteriors import PosteriorCap, PosteriorLift
+from mechdesign.posteriors.audit import audit_mechanism_discs
+from mechdesign.posteriors.words import disc_words
+from mechdesign.programs import Constrained
 
 ROWS = re.findall(r'^\| "(.+?)" \| `([\w.]+):([\w.]+)` \|', (ROOT / "docs" / "caps.md").read_text("utf-8"), re.M)
 PEOPLE = list(range(1, 17))

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from capped import caps_of
 
 import mechdesign as md
 
@@ -26,7 +27,7 @@ def town() -> md.programs.Constrained:
     people = _TOWN.ravel()
     metric = md.Euclidean(math.log(16) / 564, unit="m")
     problem = md.DesignProblem(domain, metric, people / people.sum(), md.losses.Distance())
-    cap = md.programs.PosteriorCap(radius=564.0, share="60%", people=people)
+    cap = md.posteriors.PosteriorCap(radius=564.0, share="60%", people=people)
     return md.programs.Constrained(problem, constraints=[cap])
 
 
@@ -42,7 +43,7 @@ def test_a_town_beside_few_homes_is_solved_to_its_gap() -> None:
 def test_a_design_without_time_is_no_worse_than_theory() -> None:
     """The least of the constant report and of the exponential mechanism mixed with it until it keeps the cap."""
     program = town()
-    problem, caps = program.problem, program.caps[0]
+    problem, caps = program.problem, caps_of(program)[0]
     mechanism = md.solve(program, time_limit=1e-9)
     assert mechanism.attrs["stopped"] == "time"
     assert md.verify(mechanism).certified

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cap_files import FILES
-from capped import at_the_limit, capped, claimed, one_more, solved
+from capped import at_the_limit, capped, caps_of, claimed, one_more, solved
 from exported import resealed
 from rewritten import rewritten
 from rows import each_row
@@ -98,7 +98,7 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
     problem = md.DesignProblem(domain, prior=md.priors.uniform(domain), **grid)
     between = md.solve(md.positions.Positions(problem), gap=1e-2)
     assert md.verify(between).certified
-    limit = md.programs.PosteriorCap(radius=0.1, share="999/1000", people=[1] * 4)
+    limit = md.posteriors.PosteriorCap(radius=0.1, share="999/1000", people=[1] * 4)
     program = md.programs.Constrained(problem, constraints=[limit])
     parameters = json.dumps(program.parameters() | {"knobs": {}})
     beside = rewritten(between, program="constrained", parameters=parameters, objective=between.attrs["expected_loss"])
@@ -109,10 +109,10 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
 
 def test_multipliers_are_of_discs_that_there_are() -> None:
     """A bound of 0, of multipliers that are 0."""
-    mass, discs = at_the_limit()[0], len(capped().caps[0].limits)
+    mass, discs = at_the_limit()[0], len(caps_of(capped())[0].limits)
     for disc in (-1, 0, discs - 1, discs):
         rows = {"cap_report": np.array([3]), "cap_disc": np.array([disc])}
-        file = claimed(mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), cap_rows=rows)
+        file = claimed(mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), row_variables=rows)
         if 0 <= disc < discs:
             assert md.verify(file).lower_bound_checked is True
         else:
@@ -126,7 +126,7 @@ def test_multipliers_of_cells_are_shares_of_no_more_than_the_disc() -> None:
     even = np.full((1, 16), 0.25)
     for cells, known in ((even, True), (1.01 * even, False), (4 * np.eye(1, 16), False), (even * np.nan, False)):
         rows = {"cap_report": np.array([3]), "cap_disc": np.array([0]), "cap_cells": cells}
-        given = {"dual": np.full(16, -1.0), "multipliers": np.array([1e-3]), "cap_rows": rows}
+        given = {"dual": np.full(16, -1.0), "multipliers": np.array([1e-3]), "row_variables": rows}
         file = claimed(mass, "area", lower_bound=-16.0, **given)
         if known:
             assert md.verify(file).lower_bound_checked is True

@@ -64,7 +64,7 @@ def test_lowered_shares_hold_for_the_counts_themselves() -> None:
     counts = np.random.default_rng(0).random(40) ** 9 + 2e-9
     domain = md.Domain.grid((40,), cell=1.0, unit="m")
     problem = md.DesignProblem(domain, md.Euclidean(1.0, unit="m"), np.full(40, 1 / 40), md.losses.Distance())
-    limit = md.programs.PosteriorCap(radius=1.0, share="3/5", people=counts).in_whole_persons(problem)
+    limit = md.posteriors.PosteriorCap(radius=1.0, share="3/5", people=counts).for_problem(problem)
     whole = [int(n) for n in np.asarray(limit.people)[0]]
     off = [Fraction(n) / Fraction(p) for n, p in zip(whole, counts, strict=True)]
     low, high = int(np.argmin(off)), int(np.argmax(off))
@@ -80,17 +80,17 @@ TOWN = np.where(np.arange(18) // 3 < 2, 200.0, 1 / 3)  # of 6 x 3 cells, 3 in a 
 UNEVEN = TOWN * (1 + np.sqrt(np.arange(18)) / 10)  # no multiple of it is whole
 MASK = np.arange(18).reshape(6, 3) != 10
 KINDS: dict[str, tuple[Any, np.ndarray | None]] = {
-    "cap": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=TOWN), None),
-    "prior": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10"), None),
-    "rounded": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN), None),
-    "lift": (lambda: md.programs.PosteriorLift(radius=520.0, factor=40, people=UNEVEN), None),
+    "cap": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=TOWN), None),
+    "prior": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10"), None),
+    "rounded": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN), None),
+    "lift": (lambda: md.posteriors.PosteriorLift(radius=520.0, factor=40, people=UNEVEN), None),
     "day and night": (
-        lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=np.stack([TOWN, UNEVEN[::-1]])),
+        lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=np.stack([TOWN, UNEVEN[::-1]])),
         None,
     ),
-    "places": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="places"), None),
-    "area": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="area"), None),
-    "masked": (lambda: md.programs.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN[MASK.ravel()]), MASK),
+    "places": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="places"), None),
+    "area": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN, centres="area"), None),
+    "masked": (lambda: md.posteriors.PosteriorCap(radius=520.0, share="9/10", people=UNEVEN[MASK.ravel()]), MASK),
 }
 
 

@@ -10,22 +10,24 @@ from itertools import combinations
 import numpy as np
 import pytest
 import xarray as xr
+from capped import caps_of
 from designs import table_of
 from numpy.typing import NDArray
 from tolerances import BLOCKS, NOTED, ORACLE, REORDERED
 
 import mechdesign as md
-import mechdesign.posteriors.solve as capped_solver
 from mechdesign import DesignProblem, Domain, Graph
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.losses import Distance
 from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.posteriors import PosteriorCap, PosteriorLift, block_search
 from mechdesign.posteriors.discs import cells_of_area, disc_sets
-from mechdesign.posteriors.limits import DiscConstraint, exact_fraction, share_if_wrong
+from mechdesign.posteriors.limits import DiscConstraint
 from mechdesign.posteriors.persons import whole_persons
 from mechdesign.posteriors.rows import posterior_shares
+from mechdesign.posteriors.shares import exact_fraction, share_if_wrong
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.programs import Constrained, PosteriorCap, PosteriorLift
+from mechdesign.programs import Constrained
 from mechdesign.programs.coupled import Constraint
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
@@ -78,7 +80,7 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
     kept = capped(4, 1, people, PosteriorCap(radius=RADIUS, share=above, people=people))
     mechanism = md.solve(kept, gap=1e-3)
     assert md.verify(mechanism).certified
-    assert posterior_shares(mechanism["mass"].values, kept.caps[0]).max() <= float(above) * (1 + REORDERED)
+    assert posterior_shares(mechanism["mass"].values, caps_of(kept)[0]).max() <= float(above) * (1 + REORDERED)
 
 
 @pytest.mark.parametrize(
@@ -134,15 +136,15 @@ def test_by_area_no_cells_have_more_of_the_posterior_than_the_cap() -> None:
     most = np.max([joint[:, inside].sum(axis=1) for inside in sets], axis=0) / joint.sum(axis=1)
     assert most.max() <= 11 / 12
     assert (most.max(axis=1) > 0.915).all()  # both counts bind
-    shares = [posterior_shares(mechanism["mass"].values, caps) for caps in program.caps]
+    shares = [posterior_shares(mechanism["mass"].values, caps) for caps in caps_of(program)]
     assert np.array(shares) == pytest.approx(most, rel=REORDERED)
 
 
 def test_raised_columns_reach_the_limit_of_an_area_and_no_further() -> None:
     """The least constant, by bisection on exact sums of the largest entries."""
     program = capped(4, 2, town(4), PosteriorCap(radius=RADIUS, share="3/4", people=town(4), centres="area"))
-    caps, table = program.caps[0], np.random.default_rng(5).random((16, 6)) ** 8
-    theta = caps.need(table, 0.0)
+    caps, table = caps_of(program)[0], np.random.default_rng(5).random((16, 6)) ** 8
+    theta = caps.lift_needed(table, 0.0)
     assert (theta > 0).any()
     for column, found in zip(table.T, theta, strict=True):
         low, high = 0.0, 1e3
@@ -155,7 +157,7 @@ def test_raised_columns_reach_the_limit_of_an_area_and_no_further() -> None:
 
 def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
     program, mechanism = designed()
-    caps, table = program.caps[0], table_of(mechanism)
+    caps, table = caps_of(program)[0], table_of(mechanism)
     merged = np.column_stack([table[:, ::2].sum(axis=1), table[:, 1::2] @ np.array([[0.3, 0.7]] * 12)])
     assert posterior_shares(merged, caps).max() <= 0.7
     twice = np.stack([table[:, a] * table[:, b] for a, b in combinations(range(25), 2)], axis=1)
@@ -165,7 +167,7 @@ def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
 def test_wrong_counts_raise_the_share_as_said() -> None:
     """By counts doubled inside the fullest disc and halved outside, and by fact 2, all in fractions of the integers."""
     program, mechanism = designed()
-    caps, mass, k = program.caps[0], mechanism["mass"].values, Fraction(2)
+    caps, mass, k = caps_of(program)[0], mechanism["mass"].values, Fraction(2)
     report = int(np.argmax(posterior_shares(mass, caps)))
     joint = [Fraction(int(n) * int(a)) for n, a in zip(caps.persons, mass[:, report], strict=True)]
     discs = [np.flatnonzero(row).tolist() for row in caps.sets.toarray()]
@@ -192,9 +194,9 @@ def test_one_unit_is_found_and_counts_of_several_priors_are_all_kept() -> None:
     people = np.stack([town(4), town(4)[::-1]])
     program = capped(4, 1, people, PosteriorCap(radius=RADIUS, share="5/6", people=people))
     mass = md.solve(program, gap=1e-3)["mass"].values
-    assert [caps.breaches(mass) for caps in program.caps] == [0, 0]
+    assert [caps.breaches(mass) for caps in caps_of(program)] == [0, 0]
     # The column that one person has alone in one disc: at equality by hand, then one unit above.
-    caps, column = program.caps[0], np.ones((16, 1), np.uint64)
+    caps, column = caps_of(program)[0], np.ones((16, 1), np.uint64)
     limit = caps.limits[0]
     inside = caps.sets.toarray()[0] > 0
     persons = caps.persons.astype(object)
@@ -247,7 +249,7 @@ def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: C
     result = md.verify(mechanism)
     assert result.certified
     assert result.lower_bound_checked
-    assert posterior_shares(mechanism["mass"].values, both.caps[0]).max() <= 5 / 6
+    assert posterior_shares(mechanism["mass"].values, caps_of(both)[0]).max() <= 5 / 6
     assert stated * (1 - BLOCKS) <= mechanism.attrs["lower_bound"] <= stated * (1 + ORACLE)
     assert stated * (1 - ORACLE) <= mechanism.attrs["objective"] <= stated * (1 + BLOCKS)
     assert stated > alone.statement().solve(solver="HIGHS") * (1 + BLOCKS)  # the other one costs something
@@ -259,10 +261,8 @@ def test_maps_whose_nodes_are_cut_late_or_near_reports_only_end_about_the_same_o
 ) -> None:
     """What is done with 301 to 400 cells, and with more, on 25: against the run with all nodes cut from the start."""
     program, whole = designed()
-    monkeypatch.setattr(capped_solver, "_ALL_CUT", 9)
-    monkeypatch.setattr(capped_solver, "_ALL_CUT_LAST", last)
-    monkeypatch.setattr(capped_solver, "_NEAR_CUT", 3.0)
-    monkeypatch.setattr(capped_solver, "_FAR_CUT", 4.0)
+    options = block_search.LimitOptions(all_cut=9, all_cut_later=last, near_cut=3.0, far_cut=4.0)
+    monkeypatch.setattr(block_search, "OPTIONS", options)
     found = md.solve(program, gap=1e-5)
     assert md.verify(found).lower_bound_checked
     assert found.attrs["lower_bound"] <= whole.attrs["objective"] * (1 + REORDERED)
@@ -313,4 +313,4 @@ def test_even_density_costs_what_was_found_by_another_solver(share: str, doublin
     mechanism = md.solve(program, gap=1e-4)
     assert mechanism.attrs["objective"] == pytest.approx(EVEN[share, doublings], rel=NOTED)
     assert mechanism.attrs["lower_bound"] == pytest.approx(EVEN[share, doublings], rel=NOTED)
-    assert posterior_shares(mechanism["mass"].values, program.caps[0]).max() <= float(Fraction(share))
+    assert posterior_shares(mechanism["mass"].values, caps_of(program)[0]).max() <= float(Fraction(share))

@@ -102,7 +102,7 @@ def limited(problem: DesignProblem) -> Program:
 
 
 def capped(problem: DesignProblem) -> Program:
-    cap = md.programs.PosteriorCap(radius=1.0, share=0.6, people=np.full(16, 10), centres="places")
+    cap = md.posteriors.PosteriorCap(radius=1.0, share=0.6, people=np.full(16, 10), centres="places")
     return md.programs.Constrained(problem, constraints=[cap])
 
 

@@ -38,11 +38,11 @@ OF_CONTENT = (
     "about places",
 )
 FORMS = [name for name in BOTH if name not in OF_CONTENT]  # edits that break a rule, whatever the limit
-LIFT = md.programs.PosteriorLift
-SEVERAL = md.programs.PosteriorCap(radius=1.2, share="4/5", people=[list(range(1, 17)), [3] * 16])
+LIFT = md.posteriors.PosteriorLift
+SEVERAL = md.posteriors.PosteriorCap(radius=1.2, share="4/5", people=[list(range(1, 17)), [3] * 16])
 
 
-def limited(limit: md.programs.PosteriorCap | md.programs.PosteriorLift) -> xr.Dataset:
+def limited(limit: md.posteriors.PosteriorCap | md.posteriors.PosteriorLift) -> xr.Dataset:
     """The optimum under one limit on discs of a grid of sixteen cells."""
     problem = md.load_problem("flat", cells=4)
     return md.solve(md.programs.Constrained(problem, constraints=[limit]))

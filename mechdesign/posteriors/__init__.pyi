@@ -1,0 +1,2 @@
+from .limits import PosteriorCap as PosteriorCap
+from .limits import PosteriorLift as PosteriorLift

@@ -1,0 +1,13 @@
+"""What `posteriors` adds to the core. Needs: none. With: none."""
+
+TABLES = {
+    "constraints": {
+        "posterior-cap": "mechdesign.posteriors.limits:PosteriorCap",
+        "posterior-lift": "mechdesign.posteriors.limits:PosteriorLift",
+    },
+    "limit solvers": {
+        "posterior-cap": "mechdesign.posteriors.solve:PosteriorLimits",
+        "posterior-lift": "mechdesign.posteriors.solve:PosteriorLimits",
+    },
+    "table schema parts": {"posteriors": "mechdesign.posteriors.schema:CAP_ROWS"},
+}
