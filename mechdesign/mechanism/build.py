@@ -36,9 +36,10 @@ class Extras:
 
     scale: the claim is that times the problem's metric; parameters, kept as JSON beside those of the problem;
     claimed_epsilon, the nominal parameter of a closed form; dual (n,), multipliers of the row sums, that prove
-    lower_bound; multipliers (k,) of the side rows; row_variables, by name, which rows of limits the last of them belong
-    to; stopped, why the solver ended; reports, if they are not those of the problem; attributes, such as an objective that is not the expected loss; positions, the claim between positions at the problem's metric,
-    where `scale` is that of the rows (`certified_scale`).
+    lower_bound; multipliers (k,) of the side rows; row_variables, by name, which rows of limits the last of them
+    belong to; stopped, why the solver ended; reports, if they are not those of the problem; attributes, such as an
+    objective that is not the expected loss; positions, the claim between positions at the problem's metric, where
+    `scale` is that of the rows (`certified_scale`).
     """
 
     scale: float = 1.0
