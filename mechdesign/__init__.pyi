@@ -35,7 +35,7 @@ from .problem.metric import Graph as Graph
 from .problem.problem import DesignProblem as DesignProblem
 from .problem.problem import load_problem as load_problem
 from .programs.eikonal import EikonalWeights as EikonalWeights
-from .programs.program import Optimal as Optimal
+from .programs.optimal import Optimal as Optimal
 from .solvers.eikonal.diagnosis import diagnosis as diagnosis
 from .solvers.solve import solve as solve
 from .verification.audit import audit as audit

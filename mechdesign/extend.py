@@ -26,7 +26,8 @@ from mechdesign.output.export import FORMATS, Format
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss
 from mechdesign.problem.metric import METRICS, Metric
-from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
+from mechdesign.programs.program import Program
+from mechdesign.programs.statements import expected_loss, lipschitz, simplex
 from mechdesign.solvers.result import Design, Progress, Targets
 from mechdesign.solvers.solve import SOLVERS, Entry
 

@@ -76,7 +76,7 @@ def solve(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
     from mechdesign.programs.constrained import Constrained
-    from mechdesign.programs.program import Optimal
+    from mechdesign.programs.optimal import Optimal
     from mechdesign.solvers.choose import FACTORED_SOLVER, explained, explanation
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program

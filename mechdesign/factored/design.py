@@ -69,8 +69,9 @@ from mechdesign.mechanism.build import versions
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, line_weights, local_weights, ruled
-from mechdesign.programs.eikonal import EikonalWeights, border_step, rings
+from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.solvers.choose import FactoredSolver
+from mechdesign.solvers.eikonal.negative_weights import border_step, rings
 from mechdesign.solvers.eikonal.row_sum_budget import left
 from mechdesign.solvers.eikonal.weights import FRAME_CELLS, Framed, frame_width, framed
 from mechdesign.solvers.result import Progress, Report, Targets, counter, reporter

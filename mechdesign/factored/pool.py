@@ -53,7 +53,7 @@ from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Optimal
+from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.eikonal.row_sum_budget import left, spent

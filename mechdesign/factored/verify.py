@@ -23,7 +23,7 @@ from mechdesign.factored.work_folder import threads
 from mechdesign.mechanism.claim import MechanismFile, check_claim
 from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, ruled
-from mechdesign.programs.eikonal import rings
+from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.solvers.result import Progress, counter, reporter
 from mechdesign.verification.verify import AGREE, Kind, bound_reasons, figure_differences, unchecked_bound
 

@@ -23,7 +23,8 @@ from mechdesign.problem.levels import PrivacyLevel, Raster
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal, Program
+from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.program import Program
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import solve
 

@@ -27,7 +27,8 @@ from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
-from mechdesign.programs.program import Optimal, Program
+from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.program import Program
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.matched import effective_epsilon, matched_families
 from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve

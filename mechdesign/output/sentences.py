@@ -17,8 +17,8 @@ from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.problem.vocabulary import words_of
+from mechdesign.programs.bounded import Bounded
 from mechdesign.programs.constrained import Constrained, claimed_limits
-from mechdesign.programs.coupled import Bounded
 from mechdesign.programs.program import EXPECTED_LOSS
 
 _BY_FORM = "positions"  # the program whose bound is one of mechanisms of its own form

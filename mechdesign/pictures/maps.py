@@ -57,7 +57,7 @@ from mechdesign.pictures.panels import (
 )
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
-from mechdesign.programs.eikonal import rings
+from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.verification.verify import certified
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from mechdesign.pictures.canvas import (
 )
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
-from mechdesign.programs.eikonal import CAUSES
+from mechdesign.solvers.eikonal.negative_weights import CAUSES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,7 +34,8 @@ from mechdesign.positions.levels import quarter_levels
 from mechdesign.positions.patches import Patches, patches, square_cells
 from mechdesign.positions.spline import SplineCones, spline_cones
 from mechdesign.problem.position_loss import position_cost
-from mechdesign.programs.program import Program, simplex
+from mechdesign.programs.program import Program
+from mechdesign.programs.statements import simplex
 
 if TYPE_CHECKING:
     import cvxpy as cp

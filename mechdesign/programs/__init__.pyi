@@ -1,13 +1,13 @@
+from .bounded import Bounded as Bounded
 from .constrained import Constrained as Constrained
 from .constrained import ErrorCap as ErrorCap
 from .constrained import ReportCap as ReportCap
 from .constrained import RequiredReport as RequiredReport
 from .constrained import without_reports as without_reports
-from .coupled import Bounded as Bounded
-from .coupled import Minimax as Minimax
-from .coupled import Robust as Robust
 from .eikonal import EikonalWeights as EikonalWeights
 from .matched import MatchedOptimal as MatchedOptimal
-from .program import Optimal as Optimal
+from .minimax import Minimax as Minimax
+from .optimal import Optimal as Optimal
 from .program import Program as Program
 from .queries import QueryWeights as QueryWeights
+from .robust import Robust as Robust

@@ -48,7 +48,8 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import Constraint, Coupled, RowConstraint, SideRows, rows_per_secret, stack_rows
-from mechdesign.programs.program import expected_loss, place_numbers, private_table
+from mechdesign.programs.program import place_numbers
+from mechdesign.programs.statements import expected_loss, private_table
 
 if TYPE_CHECKING:
     import cvxpy as cp

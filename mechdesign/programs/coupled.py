@@ -14,43 +14,12 @@ For any lambda the objective of every feasible table is at least
 the bound of the optimal program for the cost c'. For the worst-case loss mu is a prior over the secrets, and the bound
 is that of the optimal program under it.
 
-Three programs of this kind follow; the fourth, with constraints of the user's own, is programs/constrained.py. Source
-of all: the program of 003, equations (6.22)-(6.24), whose constraints (the first two lines of "subject to" above) every
-private table P keeps.
-
-`Bounded`: the smallest expected loss with a bound on the loss at every secret.
-
-    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
-    subject to  sum_y P(y|u) l(u, y) <= B(u)                    for every secret u
-
-Known: between the optimal program (B large) and the minimax program: with one B for all secrets it has a solution if
-and only if B is at least the minimax value.
-
-`Minimax`: the smallest worst-case loss over secrets, no prior asked.
-
-    minimise    max over secrets u of sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
-
-Source: the maximum over secrets in place of the mean; for the discrete metric Kairouz et al. 2014.
-Known: by duality the value is the largest that the optimal program takes under any prior, so it is at least that of
-the optimal program under every prior; the prior that attains it is least favourable. Where a group of symmetries acts
-transitively on the secrets and keeps metric and loss, the uniform prior is least favourable: the discrete metric with
-0/1 loss gives randomized response. The problem's own prior is not used, except for the expected loss that is reported.
-
-`Robust`: the smallest expected loss under the worst of several priors.
-
-    minimise    max over k of sum_u prior_k(u) sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
-
-Known: by duality the value is the largest that the optimal program takes under any mixture of the priors; so it is at
-least that of the optimal program under each, and at most that of the minimax program. With all point priors it is the
-minimax program, with one prior the optimal one.
+The first two lines of "subject to" are those of a private table. Source: Koufogiannis 2017, equations
+(6.22)-(6.24), with further rows. The programs of this kind are bounded.py, minimax.py, robust.py and constrained.py.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -58,15 +27,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from mechdesign.base.memory import require_memory
 from mechdesign.base.records import ReprMixin
-from mechdesign.base.validation import as_numbers, refuse_entries
-from mechdesign.errors import InputError
-from mechdesign.problem.losses import check_prior
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import EXPECTED_LOSS, Program, expected_loss, private_table
+from mechdesign.programs.program import EXPECTED_LOSS, Program
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -212,161 +177,3 @@ def constant_objective(cost: NDArray[np.float64], rows: SideRows) -> float:
     sums = (rows.matrix @ everywhere).toarray()[shared]
     excess = (sums - rows.limit[shared, None]) / rows.share[shared, None]
     return float((cost.sum(axis=0) + excess.max(axis=0, initial=0.0)).min())
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Bounded(Coupled):
-    """The program of least expected loss with a bound on the loss at every secret.
-
-    Its statement is in `mechdesign.programs.coupled`.
-
-    Parameters
-    ----------
-    problem : DesignProblem
-        Secrets, metric, prior and loss.
-    worst_loss : float or (n,) array
-        The bound in loss units, one or one per secret; inf where there is none.
-
-    Examples
-    --------
-    >>> program = md.programs.Bounded(md.load_problem("discrete", secrets=3), worst_loss=0.5)
-    >>> round(md.solve(program).attrs["objective"], 4)
-    0.3086
-    """
-
-    worst_loss: ArrayLike
-    name = "bounded"
-    limits_field = "worst-loss"
-
-    def __post_init__(self) -> None:
-        values = as_numbers(self.worst_loss, "worst-loss", self.problem.domain.points)
-        n = self.problem.domain.size
-        if values.shape not in ((), (n,)):
-            raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=values.shape)
-        refuse_entries(~(values > 0), values, "must be positive", field="worst-loss")
-        object.__setattr__(self, "worst_loss", values)
-
-    @property
-    def bounds(self) -> NDArray[np.float64]:
-        """B (n,)."""
-        return np.broadcast_to(np.asarray(self.worst_loss, float), (self.problem.domain.size,))
-
-    def statement(self) -> cp.Problem:
-        import cvxpy as cp
-
-        table, constraints = private_table(self.problem)
-        bounded = np.flatnonzero(np.isfinite(self.bounds))
-        at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
-        constraints.append(at_secret[bounded] <= self.bounds[bounded])
-        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
-
-    def parameters(self) -> dict[str, Any]:
-        bounds = np.asarray(self.worst_loss, float)
-        kept = bounds.astype(object)
-        kept[~np.isfinite(bounds)] = None  # JSON has no infinity
-        return {"worst_loss": kept.tolist()}
-
-    def side_rows(self) -> SideRows:
-        loss = self.problem.loss_matrix
-        secrets = np.flatnonzero(self.bounds < loss.max(axis=1))  # a larger bound binds nobody
-        return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
-
-
-def read_bounds(kept: object) -> Any:
-    """`worst_loss` of the parameters of a file, null where a secret has no bound."""
-    bounds = [math.inf if bound is None else bound for bound in (kept if isinstance(kept, list) else [kept])]
-    return bounds if isinstance(kept, list) else bounds[0]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Minimax(Coupled):
-    """The program of least worst-case loss over secrets; no prior enters.
-
-    Its statement is in `mechdesign.programs.coupled`.
-
-    Parameters
-    ----------
-    problem : DesignProblem
-        Secrets, metric and loss.
-
-    Examples
-    --------
-    >>> round(md.solve(md.programs.Minimax(md.load_problem("discrete", secrets=3))).attrs["objective"], 4)
-    0.3086
-    """
-
-    name = "minimax"
-    objective_of = "the largest loss over the secrets"
-
-    def statement(self) -> cp.Problem:
-        import cvxpy as cp
-
-        table, constraints = private_table(self.problem)
-        at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
-        return cp.Problem(cp.Minimize(cp.max(at_secret)), constraints)
-
-    def base_cost(self) -> NDArray[np.float64]:
-        return np.zeros_like(self.problem.loss_matrix)
-
-    def side_rows(self) -> SideRows:
-        limit = np.zeros(self.problem.domain.size)
-        return rows_per_secret(self.problem.loss_matrix, limit=limit, share=1.0, what="the loss")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Robust(Coupled):
-    """The program of least expected loss under the worst of several priors.
-
-    Its statement is in `mechdesign.programs.coupled`.
-
-    Parameters
-    ----------
-    problem : DesignProblem
-        Secrets, metric and loss. Its own prior counts only where it is one of `priors`.
-    priors : (k, n) array
-        Each a prior over the secrets.
-
-    Examples
-    --------
-    >>> program = md.programs.Robust(md.load_problem("discrete", secrets=3), priors=[[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
-    >>> round(md.solve(program).attrs["objective"], 4)
-    0.3086
-    """
-
-    priors: ArrayLike
-    name = "robust"
-    objective_of = "the largest expected loss over the priors"
-
-    def __post_init__(self) -> None:
-        values = as_numbers(self.priors, "priors")
-        if values.ndim < 2 or not len(values):
-            n = self.problem.domain.size
-            raise InputError(f"must have shape (k, {n}), a prior a row", field="priors", value=values.shape)
-        checked = np.stack([check_prior(prior, self.problem.domain) for prior in values])
-        object.__setattr__(self, "priors", checked)
-
-    @property
-    def priors_array(self) -> NDArray[np.float64]:
-        """The checked priors (k, n)."""
-        return np.asarray(self.priors, float)
-
-    def statement(self) -> cp.Problem:
-        import cvxpy as cp
-
-        table, constraints = private_table(self.problem)
-        costs = [prior[:, None] * self.problem.loss_matrix for prior in self.priors_array]
-        worst = cp.max(cp.hstack([cp.sum(cp.multiply(cost, table)) for cost in costs]))
-        return cp.Problem(cp.Minimize(worst), constraints)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"priors": self.priors_array.tolist()}
-
-    def base_cost(self) -> NDArray[np.float64]:
-        return np.zeros_like(self.problem.loss_matrix)
-
-    def side_rows(self) -> SideRows:
-        loss, priors = self.problem.loss_matrix, self.priors_array
-        require_memory(len(priors), loss.size, tables=4, what="the rows of the priors")
-        matrix = sp.csr_array((priors[:, :, None] * loss[None]).reshape(len(priors), -1))
-        names = [f"the expected loss under prior {k}" for k in range(len(priors))]
-        return SideRows(matrix=matrix, limit=np.zeros(len(priors)), share=np.ones(len(priors)), names=names)

@@ -16,29 +16,21 @@ negative where Laplacian(log eps) > eps^2.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import distance_transform_cdt, maximum_filter
 
-from mechdesign.base.records import ReprMixin
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.problem.domain import Domain
 from mechdesign.problem.fast_marching import fast_marching_kernel
 from mechdesign.problem.metric import Eikonal
-from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.curvature import curvature_excess, ruled
 from mechdesign.programs.program import Program
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 Distances = Literal["graph", "fast-marching"]
-ZERO = 1e-12  # weights above -ZERO times the largest are rounding, and count as zero
-CAUSES = ("boundary", "curvature", "unknown")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,100 +87,3 @@ class EikonalWeights(Program):
 
     def parameters(self) -> dict[str, Any]:
         return {"distances": self.distances}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis(ReprMixin):
-    """Where and why the weight system has no solution.
-
-    weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,
-    "curvature" where the excess is positive there or in a cell beside it, else "boundary" in the rings within a nat of
-    the border (`border_rings`), else "unknown", as off grids; ring (n,): rings from the border of the domain, 0 at the
-    border; excess (n,): that of programs/curvature.py, in the plane Laplacian(log eps) - eps^2, minus infinity
-    where there is no such rule; places (n, k): coordinates.
-
-    The neighbours count because the rule is first order in the cell size: with them it explains nearly every interior
-    weight that is negative. They do not belong in a prediction: most cells beside a positive excess have w > 0.
-    """
-
-    weights: NDArray[np.float64]
-    cells: NDArray[np.int64]
-    cause: list[str]
-    ring: NDArray[np.int64]
-    excess: NDArray[np.float64]
-    places: NDArray[np.float64]
-
-    def summary(self) -> str:
-        """One sentence: how many, where the worst lies, how many per cause."""
-        if not len(self.cells):
-            return f"K w = 1 has a solution w >= 0: none of {len(self.weights)} weights is negative"
-        worst = int(np.argmin(self.weights))
-        counts = {cause: self.cause.count(cause) for cause in CAUSES}
-        causes = ", ".join(f"{count} by {cause}" for cause, count in counts.items() if count)
-        at = ", ".join(f"{x:.6g}" for x in self.places[worst])
-        return (
-            f"K w = 1 has no solution w >= 0: {len(self.cells)} of {len(self.weights)} weights are negative "
-            f"({causes}), worst {self.weights[worst]:.3g} at ({at}), ring {int(self.ring[worst])} from the border"
-        )
-
-    def as_parameters(self) -> dict[str, Any]:
-        """What a file keeps of the diagnosis."""
-        return {
-            "negative_weights": len(self.cells),
-            "negative_by_boundary": self.cause.count("boundary"),
-            "negative_by_curvature": self.cause.count("curvature"),
-            "diagnosis": self.summary(),
-        }
-
-
-def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
-    """Classify the negative weights of a signed solution (n,) of K w = 1. Cost: O(n)."""
-    cells = np.flatnonzero(weights < -ZERO * weights.max())
-    domain, metric = problem.domain, problem.metric
-    ring, excess = rings(domain), np.full(domain.size, -np.inf)
-    if ruled(metric, domain):
-        excess = curvature_excess(domain, metric)
-    curved = _near_positive(problem, excess)
-    outer = ring < (border_rings(problem) or 0)
-    cause = ["curvature" if curved[c] else "boundary" if outer[c] else "unknown" for c in cells]
-    return Diagnosis(weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=domain.points)
-
-
-def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the excess is positive at a cell or one of the cells around it: the rule is first order in h."""
-    if problem.domain.kind != "grid":
-        return np.zeros(problem.domain.size, bool)
-    inside = problem.domain.lookup >= 0
-    positive = np.zeros(inside.shape, bool)
-    positive[inside] = excess > 0
-    return maximum_filter(positive, size=3, mode="constant")[inside]
-
-
-def rings(domain: Domain) -> NDArray[np.int64]:
-    """Rings (n,) from the border of the domain, masked cells included: 0 at the border; 0 everywhere off grids."""
-    if domain.kind != "grid":
-        return np.zeros(domain.size, np.int64)
-    inside = np.pad(domain.lookup >= 0, 1)
-    ring = distance_transform_cdt(inside, metric="chessboard") - 1
-    core = ring[(slice(1, -1),) * ring.ndim]
-    return core[domain.lookup >= 0].astype(np.int64)
-
-
-def border_step(problem: DesignProblem) -> float | None:
-    """The smallest eps h in nats over the cells at the border of a grid, h the shortest side of a cell; None for a
-    domain that is no grid and for a metric without levels.
-    """
-    level, cell = problem.metric.level_at(problem.domain), problem.domain.cell
-    if level is None or cell is None:
-        return None
-    return float(problem.metric.scale * level[rings(problem.domain) == 0].min() * min(cell))
-
-
-def border_rings(problem: DesignProblem) -> int | None:
-    """How many rings lie within one nat of the border, at the smallest eps there; None where `border_step` is.
-
-    On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the cells at the
-    border is negative: negative weights further in are not the boundary's.
-    """
-    step = border_step(problem)
-    return math.ceil(1 / step) if step else None

@@ -43,7 +43,8 @@ from mechdesign.problem.losses import Distance, check_distance
 from mechdesign.problem.metric import Discrete, Euclidean, Metric
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.near_pairs import excess, near_pairs
-from mechdesign.programs.program import Optimal, Program
+from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.program import Program
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -33,7 +33,8 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.lattice import distances_to_sets
 from mechdesign.problem.losses import Query
-from mechdesign.programs.program import Program, expected_loss, lipschitz, simplex
+from mechdesign.programs.program import Program
+from mechdesign.programs.statements import expected_loss, lipschitz, simplex
 
 if TYPE_CHECKING:
     import cvxpy as cp

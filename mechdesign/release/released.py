@@ -21,7 +21,7 @@ The squared error of one private answer, and of the mean of many: where a bias t
     n users      E[(mean y - mean f)^2] = E[(y - f(u))^2] / n + (1 - 1/n) (E b)^2
 
 with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
-squared error (programs/program.py) makes every report the posterior mean of f where outputs are fine enough, so
+squared error (programs/optimal.py) makes every report the posterior mean of f where outputs are fine enough, so
 that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
 independent errors; Liang & Yi 2024, section 4.1.1, has it for input perturbation.
 """

@@ -24,8 +24,9 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.eikonal import ZERO, EikonalWeights
-from mechdesign.programs.program import Optimal
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.programs.optimal import Optimal
+from mechdesign.solvers.eikonal.negative_weights import ZERO
 from mechdesign.solvers.solve import solve
 
 _SLACK = 1e-6  # relative, of a level, for the rounding of tables that are made of formulas

@@ -54,7 +54,7 @@ from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
 from mechdesign.programs.eikonal import EikonalWeights
-from mechdesign.programs.program import Optimal
+from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.cone.pricing import many_pairs
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
 from mechdesign.mechanism.repair import repair
-from mechdesign.programs.program import LinearProgram
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.lp.highs import solve_linear_program
+from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
 from mechdesign.solvers.result import Design, Targets
 

@@ -25,12 +25,15 @@ from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.bounded import Bounded, read_bounds
 from mechdesign.programs.constrained import Constrained, constraint_from
-from mechdesign.programs.coupled import Bounded, Minimax, Robust, read_bounds
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
-from mechdesign.programs.program import Optimal, Program
+from mechdesign.programs.minimax import Minimax
+from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.program import Program
 from mechdesign.programs.queries import QueryWeights
+from mechdesign.programs.robust import Robust
 from mechdesign.solvers.choose import (
     FACTORED_SOLVER,
     METHODS,

@@ -32,8 +32,8 @@ from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import LinearProgram
 from mechdesign.solvers.lp.highs import CostSeries
+from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
 from mechdesign.solvers.symmetry import alike, symmetries
 from mechdesign.surveys.a_optimal import Experiment, optimal_weights

@@ -34,8 +34,8 @@ from mechdesign import (
 )
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.losses import SquaredDistance
-from mechdesign.programs.eikonal import border_rings, border_step, diagnose
 from mechdesign.solvers.eikonal import diagnosis as module
+from mechdesign.solvers.eikonal.negative_weights import border_rings, border_step, diagnose
 
 SCRIPT = ROOT / "scripts" / "curvature_rule.py"
 CELLS = 36  # a second for each map

@@ -30,8 +30,8 @@ from mechdesign.errors import InputError
 from mechdesign.extend import Metric
 from mechdesign.losses import SquaredDistance
 from mechdesign.problem.fast_marching import fast_marching, fast_marching_kernel
-from mechdesign.programs.eikonal import diagnose
 from mechdesign.solvers.eikonal import weights as eikonal
+from mechdesign.solvers.eikonal.negative_weights import diagnose
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 

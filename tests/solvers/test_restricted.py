@@ -13,10 +13,10 @@ from tolerances import BLOCKS, SOLVED
 
 from mechdesign import DesignProblem, load_problem
 from mechdesign.base.threads import OutOfTime, in_blocks
-from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
 from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
 from mechdesign.solvers.cone.pricing import ConePricer
 from mechdesign.solvers.lp.highs import solve_linear_program
+from mechdesign.solvers.lp.linear_program import LOOSE, LinearProgram, cone_rows
 from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
 
 CUTS = ("none", "some", "all")

@@ -41,7 +41,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import CELLS, INTERVALS, Words, words_of
-from mechdesign.programs.coupled import Minimax
+from mechdesign.programs.minimax import Minimax
 from mechdesign.verification.verify import Verification, protected, verify
 
 _WORDS = {

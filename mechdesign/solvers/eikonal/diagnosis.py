@@ -38,7 +38,8 @@ from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import COMMON_ATTRIBUTES, Schema, VariableSpec, coordinates
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, ruled, signed_weights
-from mechdesign.programs.eikonal import CAUSES, Diagnosis, EikonalWeights, border_rings, diagnose, rings
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.solvers.eikonal.negative_weights import CAUSES, Diagnosis, border_rings, diagnose, rings
 
 DIAGNOSIS = Schema(
     name="mechdesign/diagnosis/1",

@@ -37,10 +37,11 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.eikonal import ZERO, EikonalWeights, diagnose
-from mechdesign.programs.program import LinearProgram
+from mechdesign.programs.eikonal import EikonalWeights
+from mechdesign.solvers.eikonal.negative_weights import ZERO, diagnose
 from mechdesign.solvers.eikonal.row_sum_budget import left, settle, spent
 from mechdesign.solvers.lp.highs import solve_linear_program
+from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
 from mechdesign.solvers.result import Design, Report, Status, Stop, Targets, reporter, silent
 

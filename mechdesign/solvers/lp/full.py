@@ -17,7 +17,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import SizeError
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.programs.program import LOOSE, LinearProgram, cone_rows
+from mechdesign.solvers.lp.linear_program import LOOSE, LinearProgram, cone_rows
 
 MOST_ROWS = 400_000  # rows of the largest program that is assembled: the solver takes minutes there
 _TABLES = 200  # 64-bit numbers per row that assembling and factorising hold at once

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.errors import SolverError
-from mechdesign.programs.program import LinearProgram
+from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.result import Status
 
 Method = Literal["simplex", "ipm"]

@@ -1,0 +1,90 @@
+r"""The smallest expected loss with a bound on the loss at every secret.
+
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    over        private tables P (n, m)
+    subject to  sum_y P(y|u) l(u, y) <= B(u)                    for every secret u
+
+Known: between the optimal program (B large) and the minimax program: with one B for all secrets it has a solution if
+and only if B is at least the minimax value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import as_numbers, refuse_entries
+from mechdesign.errors import InputError
+from mechdesign.programs.coupled import Coupled, SideRows, rows_per_secret
+from mechdesign.programs.statements import expected_loss, private_table
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounded(Coupled):
+    """The program of least expected loss with a bound on the loss at every secret.
+
+    Its statement is in `mechdesign.programs.bounded`.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        Secrets, metric, prior and loss.
+    worst_loss : float or (n,) array
+        The bound in loss units, one or one per secret; inf where there is none.
+
+    Examples
+    --------
+    >>> program = md.programs.Bounded(md.load_problem("discrete", secrets=3), worst_loss=0.5)
+    >>> round(md.solve(program).attrs["objective"], 4)
+    0.3086
+    """
+
+    worst_loss: ArrayLike
+    name = "bounded"
+    limits_field = "worst-loss"
+
+    def __post_init__(self) -> None:
+        values = as_numbers(self.worst_loss, "worst-loss", self.problem.domain.points)
+        n = self.problem.domain.size
+        if values.shape not in ((), (n,)):
+            raise InputError(f"must be a number or have shape ({n},)", field="worst-loss", value=values.shape)
+        refuse_entries(~(values > 0), values, "must be positive", field="worst-loss")
+        object.__setattr__(self, "worst_loss", values)
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """B (n,)."""
+        return np.broadcast_to(np.asarray(self.worst_loss, float), (self.problem.domain.size,))
+
+    def statement(self) -> cp.Problem:
+        import cvxpy as cp
+
+        table, constraints = private_table(self.problem)
+        bounded = np.flatnonzero(np.isfinite(self.bounds))
+        at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
+        constraints.append(at_secret[bounded] <= self.bounds[bounded])
+        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
+
+    def parameters(self) -> dict[str, Any]:
+        bounds = np.asarray(self.worst_loss, float)
+        kept = bounds.astype(object)
+        kept[~np.isfinite(bounds)] = None  # JSON has no infinity
+        return {"worst_loss": kept.tolist()}
+
+    def side_rows(self) -> SideRows:
+        loss = self.problem.loss_matrix
+        secrets = np.flatnonzero(self.bounds < loss.max(axis=1))  # a larger bound binds nobody
+        return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
+
+
+def read_bounds(kept: object) -> Any:
+    """`worst_loss` of the parameters of a file, null where a secret has no bound."""
+    bounds = [math.inf if bound is None else bound for bound in (kept if isinstance(kept, list) else [kept])]
+    return bounds if isinstance(kept, list) else bounds[0]

@@ -1,0 +1,103 @@
+"""Parts of statements in cvxpy: rows of a table, its claim, and its expected loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from mechdesign.problem.problem import DesignProblem
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def simplex(table: cp.Variable) -> list[cp.Constraint]:
+    """Rows of a table are probability distributions, in cvxpy: table >= 0, sum over reports = 1.
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+
+    Returns
+    -------
+    list of cvxpy.Constraint
+        Both.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> len(md.extend.simplex(cp.Variable((3, 3))))
+    2
+    """
+    import cvxpy as cp
+
+    return [table >= 0, cp.sum(table, axis=1) == 1]
+
+
+def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+    """The claim in cvxpy: table(u, y) <= e^{d(u, v)} table(v, y) for every report y and every edge (u, v), both ways.
+
+    Written with e^{-d/2} and e^{d/2} on the two sides, so that coefficients stay near 1.
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+    problem : DesignProblem
+        The metric.
+
+    Returns
+    -------
+    list of cvxpy.Constraint
+        One for each direction.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> len(md.extend.lipschitz(cp.Variable((3, 3)), md.load_problem("discrete", secrets=3)))
+    1
+    """
+    tail, head, length = problem.edges.both_ways()
+    half = np.exp(length / 2)
+    n, e = problem.domain.size, len(tail)
+    rows = np.arange(e)
+    left = sp.csr_array((1 / half, (rows, tail)), shape=(e, n))
+    right = sp.csr_array((half, (rows, head)), shape=(e, n))
+    return [left @ table <= right @ table]
+
+
+def private_table(problem: DesignProblem) -> tuple[cp.Variable, list[cp.Constraint]]:
+    """The variable P (n, m), and the constraints `simplex` and `lipschitz` on it."""
+    import cvxpy as cp
+
+    table = cp.Variable((problem.domain.size, problem.reports.size), name="P")
+    return table, [*simplex(table), *lipschitz(table, problem)]
+
+
+def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
+    """The expected loss in cvxpy: the sum over u, y of prior(u) table(u, y) loss(u, y).
+
+    Parameters
+    ----------
+    table : cvxpy.Variable
+        (n, m) probabilities.
+    problem : DesignProblem
+        Prior and loss.
+
+    Returns
+    -------
+    cvxpy.Expression
+        In loss units.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> md.extend.expected_loss(cp.Variable((3, 3)), md.load_problem("discrete", secrets=3)).is_affine()
+    True
+    """
+    import cvxpy as cp
+
+    return cp.sum(cp.multiply(problem.weighted_loss, table))

@@ -1,0 +1,34 @@
+"""LinearProgram, and the rows of its cone constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+LOOSE = 34.0  # slack of cone rows from which they are left out: e^34 exceeds a solver's range
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearProgram:
+    """minimise cost x subject to row_lower <= matrix x <= row_upper, x >= 0.
+
+    The first `linking` rows are the row sums of the mechanism; their multipliers are the dual of the design.
+    """
+
+    cost: NDArray[np.float64]
+    matrix: sp.csr_array
+    row_lower: NDArray[np.float64]
+    row_upper: NDArray[np.float64]
+    linking: int
+
+
+def cone_rows(
+    slack: NDArray[np.float64], lower: NDArray[np.int64], upper: NDArray[np.int64], width: int
+) -> sp.csr_array:
+    """The rows (c, width) of q[lower] - e^slack q[upper] <= 0, with e^{-slack/2} and e^{slack/2} on the two sides."""
+    rows = np.tile(np.arange(len(slack)), 2)
+    entries = np.r_[np.exp(-slack / 2), -np.exp(slack / 2)]
+    return sp.csr_array((entries, (rows, np.r_[lower, upper])), shape=(len(slack), width))
