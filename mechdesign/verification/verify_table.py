@@ -1,7 +1,8 @@
 """Check an exported mechanism table in integers: python verify_table.py TABLE.json, or .csv and its -metadata.json.
 
-Rows. A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum where there is one. A report y
-is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d nats long, and every y
+Rows (`check_rows`, `check_edges`). A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum
+if there is one. A report y is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d
+nats long, and every y
 
     P(y|u) <= e^d P(y|v)   and   P(y|v) <= e^d P(y|u),
 
@@ -9,34 +10,35 @@ and the edges connect all secrets. Then P(y|u) <= e^D P(y|v) for all u, v, with 
 multiply along it. k reports cost k times as much. e^d is replaced by a number below it: 1 + t <= e^t, so
 (1 + d / 2^K)^(2^K) <= e^d; K squarings, each rounded down.
 
-Claim. Metric and domain are data of the file, compared with the table in exact fractions; the sentence that is printed
-is put together from them. T is the multiplier of the metric, E its epsilon, B the largest of its levels, |p - q| the
-distance of the coordinates of two secrets, as they stand.
+Claim (`check_metric`). Metric and domain are data of the file, compared with the table in exact fractions; the sentence
+that is printed is put together from them. T is the multiplier of the metric, E its epsilon, B the largest of its
+levels, |p - q| the distance of the coordinates of two secrets, as they stand.
 
     discrete       no edge is longer than T E, nor a shortest path between secrets without an edge
     euclidean      the same with T E |p - q|
-    eikonal        no edge is longer than T B |p - q|, or of length 0 unless T is; all neighbours have an edge, if no
+    eikonal        no edge is longer than T B |p - q|, or of length 0 unless T B is; all neighbours have an edge, if no
                    cell of the grid is masked
     streets, graph nothing: the list is the claim
 
-Positions, where they are claimed. The cells are squares of side h. At a position x = centre of cell v + h s, s in
-[-1/2, 1/2]^2, a row of the 3 x 3 cells around v is drawn with the weights (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2
-of the steps -1, 0, +1 along either axis, then a report y from it. A cell that is not there has the row of the first of
-the cells beside it, or else of those that touch its corners. With a level eps that is nowhere below the bilinear e of
-the levels listed for the corners of a cell, or of its four quarters,
+Positions (`check_positions`), if they are claimed. The cells are squares of side h. At a position x = centre of cell v
++ h s, s in [-1/2, 1/2]^2, a row of the 3 x 3 cells around v is drawn with the weights (1/2 - s)^2 / 2, 3/4 - s^2,
+(1/2 + s)^2 / 2 of the steps -1, 0, +1 along either axis, then a report y from it. A cell that is not there has the row
+of the first of the cells beside it, or else of those that touch its corners. With a level eps that is nowhere below the
+bilinear e of the levels listed for the corners of a cell, or of its four quarters,
 
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
 those of e P, on the four quarters of the cell, in integers.
 
+Limits on posteriors to over/under (`check_posterior_limits`): after any report y, with N(u) people at the cell of u,
+for the cells of every disc, or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over
+sum N(u) A(u, y). A limit has a radius, centres, people, and a share or a factor: another one is refused, and any beside
+a claim about positions.
+
 Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
 and the checksum of the mechanism's file are repeated as they stand.
-
-Limits on posteriors to over/under: after any report y, with N(u) people at the cell of u, for the cells of every disc,
-or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over sum N(u) A(u, y). A limit
-has a radius, centres, people, and a share or a factor: another one is refused, and any beside a claim about positions.
 
 Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
@@ -50,45 +52,65 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import chain, combinations, product
 from operator import add, gt, mul, sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROW_SUM, MOST_BYTES = 1 << 62, 1 << 31
+# The format of a file.
+FORMAT = "mechdesign/table/1"
+BESIDE = "-metadata.json"  # follows the name of a CSV table
+MOST_BYTES = 1 << 31
+DIGITS = 40  # of an integer: rows sum to less than 2^128
+NUMBER = re.compile(r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?")
+CONTROL_CHARACTERS = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]")
+TEXTS = ("unit", "problem", "program")  # of the header
+DEGREES = "x, y, longitude, latitude"  # of coordinates with a place on Earth
+AXES = {None: {1, 2, 3}, DEGREES: {4}}  # numbers of a place
+LENGTHS = ("m", "km", "cm", "mm", "mi", "nmi", "ft", "yd", "in", "cell")  # other units measure values, not places
+KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
+
+# Rows and edges.
+ROW_SUM = 1 << 62
 BOUND_BITS = 62  # kept of the bound of e^d
 SQUARINGS = 140  # (1 + d / 2^140)^(2^140) falls short of e^d by less than 2^-126 of it, for d <= 128
 WORKING_BITS = 320  # the roundings of 140 squarings add up to less than 2^-179
-DIGITS = 40  # of an integer: rows sum to less than 2^128
 LONGEST = 128.0  # nats: a longer edge is held to this; no two probabilities are further apart than 10^40 = e^92.2
-FORMAT, BESIDE = "mechdesign/table/1", "-metadata.json"  # after the name of a CSV table
-LENGTHS = ("m", "km", "cm", "mm", "mi", "nmi", "ft", "yd", "in", "cell")  # other units measure values, not places
-SAID, DEGREES = ("unit", "problem", "program"), "x, y, longitude, latitude"
-KINDS = ("discrete", "euclidean", "eikonal", "streets", "graph")
-NUMBER = r"[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?"
-# By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
-STENCILS = {(1, k): "1" for k in (4, 8, 16, 32, 64)} | {(3, 6): "100", (3, 18): "100 110", (3, 26): "100 110 111"}
-STENCILS |= {(2, k): "10 11 21 31 32 41 43 52 53"[:end] for k, end in ((4, 2), (8, 5), (16, 8), (32, 14), (64, 26))}
-AROUND, ENDS = list(product((-1, 0, 1), repeat=2)), list(product((0, 1), repeat=2))
-CONES = [(0, 3, 1, 4), (1, 4, 2, 5), (3, 6, 4, 7), (4, 7, 5, 8), (4, 7, 1, 5, 3)]  # places in a patch
-CONES += [(1, 4, 2, 5, 0, 3), (4, 7, 5, 8, 3, 6), (3, 4, 6, 7, 0, 1), (4, 5, 7, 8, 1, 2)]
-GRADIENTS: dict[int, Any] = {  # at a corner, the node and the middle of an edge, with the value there
-    4: lambda c, e, n, d: (2 * (e + d - c - n), 2 * (n + d - c - e), c + e + n + d),
-    5: lambda c, e, w, n, s: (e - w, n - s, 2 * c),
-    6: lambda c, e, n, d, s, f: (4 * (e - c), n + d - s - f, 2 * (c + e)),
-}
+HIGHEST = 1e150  # of levels and sides: their products are doubles
+
+# Steps to the neighbours of a cell, up to order and direction, by numbers of axes and of neighbours.
+_PLANE_STEPS = ((1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (4, 3), (5, 2), (5, 3))
+STENCILS: dict[tuple[int, int], tuple[tuple[int, ...], ...]] = {(1, k): ((1,),) for k in (4, 8, 16, 32, 64)}
+STENCILS |= {(2, k): _PLANE_STEPS[:steps] for k, steps in ((4, 1), (8, 2), (16, 3), (32, 5), (64, 9))}
+STENCILS |= {(3, 6): ((1, 0, 0),), (3, 18): ((1, 0, 0), (1, 1, 0)), (3, 26): ((1, 0, 0), (1, 1, 0), (1, 1, 1))}
+LONGEST_STEP = 5  # cells along an axis
+
+# Positions: the 3 x 3 rows around a cell, and the places in such a patch at which a gradient is compared.
+AROUND = list(product((-1, 0, 1), repeat=2))
+QUARTERS = list(product((0, 1), repeat=2))
+CONES = [
+    *((0, 3, 1, 4), (1, 4, 2, 5), (3, 6, 4, 7), (4, 7, 5, 8)),  # corners
+    (4, 7, 1, 5, 3),  # the node
+    *((1, 4, 2, 5, 0, 3), (4, 7, 5, 8, 3, 6), (3, 4, 6, 7, 0, 1), (4, 5, 7, 8, 1, 2)),  # middles of edges
+]
 SHARED = ((0, 1), (1, 0), (1, 2), (2, 1))  # cells that a half is a mean of, with weights 3 and 1
-SPARE, HIGHEST = 2.0**-40, 1e150  # of radii, for rounding; of levels and sides whose products are numbers
-ON_CIRCLE = 2.0**-37  # of a radius: how far off a circle a point may be that is taken for one on it
 ONE = 1 << 60  # of integers for levels times the side of a cell, rounded down
 WHOLE = 8 * ONE  # of four times these, over half the side
-VALUE, SLOPE = ((1, 1, 0), (0, 4, 0), (0, 1, 1)), ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))
-SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))
+VALUE = ((1, 1, 0), (0, 4, 0), (0, 1, 1))  # Bernstein coefficients of the three B-splines along an axis
+SLOPE = ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))  # of their derivatives
+SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))  # along the two axes: both slopes, and the value
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
-Edge = tuple[int, int, float]
+
+# Limits on posteriors.
+SPARE = 2.0**-40  # of radii, for rounding
+ON_CIRCLE = 2.0**-37  # of a radius: how far off a circle a point may be that is taken for one on it
+
 Integers = list[list[int]]
-BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)  # where no table is
+Point = tuple[float, ...]
+# What working on a file of another shape raises: it is no table then.
+BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class BadInput(Exception):
@@ -99,33 +121,61 @@ class Refused(Exception):
     """A table that was altered."""
 
 
-class Table(NamedTuple):
-    """header, comments by name; rows (n, m); sums (n,); edges, (tail, head, nats); points (n, 1..3) of the secrets."""
+class Edge(NamedTuple):
+    """The inequalities P(y|tail) <= e^nats P(y|head) and back, for every report y."""
+
+    tail: int
+    head: int
+    nats: float
+
+
+class ExpBound(NamedTuple):
+    """The number numerator / 2^shift, with 2^61 <= numerator < 2^62."""
+
+    numerator: int
+    shift: int
+
+
+class TableFile(NamedTuple):
+    """The header by name, rows (n, m) of masses, their sums (n,), edges, and the points (n, 1..3) of the secrets."""
 
     header: dict[str, Any]
     rows: Integers
     sums: list[int]
     edges: list[Edge]
-    points: list[tuple[float, ...]]
+    points: list[Point]
 
 
-def read(path: str | Path) -> Table:
-    """The table in a file. Raises: BadInput where it is none, or not all of it; Refused where it was altered."""
-    if (kind := Path(path).suffix.lower()) not in (".csv", ".json"):
+# ---- reading a file ----
+def read(path: str | Path) -> TableFile:
+    """The table of a file. Raises: BadInput if it is not a whole table; Refused if it was altered."""
+    kind = Path(path).suffix.lower()
+    if kind not in (".csv", ".json"):
         raise BadInput("the name must end in .csv or .json")
-    table, data = _bytes(path), _bytes(f"{path}{BESIDE}" * (kind == ".csv") or path)
-    start = data.rfind(b"\n", 0, len(data) - 1) + 1
-    if data[start:] != b'"content_sha256": "%s"}\n' % hashlib.sha256(data[:start]).hexdigest().encode():
-        raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
     try:
-        header = _json(data.decode())
-        if kind == ".csv" and header["table_sha256"] != hashlib.sha256(table).hexdigest():
-            raise Refused(f"the table is not the one that its {BESIDE} tells of: altered, or cut short")
-        if any(re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", part) for part in (data, table)):
-            raise BadInput("holds control characters")
-        return _from_csv(header, table.decode()) if kind == ".csv" else _from_json(header)
+        return read_csv(path) if kind == ".csv" else read_json(path)
     except BROKEN as error:
         raise BadInput(f"not a mechanism table ({type(error).__name__}: {error})") from error
+
+
+def read_csv(path: str | Path) -> TableFile:
+    """The table of a CSV file and the description beside it."""
+    table, description = _bytes(path), _sealed_bytes(f"{path}{BESIDE}")
+    header = _json(description.decode())
+    if header["table_sha256"] != hashlib.sha256(table).hexdigest():
+        raise Refused(f"the table is not the one that its {BESIDE} tells of: altered, or cut short")
+    if CONTROL_CHARACTERS.search(description) or CONTROL_CHARACTERS.search(table):
+        raise BadInput("holds control characters")
+    return _from_csv(header, table.decode())
+
+
+def read_json(path: str | Path) -> TableFile:
+    """The table of a JSON file."""
+    description = _sealed_bytes(path)
+    header = _json(description.decode())
+    if CONTROL_CHARACTERS.search(description):
+        raise BadInput("holds control characters")
+    return _from_json(header)
 
 
 def _bytes(path: str | Path) -> bytes:
@@ -137,43 +187,24 @@ def _bytes(path: str | Path) -> bytes:
     raise BadInput(f"{str(path)[-60:]} is not a regular file of at most {MOST_BYTES} bytes")
 
 
-def _from_csv(header: dict[str, Any], text: str) -> Table:
-    columns, body = (lines := text[:-1].split("\n"))[0].split(","), lines[1:]
-    r, m, sums = columns.index("report"), columns.index("probability"), columns[-1] == "row_sum"  # sums: of factors
-    axes = header.get("coordinates", "x, y, z").split(", ")
-    named = ["secret", *(f"secret_{a}" for a in axes[: r - 1]), "report", *(f"report_{a}" for a in axes[: m - r - 1])]
-    if columns != [*named, "probability", "mass", *["row_sum"] * sums] or header["format"] != FORMAT:
-        raise BadInput("another format, or the columns are not secret, ..., report, ..., probability, mass")
-    n, width = header["secrets"], header["reports"]
-    if len(body) != n * width:
-        raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
-    rows, points, places = [], [], [[str(y), *line.split(",")[r + 1 : m]] for y, line in enumerate(body[:width])]
-    for u in range(n):
-        own = [line.split(",") for line in body[u * width : (u + 1) * width]]
-        start, end, masses = [str(u), *own[0][1:r]], own[0][m + 2 :], [_whole(line[m + 1]) for line in own]
-        total = _whole(end[0]) if sums else ROW_SUM
-        shares = [[repr(mass / total), str(mass)] for mass in masses]
-        if own != [[*start, *place, *share, *end] for place, share in zip(places, shares, strict=True)]:
-            raise BadInput(f"secret {u}: not in turn, not at the same places throughout, or another probability")
-        points.append(list(map(_number, start[1:])))
-        rows.append([*masses, total])
-    divided, at = "row_sum" if sums else "2^62", [list(map(_number, place[1:])) for place in places]
-    return _table(header, divided, rows, header.pop("edge"), points, at)
-
-
-def _from_json(header: dict[str, Any]) -> Table:
-    lists = masses, edges, points, places = [header.pop(k) for k in ("mass", "edge", "secret_points", "report_points")]
-    if header["format"] != FORMAT or any(type(each) is not list for each in lists):
-        raise BadInput("another format, or no lists of masses, edges and coordinates")
-    return _table(header, "2^62", [[*map(_whole, row.split(" ")), ROW_SUM] for row in masses], edges, points, places)
+def _sealed_bytes(path: str | Path) -> bytes:
+    """The bytes of a file whose last line is the SHA-256 of the lines before it."""
+    data = _bytes(path)
+    start = data.rfind(b"\n", 0, len(data) - 1) + 1
+    digest = hashlib.sha256(data[:start]).hexdigest()
+    if data[start:] != b'"content_sha256": "%s"}\n' % digest.encode():
+        raise Refused("the last line is not the checksum of the lines before it: altered, or cut short")
+    return data
 
 
 def _json(text: str) -> Any:
-    """JSON in which no name is said twice, at any depth, and every number is finite."""
-    return json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_number, parse_constant=_number)
+    """JSON in which no name stands twice, at any depth, and every number is finite."""
+    return json.loads(
+        text, object_pairs_hook=_unique_names, parse_int=_whole, parse_float=_number, parse_constant=_number
+    )
 
 
-def _once(pairs: list[Any]) -> dict[str, Any]:
+def _unique_names(pairs: list[Any]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise BadInput(f"a name is said twice among {[name for name, _ in pairs]}")
     return dict(pairs)
@@ -182,361 +213,585 @@ def _once(pairs: list[Any]) -> dict[str, Any]:
 def _whole(text: str) -> int:
     """An integer in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= DIGITS and (digits[0] != "0" or digits == "0")):
+    plain = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS
+    if not (plain and (digits[0] != "0" or digits == "0")):
         raise BadInput(f"{text[:50]!r} is not a plain integer")
     return int(text)
 
 
 def _number(text: str) -> float:
-    if re.fullmatch("-?" + NUMBER, text) and math.isfinite(value := float(text)):
-        return value
+    if NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
     raise BadInput(f"{text[:50]!r} is not a plain finite number")
 
 
-def _table(header: dict[str, Any], divided: str, rows: Integers, edges: list[Any], *places: list[Any]) -> Table:
-    """The table of rows (n, m + 1), the last column their sums. places are coordinates of secrets and of reports."""
-    if header["claim"]["denominator"] != divided:
+def _from_csv(header: dict[str, Any], text: str) -> TableFile:
+    lines = text[:-1].split("\n")
+    columns, body = lines[0].split(","), lines[1:]
+    report, probability = columns.index("report"), columns.index("probability")
+    has_sums = columns[-1] == "row_sum"  # of a factored mechanism
+    axes = header.get("coordinates", "x, y, z").split(", ")
+    expected = ["secret", *(f"secret_{axis}" for axis in axes[: report - 1])]
+    expected += ["report", *(f"report_{axis}" for axis in axes[: probability - report - 1])]
+    expected += ["probability", "mass"]
+    if has_sums:
+        expected.append("row_sum")
+    if columns != expected or header["format"] != FORMAT:
+        raise BadInput("another format, or the columns are not secret, ..., report, ..., probability, mass")
+    n, width = header["secrets"], header["reports"]
+    if len(body) != n * width:
+        raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
+    reports = [[str(y), *line.split(",")[report + 1 : probability]] for y, line in enumerate(body[:width])]
+    rows: Integers = []
+    sums: list[int] = []
+    secret_points: list[Any] = []
+    for u in range(n):
+        entries = [line.split(",") for line in body[u * width : (u + 1) * width]]
+        secret = [str(u), *entries[0][1:report]]
+        end = entries[0][probability + 2 :]
+        masses = [_whole(entry[probability + 1]) for entry in entries]
+        total = _whole(end[0]) if has_sums else ROW_SUM
+        shares = [[repr(mass / total), str(mass)] for mass in masses]
+        if entries != [[*secret, *place, *share, *end] for place, share in zip(reports, shares, strict=True)]:
+            raise BadInput(f"secret {u}: not in turn, not at the same places throughout, or another probability")
+        secret_points.append([_number(at) for at in secret[1:]])
+        rows.append(masses)
+        sums.append(total)
+    divisor = "row_sum" if has_sums else "2^62"
+    report_points = [[_number(at) for at in place[1:]] for place in reports]
+    return _checked(header, divisor, rows, sums, header.pop("edge"), secret_points, report_points)
+
+
+def _from_json(header: dict[str, Any]) -> TableFile:
+    lists = [header.pop(name) for name in ("mass", "edge", "secret_points", "report_points")]
+    if header["format"] != FORMAT or any(type(each) is not list for each in lists):
+        raise BadInput("another format, or no lists of masses, edges and coordinates")
+    masses, edges, secret_points, report_points = lists
+    rows = [[_whole(mass) for mass in row.split(" ")] for row in masses]
+    return _checked(header, "2^62", rows, [ROW_SUM] * len(rows), edges, secret_points, report_points)
+
+
+def _checked(
+    header: dict[str, Any],
+    divisor: str,
+    rows: Integers,
+    sums: list[int],
+    edges: list[Any],
+    secret_points: list[Any],
+    report_points: list[Any],
+) -> TableFile:
+    """The table of these parts, if they are as many and of the types that the header says."""
+    if header["claim"]["denominator"] != divisor:
         raise BadInput("the claim does not say what masses are divided by")
-    if missing := [name for name in SAID if not isinstance(header.get(name), str)]:
-        raise BadInput(f"{missing[0]} is not said")
-    unit = header["unit"]
-    if not (0 < len(unit) <= 40 and unit.isprintable()) or unit.count(" ") > 3 or re.search(r'[,;:!?"]|\. ', unit):
-        raise BadInput("the unit is not a printable name of at most 40 characters and four words")
-    n, m, e = counts = [header[name] for name in ("secrets", "reports", "edges")]
+    for name in TEXTS:
+        if not isinstance(header.get(name), str):
+            raise BadInput(f"{name} is not said")
+    _check_unit(header["unit"])
+    counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
-    if (len(rows), len(edges), *map(len, places)) != (n, e, n, m) or any(len(row) != m + 1 for row in rows):
+    n, m, e = counts
+    there = (len(rows), len(edges), len(secret_points), len(report_points))
+    if there != (n, e, n, m) or any(len(row) != m for row in rows):
         raise BadInput(f"not the {n} x {m} masses and {e} edges that it speaks of, or not as many coordinates")
-    degrees = header.get("coordinates")
-    for points in places:
-        axes, kind = {len(point) for point in points}, {type(at) for point in points for at in point}
-        if len(axes) > 1 or not axes <= {None: {1, 2, 3}, DEGREES: {4}}.get(degrees, set()) or not kind <= {int, float}:
-            raise BadInput("coordinates are not 1 to 3 numbers for every place, or 4 where degrees are said")
-    listed: dict[tuple[int, int], Edge] = {}
-    for tail, head, digits in edges:
+    coordinates = header.get("coordinates")
+    for points in (secret_points, report_points):
+        _check_points(points, coordinates)
+    if coordinates:
+        # Longitude and latitude repeat the place; the claim is about x and y.
+        secret_points = [point[:2] for point in secret_points]
+    return TableFile(header, rows, sums, _edges(edges, n), [tuple(point) for point in secret_points])
+
+
+def _check_unit(unit: str) -> None:
+    """Refuse a unit that could pass for a part of the sentence it is printed in."""
+    plain = 0 < len(unit) <= 40 and unit.isprintable()
+    if not plain or unit.count(" ") > 3 or re.search(r'[,;:!?"]|\. ', unit):
+        raise BadInput("the unit is not a printable name of at most 40 characters and four words")
+
+
+def _check_points(points: list[Any], coordinates: Any) -> None:
+    axes = {len(point) for point in points}
+    types = {type(at) for point in points for at in point}
+    if len(axes) > 1 or not axes <= AXES.get(coordinates, set()) or not types <= {int, float}:
+        raise BadInput("coordinates are not 1 to 3 numbers for every place, or 4 where degrees are said")
+
+
+def _edges(listed: list[Any], n: int) -> list[Edge]:
+    """Edges between different secrets, of finite lengths >= 0, one for a pair."""
+    edges: dict[tuple[int, int], Edge] = {}
+    for tail, head, digits in listed:
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
             raise BadInput(f"an edge is two integers and an exact float in hex, not {[tail, head, digits]!r}")
-        length, pair = float.fromhex(digits), (min(tail, head), max(tail, head))
-        if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in listed:  # no sign, inf, nan
-            raise BadInput(f"no edge can go from {tail} to {head} over {length} nats, or a second one")
-        listed[pair] = (tail, head, length)
-    sums, points = [row.pop() for row in rows], [tuple(point[:2] if degrees else point) for point in places[0]]
-    return Table(header, rows, sums, list(listed.values()), points)
+        nats = float.fromhex(digits)
+        pair = (min(tail, head), max(tail, head))
+        # Digits of a number that is neither negative, inf nor nan begin with 0.
+        if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in edges:
+            raise BadInput(f"no edge can go from {tail} to {head} over {nats} nats, or a second one")
+        edges[pair] = Edge(tail, head, nats)
+    return list(edges.values())
 
 
-def lower_bound(length: float) -> tuple[int, int]:
-    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62. The double is taken as the exact number it is."""
-    p, q = min(length, LONGEST).as_integer_ratio()
+# ---- rows and edges ----
+def check_rows(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """A[u][y] >= 1 and sum over y of A[u][y] = S(u)."""
+    faults = [f"secret {u}: a mass is below 1" for u, row in enumerate(table.rows) if min(row) < 1]
+    for u, (row, total) in enumerate(zip(table.rows, table.sums, strict=True)):
+        if sum(row) != total:
+            faults.append(f"secret {u}: the masses sum to {sum(row)}, not {total}")
+    return faults
+
+
+def check_edges(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """P(y|u) <= e^d P(y|v) and P(y|v) <= e^d P(y|u) on every edge (u, v) of d nats, and they connect all secrets."""
+    faults = []
+    if not connected(len(table.rows), table.edges):
+        faults.append("the edges do not connect all secrets")
+    if min(table.sums) > 0:
+        broken = breaches(table.rows, table.sums, table.edges)
+        if broken:
+            u, v, y = broken[0]
+            faults.append(f"{len(broken)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})")
+    return faults
+
+
+def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
+    """The (secret, other, report) with P(report|secret) > e^d P(report|other), over edges both ways.
+
+    With R 2^-s <= e^d: a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u).
+    Cost: 0.2 microseconds a triple.
+    """
+    broken = []
+    bounds = {nats: lower_bound(nats) for nats in {nats for _, _, nats in edges}}
+    for tail, head, nats in edges:
+        bound = bounds[nats]
+        for u, v in ((tail, head), (head, tail)):
+            shared = math.gcd(sums[u], sums[v])
+            left = (sums[v] // shared) << max(bound.shift, 0)
+            right = (bound.numerator * (sums[u] // shared)) << max(-bound.shift, 0)
+            # `map` over bound methods compares a row without a step of the interpreter for each report.
+            over = list(map(gt, map(left.__mul__, rows[u]), map(right.__mul__, rows[v])))
+            if any(over):
+                broken += [(u, v, y) for y, breach in enumerate(over) if breach]
+    return broken
+
+
+def lower_bound(nats: float) -> ExpBound:
+    """A bound <= e^nats. The double is taken as the exact number it is."""
+    p, q = min(nats, LONGEST).as_integer_ratio()
     value = (1 << WORKING_BITS) + (p << WORKING_BITS) // (q << SQUARINGS)
     for _ in range(SQUARINGS):
         value = value * value >> WORKING_BITS
     drop = value.bit_length() - BOUND_BITS
-    return value >> drop, WORKING_BITS - drop
-
-
-def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
-    """The (secret, other, report) with P(report|secret) > e^length P(report|other), over edges both ways.
-    a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u). Cost: 0.2 microseconds a triple.
-    """
-    breaches, bounds = [], {length: lower_bound(length) for length in {length for _, _, length in edges}}
-    for tail, head, length in edges:
-        factor, shift = bounds[length]
-        for u, v in ((tail, head), (head, tail)):
-            shared = math.gcd(sums[u], sums[v])
-            left = (sums[v] // shared) << max(shift, 0)
-            right = (factor * (sums[u] // shared)) << max(-shift, 0)
-            over = list(map(gt, map(left.__mul__, rows[u]), map(right.__mul__, rows[v])))
-            breaches += [(u, v, y) for y, breach in enumerate(over) if breach] if any(over) else []
-    return breaches
+    return ExpBound(value >> drop, WORKING_BITS - drop)
 
 
 def connected(n: int, edges: list[Edge]) -> bool:
-    """Whether the edges lead from secret 0 to all n secrets."""
-    beside: Integers = [[] for _ in range(n)]
+    """True if the edges lead from secret 0 to all n secrets."""
+    neighbours: Integers = [[] for _ in range(n)]
     for tail, head, _ in edges:
-        beside[tail].append(head)
-        beside[head].append(tail)
+        neighbours[tail].append(head)
+        neighbours[head].append(tail)
     seen, waiting = {0}, [0]
     while waiting:
-        waiting += (fresh := set(beside[waiting.pop()]) - seen)
+        fresh = set(neighbours[waiting.pop()]) - seen
+        waiting += fresh
         seen |= fresh
     return len(seen) == n
 
 
-class Claim:
+# ---- the metric and its distances ----
+class Metric:
     """A metric as data: kind, stencil, the least and the largest level, scale, and rate, the product of these two."""
 
-    def __init__(self, metric: dict[str, Any]) -> None:
-        self.kind, self.stencil = metric["kind"], metric.get("stencil", 0)
-        levels = _flat(metric["level"]["eps"]) if self.kind == "eikonal" else [metric.get("epsilon", 0)]
-        self.least, self.most, self.scale = min(levels), max(levels), metric["multiplier"]
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.kind, self.stencil = data["kind"], data.get("stencil", 0)
+        levels = _flat(data["level"]["eps"]) if self.kind == "eikonal" else [data.get("epsilon", 0)]
+        self.least, self.most = min(levels), max(levels)
+        self.scale = data["multiplier"]
         numbers = all(type(value) in (int, float) and 0 <= value <= HIGHEST for value in [*levels, self.scale])
         if self.kind not in KINDS or not numbers or type(self.stencil) is not int:
             raise BadInput(f"the metric, {str(self.kind)[:50]}, is none that this program knows")
         self.rate = Fraction(self.most) * Fraction(self.scale)
 
-    def words(self, inside: str, unit: str) -> str:
-        """The distance in words; inside, what an integral runs along."""
+    def words(self, unit: str, *, path: str | None = None) -> str:
+        """The distance in words; path, what it is measured along between positions."""
         rate = f"{self.most!r} nats per {'unit' if unit == '1' else unit}"
-        stencil = f"the edges of the {self.stencil}-neighbour graph"
+        pairs = " over all pairs" if path is None else ""
+        along = path or f"the edges of the {self.stencil}-neighbour graph"
         words = {
             "discrete": f"the discrete metric, {self.most!r} nats between any two secrets (local differential privacy)",
-            "euclidean": f"the Euclidean distance{'' if inside else ' over all pairs'} times {rate}",
-            "eikonal": f"the least integral of the level eps ({self.least!r} to {rate}) along {inside or stencil}",
+            "euclidean": f"the Euclidean distance{pairs} times {rate}",
+            "eikonal": f"the least integral of the level eps ({self.least!r} to {rate}) along {along}",
             "streets": f"the shortest-path distance along the streets of this file, either way, times {rate}",
             "graph": "the shortest-path distance of the edges listed in this file",
         }
-        scale = f"{self.scale!r} times " if self.scale != 1 and self.kind != "graph" else ""
-        return scale + words[self.kind]
+        if self.scale == 1 or self.kind == "graph":
+            return words[self.kind]
+        return f"{self.scale!r} times {words[self.kind]}"
 
 
 def _flat(values: Any) -> list[Any]:
-    return [at for part in values for at in _flat(part)] if type(values) is list else [values]
+    if type(values) is not list:
+        return [values]
+    return [at for part in values for at in _flat(part)]
 
 
-def lattice(table: Table) -> list[tuple[int, ...]] | None:
-    """The places of the secrets on the grid of the claim; None where they are not those of different cells of it."""
-    shape, sides, origin = (table.header["claim"]["domain"][name] for name in ("shape", "cell", "origin"))
-    wild = min(sides) < 1 / HIGHEST or max(sides) > HIGHEST
-    if wild or len({*map(len, (shape, sides, origin, table.points[0]))}) > 1:
+class ExactLimit:
+    """Compares lengths with T times a distance of two secrets in integers: squares, so that no root is taken.
+
+    Lengths are multiples of 1 / grain, coordinates of 1 / fine; T (grain / fine) = sqrt(p / q).
+    """
+
+    def __init__(self, table: TableFile, rate: Fraction, *, by_distance: bool) -> None:
+        self._points: list[tuple[int, ...]] = []
+        fine = 1
+        if by_distance:
+            fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
+            self._points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
+        self._by_distance = by_distance
+        self.grain = max(nats.as_integer_ratio()[1] for _, _, nats in table.edges)
+        self._p, self._q = ((rate * self.grain / fine) ** 2).as_integer_ratio()
+
+    def length(self, nats: float) -> int:
+        """A length of the table in multiples of 1 / grain."""
+        return int(Fraction(nats) * self.grain)
+
+    def is_exceeded(self, length: int, u: int, v: int) -> bool:
+        """True if the length is more than T times the distance of u and v, which is 1 for the discrete metric."""
+        square = 1
+        if self._by_distance:
+            square = sum((a - b) ** 2 for a, b in zip(self._points[u], self._points[v], strict=True))
+        return length**2 * self._q > self._p * square
+
+
+def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """Unit, grid, lengths and pairs of edges are as the metric of the claim says; of streets and graphs, the first two.
+
+    T: scale times level of the metric, E: its level, B: the largest of its levels.
+    """
+    metric, domain = Metric(claim["metric"]), claim["domain"]
+    if domain["unit"] != table.header["unit"]:
+        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.header['unit']}"]
+    if domain["kind"] == "grid" and lattice(table.points, domain) is None:
+        return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
+    if metric.kind == "discrete":
+        return check_discrete(table, claim)
+    if metric.kind == "euclidean":
+        return check_euclidean(table, claim)
+    if metric.kind == "eikonal":
+        return check_eikonal(table, claim)
+    return []
+
+
+def check_discrete(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """On every edge, and on a shortest path between any two secrets without an edge: d <= T E."""
+    return _check_lengths(table, claim, ExactLimit(table, Metric(claim["metric"]).rate, by_distance=False))
+
+
+def check_euclidean(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """On every edge, and on a shortest path between any two secrets without an edge: d <= T E |p - q|."""
+    return _check_lengths(table, claim, ExactLimit(table, Metric(claim["metric"]).rate, by_distance=True))
+
+
+def check_eikonal(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """0 < d <= T B |p - q| on every edge; and all neighbours have an edge, if no cell of the grid is masked.
+
+    Only if T B = 0 may d be 0.
+    """
+    metric, domain = Metric(claim["metric"]), claim["domain"]
+    steps = STENCILS.get((len(table.points[0]), metric.stencil))
+    if domain["kind"] != "grid" or steps is None:
+        return [f"no places have a graph of {metric.stencil} neighbours but those of a grid"]
+    limit = ExactLimit(table, metric.rate, by_distance=True)
+    lengths, faults = _bounded_lengths(table, limit, is_positive=metric.rate > 0)
+    if faults or math.prod(domain["shape"]) > len(table.points):
+        return faults
+    cells = _cells(table, claim)
+    numbers = {cell: u for u, cell in enumerate(cells)}
+    moves = product(range(-LONGEST_STEP, LONGEST_STEP + 1), repeat=len(cells[0]))
+    near = [move for move in moves if tuple(sorted(map(abs, move), reverse=True)) in steps]
+    for u, cell in enumerate(cells):
+        for move in near:
+            v = numbers.get(tuple(map(add, cell, move)), u)
+            if u != v and v not in lengths[u]:
+                return [f"no edge joins the neighbours {u} and {v}"]
+    return []
+
+
+def _bounded_lengths(
+    table: TableFile, limit: ExactLimit, *, is_positive: bool = False
+) -> tuple[list[dict[int, int]], list[str]]:
+    """Lengths by secret and neighbour, and the first edge that is too long, or of length 0 if it must be positive."""
+    lengths: list[dict[int, int]] = [{} for _ in table.points]
+    for u, v, nats in table.edges:
+        lengths[u][v] = lengths[v][u] = limit.length(nats)
+        if limit.is_exceeded(lengths[u][v], u, v) or (is_positive and nats == 0):
+            return lengths, [f"the edge from {u} to {v} is {nats} nats long, which is not what the claim says"]
+    return lengths, []
+
+
+def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -> list[str]:
+    """The first edge that is too long, or pair that no path of edges was found to join within its limit.
+
+    Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
+    then any.
+    """
+    lengths, faults = _bounded_lengths(table, limit)
+    if faults:
+        return faults
+    cells = _cells(table, claim)
+    if all(len(near) == len(cells) - 1 for near in lengths):
+        return []
+    order = sorted(range(len(cells)), key=cells.__getitem__)
+    for place, u in enumerate(order):
+        path = {u: 0}
+        last: dict[tuple[int, ...], int] = {}  # by direction
+        for v in order[place + 1 :]:
+            direction = _direction(cells[u], cells[v])
+            middles = chain([u], [last[direction]] if direction in last else [], lengths[v])
+            joined = (path[w] + lengths[v][w] for w in middles if w in path and w in lengths[v])
+            found = next((length for length in joined if not limit.is_exceeded(length, u, v)), None)
+            if found is None:
+                return [f"no edges join {u} and {v} as closely as the claim says"]
+            path[v] = found
+            last[direction] = v
+    return []
+
+
+def _direction(start: tuple[int, ...], end: tuple[int, ...]) -> tuple[int, ...]:
+    """The shortest step that leads from one cell to another when it is repeated."""
+    step = [b - a for a, b in zip(start, end, strict=True)]
+    times = math.gcd(*step) or 1
+    return tuple(part // times for part in step)
+
+
+def lattice(points: list[Point], domain: dict[str, Any]) -> list[tuple[int, ...]] | None:
+    """The places of the points on a grid; None if they are not those of different cells of it."""
+    shape, sides, origin = (domain[name] for name in ("shape", "cell", "origin"))
+    extreme = min(sides) < 1 / HIGHEST or max(sides) > HIGHEST
+    if extreme or len({len(shape), len(sides), len(origin), len(points[0])}) > 1:
         return None
     cells = []
-    for point in table.points:
-        at = [(x - low) / h - 0.5 for x, low, h in zip(point, origin, sides, strict=True)]
-        cells.append(tuple(map(round, at)))
-        if any(abs(x - k) > 1e-6 or not 0 <= k < n for x, k, n in zip(at, cells[-1], shape, strict=True)):
+    for point in points:
+        places = [(at - low) / side - 0.5 for at, low, side in zip(point, origin, sides, strict=True)]
+        cell = tuple(map(round, places))
+        cells.append(cell)
+        if any(abs(at - k) > 1e-6 or not 0 <= k < n for at, k, n in zip(places, cell, shape, strict=True)):
             return None
     return cells if len(set(cells)) == len(cells) else None
 
 
-def of_places(table: Table) -> bool:
-    """True where secrets are places: in a length, or on two axes or three in no unit."""
-    unit = table.header["claim"]["domain"]["unit"]
-    return unit in LENGTHS or (unit == "1" and len(table.points[0]) > 1)
+def _cells(table: TableFile, claim: dict[str, Any]) -> list[tuple[int, ...]]:
+    """The places of the secrets on their grid; off grids, their numbers."""
+    cells = lattice(table.points, claim["domain"]) if claim["domain"]["kind"] == "grid" else None
+    return cells or [(u,) for u in range(len(table.points))]
 
 
-def sentence(table: Table) -> str:
+def sentence(table: TableFile) -> str:
     """The claim of the rows, put together from the data of the file."""
     claim = table.header["claim"]
     domain = claim["domain"]
-    where = (
-        f"{'cells' if of_places(table) else 'intervals'} of a {_grid(domain)}" if domain["kind"] == "grid" else "places"
-    )
-    distance = Claim(claim["metric"]).words("", claim["domain"]["unit"])
+    where = "places"
+    if domain["kind"] == "grid":
+        where = f"{'cells' if of_places(table) else 'intervals'} of a {_grid(domain)}"
+    distance = Metric(claim["metric"]).words(domain["unit"])
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {len(table.rows)} secrets "
         f"({where}), where d is {distance}; checked on {len(table.edges)} edges. k reports cost k times as much."
     )
 
 
+def of_places(table: TableFile) -> bool:
+    """True if secrets are places: in a length, or on two axes or three in no unit."""
+    unit = table.header["claim"]["domain"]["unit"]
+    return unit in LENGTHS or (unit == "1" and len(table.points[0]) > 1)
+
+
 def _grid(domain: dict[str, Any]) -> str:
-    plane, size = domain.get("plane"), f"{' x '.join(f'{count:d}' for count in domain['shape'])} grid"
-    return size if plane is None else f"{size} about {plane['latitude']:.9g}, {plane['longitude']:.9g} (WGS84)"
+    plane = domain.get("plane")
+    size = f"{' x '.join(f'{count:d}' for count in domain['shape'])} grid"
+    if plane is None:
+        return size
+    return f"{size} about {plane['latitude']:.9g}, {plane['longitude']:.9g} (WGS84)"
 
 
-def claim_faults(table: Table) -> list[str]:
-    """Where unit, grid, a length or a pair of secrets is not as the claim says."""
-    data, n = table.header["claim"], len(table.points)
-    claim, domain = Claim(data["metric"]), data["domain"]
-    if domain["unit"] != table.header["unit"]:
-        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.header['unit']}"]
-    cells = lattice(table) if domain["kind"] == "grid" else [(u,) for u in range(n)]
-    if cells is None:
-        return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
-    if claim.kind in ("graph", "streets"):
-        return []
-    steps = STENCILS.get((len(table.points[0]), claim.stencil), "").split()
-    if claim.kind == "eikonal" and not (domain["kind"] == "grid" and steps):
-        return [f"no places have a graph of {claim.stencil} neighbours but those of a grid"]
-    fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
-    points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
-    whole = max(length.as_integer_ratio()[1] for _, _, length in table.edges)
-    p, q = ((claim.rate * whole / (1 if claim.kind == "discrete" else fine)) ** 2).as_integer_ratio()  # no roots
+# ---- limits on posteriors ----
+def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """For every report y and disc D: under sum over u in D of N(u) A(u, y) <= over sum over u of N(u) A(u, y).
 
-    def over(length: int, u: int, v: int) -> bool:
-        square = 1 if claim.kind == "discrete" else sum((a - b) ** 2 for a, b in zip(points[u], points[v], strict=True))
-        return length**2 * q > p * square
-
-    listed: list[dict[int, int]] = [{} for _ in range(n)]
-    for u, v, length in table.edges:
-        listed[u][v] = listed[v][u] = int(Fraction(length) * whole)
-        if over(listed[u][v], u, v) or (claim.kind == "eikonal" and length == 0 < claim.rate):
-            return [f"the edge from {u} to {v} is {length} nats long, which is not what the claim says"]
-    if claim.kind != "eikonal" or math.prod(domain["shape"]) > n:
-        return [] if claim.kind == "eikonal" else _apart(cells, listed, over)
-    at, moves = {cell: u for u, cell in enumerate(cells)}, product(range(-5, 6), repeat=len(cells[0]))
-    near = [move for move in moves if "".join(sorted(map(str, map(abs, move)), reverse=True)) in steps]
-    ends = ((u, at.get(tuple(map(add, cells[u], move)), u)) for u, move in product(range(n), near))
-    return [f"no edge joins the neighbours {u} and {v}" for u, v in ends if u != v and v not in listed[u]][:1]
-
-
-def _apart(cells: list[Any], listed: list[dict[int, int]], over: Any) -> list[str]:
-    """The first pair that no path of edges was found to join within its limit. Paths lead over secrets between the two
-    in the order of `cells`: none, then the last one in the same direction, then any.
+    A factor over / under limits the share of a disc over its share before a report: its right side is multiplied by the
+    people of the disc, its left side by all people.
     """
-    order = sorted(range(len(cells)), key=cells.__getitem__)
-    for i, u in enumerate(order if any(len(near) < len(cells) - 1 for near in listed) else ()):
-        path = {u: 0}
-        last: dict[Any, list[int]] = {}
-        for v in order[i + 1 :]:
-            step = [b - a for a, b in zip(cells[u], cells[v], strict=True)]
-            way, near = tuple(s // (math.gcd(*step) or 1) for s in step), listed[v]
-            lengths = (path[w] + near[w] for w in chain([u], last.get(way, ()), near) if w in path and w in near)
-            path[v], last[way] = next((length for length in lengths if not over(length, u, v)), -1), [v]
-            if path[v] < 0:
-                return [f"no edges join {u} and {v} as closely as the claim says"]
-    return []
-
-
-def faults_of(table: Table) -> list[str]:
-    """Why the claims of a table are not proved; empty where they are."""
-    faults = claim_faults(table)
-    if table.header["claim"]["positions"] is not None:
-        faults += position_faults(table)
-    faults += cap_faults(table)
-    faults += [f"secret {u}: a mass is below 1" for u, row in enumerate(table.rows) if min(row) < 1]
-    sums = enumerate(zip(map(sum, table.rows), table.sums, strict=True))
-    faults += [f"secret {u}: the masses sum to {made}, not {total}" for u, (made, total) in sums if made != total]
-    if not connected(len(table.rows), table.edges):
-        faults.append("the edges do not connect all secrets")
-    bad = breaches(table.rows, table.sums, table.edges) if min(table.sums) > 0 else []
-    return faults + [f"{len(bad)} inequalities are broken, first P({y}|{u}) <= e^d P({y}|{v})" for u, v, y in bad[:1]]
-
-
-def cap_faults(table: Table) -> list[str]:
-    """Where a limit on the posterior of discs is broken, or not about this table."""
-    faults, claim = [], table.header["claim"]
+    faults = []
     for cap in claim.get("caps", []):
-        name, (over, under), lift, people = cap_sentence(cap, table), _limit(cap, table), "factor" in cap, cap["people"]
+        name, (over, under) = limit_sentence(cap, table), _limit(cap, table)
+        people = cap["people"]
         if any(total != ROW_SUM for total in table.sums) or claim["positions"] is not None:
             return ["limits on discs are about rows that sum to 2^62 and are drawn alone, not as means at positions"]
-        weighted = [[k * mass for mass in row] for k, row in zip(people, table.rows, strict=True)]
-        totals, alive = list(map(sum, zip(*weighted, strict=True))), sum(people)
+        weighted = [[count * mass for mass in row] for count, row in zip(people, table.rows, strict=True)]
+        totals = list(map(sum, zip(*weighted, strict=True)))
         for disc in discs_of(cap, table, weighted):
-            most = (over * sum(people[u] for u in disc), under * alive) if lift else (over, under)
+            right, left = over, under
+            if "factor" in cap:
+                right, left = over * sum(people[u] for u in disc), under * sum(people)
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
-            broken = [y for y, (a, b) in enumerate(zip(inside, totals, strict=True)) if most[1] * a > most[0] * b]
+            broken = [
+                y for y, (part, total) in enumerate(zip(inside, totals, strict=True)) if left * part > right * total
+            ]
             if broken:
                 faults.append(f"{name}: broken after report {broken[0]} by the secrets {sorted(disc)[:9]}")
                 break
     return faults
 
 
-def _limit(cap: dict[str, Any], table: Table) -> list[int]:
+def _limit(cap: dict[str, Any], table: TableFile) -> tuple[int, int]:
     """The two integers of a limit. Raises: BadInput for one that breaks a rule, whatever it is that it limits."""
     kind = "factor" if "factor" in cap else "share"
     over, under = cap[kind]
     people, radius = cap["people"], cap["radius"]
     if set(cap) != {"radius", "centres", "people", kind}:
         raise BadInput("a limit on discs has a radius, centres, people, and either a share or a factor, and no more")
-    if [type(k) for k in (*people, over, under)] != [int] * (len(table.rows) + 2) or type(radius) not in (int, float):
+    whole = [type(number) for number in (*people, over, under)] == [int] * (len(table.rows) + 2)
+    if not whole or type(radius) not in (int, float):
         raise BadInput("people and limits are not integers, people one for each secret, or the radius is no number")
     if min(people) < 0 or not 0 < sum(people) < 1 << 32:
         raise BadInput("people are not from 0 on, or not at least one and fewer than 2^32 together")
-    if not 0 < min(over, under) <= max(over, under) < 1 << 16 or (over <= under if kind == "factor" else over >= under):
+    in_order = over > under if kind == "factor" else over < under
+    if not (0 < min(over, under) <= max(over, under) < 1 << 16 and in_order):
         raise BadInput("a share is not between 0 and 1, a factor is not above 1, or a number is not below 2^16")
     if not 0 < radius < HIGHEST or cap["centres"] not in ("places", "anywhere", "area"):
         raise BadInput("no discs of this kind")
-    return [over, under]
+    return over, under
 
 
-def discs_of(cap: dict[str, Any], table: Table, weighted: Integers) -> set[frozenset[int]]:
-    """What discs about the points contain; and, where they are centred anywhere, discs through any two points: a set
+def discs_of(cap: dict[str, Any], table: TableFile, weighted: Integers) -> set[frozenset[int]]:
+    """The sets of secrets to compare with a limit: every other set inside a disc is part of one of them.
+
+    About points: what discs centred on them contain. Anywhere: also what discs through any two points contain; a set
     that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
-    A factor needs every set that some disc contains, since its limit on a set says nothing of the parts. By area the
-    cells that have most of a report: no others have more of it.
+    A factor needs every set that some disc contains, since its limit on a set says nothing of the parts.
     """
-    points, radius, centres, domain = table.points, cap["radius"], cap["centres"], table.header["claim"]["domain"]
-    wide, middles = radius * (1 + SPARE), list(points)
+    points, radius, centres = table.points, cap["radius"], cap["centres"]
+    radius_up = radius * (1 + SPARE)
+    domain = table.header["claim"]["domain"]
     if centres == "area" and "factor" not in cap and domain["kind"] == "grid" and len(points[0]) == 2:
-        a, b = domain["cell"]
-        cells = math.floor(math.pi * (wide / a) * (wide / b))  # 0, where one is larger, stands for all: none is proved
-        columns = zip(*weighted, strict=True)
-        return {frozenset(sorted(range(len(points)), key=column.__getitem__)[-cells:]) for column in columns}
+        return _sets_by_area(domain["cell"], radius_up, weighted)
     if centres == "area" or len(points[0]) > 2:
         raise BadInput("no discs of this kind")
-    for p, q in combinations(points if centres == "anywhere" else [], 2):
-        if (apart := math.dist(p, q)) <= 2 * wide:
-            middle, high = [(a + b) / 2 for a, b in zip(p, q, strict=True)], math.sqrt(max(wide**2 - apart**2 / 4, 0.0))
-            aside = (0.0,) if len(p) == 1 else ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
-            middles += [tuple(m + sign * a for m, a in zip(middle, aside, strict=True)) for sign in (-1, 1)]
+    middles = list(points)
+    if centres == "anywhere":
+        middles += _crossings(points, radius_up)
     if "factor" not in cap or centres == "places":
-        return {frozenset(u for u, p in enumerate(points) if math.dist(p, m) <= wide * (1 + SPARE)) for m in middles}
+        reach = radius_up * (1 + SPARE)
+        return {frozenset(u for u, p in enumerate(points) if math.dist(p, middle) <= reach) for middle in middles}
     if len(points[0]) == 1:
-        middles += [(x + sign * wide,) for (x,) in points for sign in (-1, 1)]
-    return {face for middle in middles for face in _faces(points, middle, wide)}
+        middles += [(x + sign * radius_up,) for (x,) in points for sign in (-1, 1)]
+    return {face for middle in middles for face in _faces(points, middle, radius_up)}
 
 
-def _faces(points: list[tuple[float, ...]], middle: tuple[float, ...], wide: float) -> set[frozenset[int]]:
-    """The points inside the disc about a crossing of circles, and inside discs that are moved off it: one that moves in
-    some direction keeps those points on its circle that lie on that side.
+def _sets_by_area(sides: list[float], radius: float, weighted: Integers) -> set[frozenset[int]]:
+    """The cells that have most of a report, as many as a disc has area for: no others have more of it."""
+    a, b = sides
+    # 0, if one cell is larger than the disc, makes the slice all cells: nothing is proved then.
+    count = math.floor(math.pi * (radius / a) * (radius / b))
+    columns = zip(*weighted, strict=True)
+    return {frozenset(sorted(range(len(weighted)), key=column.__getitem__)[-count:]) for column in columns}
+
+
+def _crossings(points: list[Point], radius: float) -> list[Point]:
+    """The centres of discs through any two of the points."""
+    middles: list[Point] = []
+    for p, q in combinations(points, 2):
+        apart = math.dist(p, q)
+        if apart > 2 * radius:
+            continue
+        middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+        high = math.sqrt(max(radius**2 - apart**2 / 4, 0.0))
+        aside: Point = (0.0,)
+        if len(p) == 2:
+            aside = ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
+        for sign in (-1, 1):
+            middles.append(tuple(m + sign * step for m, step in zip(middle, aside, strict=True)))
+    return middles
+
+
+def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[int]]:
+    """The points inside the disc about a crossing of circles, and inside discs that are moved off it.
+
+    A disc that moves in some direction keeps those points on its circle that lie on that side.
     """
-    away = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= wide * (1 + SPARE)}
-    on = {u: tuple(map(sub, points[u], middle)) for u, far in away.items() if far >= wide * (1 - ON_CIRCLE)}
-    ways: list[tuple[float, ...]] = [(1.0,), (-1.0,)]
+    inside = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= radius * (1 + SPARE)}
+    on = {u: tuple(map(sub, points[u], middle)) for u, far in inside.items() if far >= radius * (1 - ON_CIRCLE)}
+    directions: list[Point] = [(1.0,), (-1.0,)]
     if len(middle) == 2:
+        # Between two angles at which a point on the circle is lost or kept, all directions keep the same points.
         turns = sorted(math.atan2(y, x) + sign * math.pi / 2 for x, y in on.values() for sign in (-1, 1))
         ends = sorted({round(turn % math.tau, 9) for turn in turns})
-        halves = [(a + b) / 2 for a, b in zip(ends, [*ends[1:], *(a + math.tau for a in ends[:1])], strict=True)]
-        ways = [(math.cos(half), math.sin(half)) for half in halves]
-    behind = [{u for u, step in on.items() if sum(map(mul, step, way)) <= 0} for way in ways]
-    return {frozenset(away), *(frozenset(set(away) - gone) for gone in behind if gone < set(away))}
+        following = [*ends[1:], *(first + math.tau for first in ends[:1])]
+        halves = [(a + b) / 2 for a, b in zip(ends, following, strict=True)]
+        directions = [(math.cos(half), math.sin(half)) for half in halves]
+    faces = {frozenset(inside)}
+    for direction in directions:
+        behind = {u for u, step in on.items() if sum(map(mul, step, direction)) <= 0}
+        if behind < set(inside):
+            faces.add(frozenset(set(inside) - behind))
+    return faces
 
 
-def cap_sentence(cap: dict[str, Any], table: Table) -> str:
+def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
     """A limit on discs, or on cells by area, in words."""
-    (over, under), times = _limit(cap, table), " times its share before" * ("factor" in cap)
-    secrets, axis = ("cells" if of_places(table) else "intervals"), not of_places(table) and len(table.points[0]) == 1
-    cells = f"{secrets} that are together no larger than a " * (cap["centres"] == "area")
-    about = f" about the centre of {'an' if secrets[0] == 'i' else 'a'} {secrets[:-1]}" * (cap["centres"] == "places")
-    size = f"{cap['radius']!r} {table.header['unit']}{' either way' * axis}{about}"
-    disc = f"any {cells}{'interval' if axis else 'disc'} of {size}"
-    return f"after one report at most {over}/{under}{times} of the posterior lies in {disc}"
+    over, under = _limit(cap, table)
+    times = " times its share before" if "factor" in cap else ""
+    places = of_places(table)
+    is_axis = not places and len(table.points[0]) == 1
+    secrets = "cells" if places else "intervals"
+    cells = f"{secrets} that are together no larger than a " if cap["centres"] == "area" else ""
+    about = ""
+    if cap["centres"] == "places":
+        about = " about the centre of a cell" if places else " about the centre of an interval"
+    disc = "interval" if is_axis else "disc"
+    size = f"{cap['radius']!r} {table.header['unit']}{' either way' if is_axis else ''}{about}"
+    return f"after one report at most {over}/{under}{times} of the posterior lies in any {cells}{disc} of {size}"
 
 
-def position_sentence(table: Table) -> str:
-    """The claim about positions, put together from the data of the file."""
-    data = table.header["claim"]
-    claim, domain = Claim(data["positions"]["metric"]), data["domain"]
-    side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
-    distance = claim.words("paths inside the cells", domain["unit"])
-    if math.prod(domain["shape"]) > len(table.rows):
-        distance = distance.replace("the Euclidean distance", "the length of the shortest path inside the cells")
-    return (
-        f"One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
-        f"{len(table.rows)} cells, {side!r} {unit} wide, of a {_grid(domain)}, where D is {distance} and "
-        f"r = {float(claim.rate) * side * ROUNDED:.3g} is for rounding positions to 2^-16 of a cell; drawn by the "
-        "quadratic B-spline of 3 x 3 cells. k reports cost k times as much."
-    )
+# ---- positions ----
+def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
+    """|grad P(y|x)| <= e(x) P(y|x) at every position x, by the coefficients of both sides; 0 < e <= T B; S(u) = 2^62.
 
-
-def position_faults(table: Table) -> list[str]:
-    """Where the claim about positions is not about this table, or a gradient is not proved to be small enough."""
-    data: dict[str, Any] = table.header["claim"]
+    A table without a claim about positions has nothing to check.
+    """
+    if claim["positions"] is None:
+        return []
     patches: Any = table.header.get("patch")
-    claim, cells = Claim(data["positions"]["metric"]), lattice(table)
-    sides = set(data["domain"]["cell"])
-    if not cells or len(cells[0]) != 2 or len(sides) > 1 or claim.kind not in ("euclidean", "eikonal"):
+    metric, cells = Metric(claim["positions"]["metric"]), lattice(table.points, claim["domain"])
+    sides = set(claim["domain"]["cell"])
+    if not cells or len(cells[0]) != 2 or len(sides) > 1 or metric.kind not in ("euclidean", "eikonal"):
         return ["the claim about positions is not about squares on a plane, and a metric with a level"]
     if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
         raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
-    rows, levels = _rows_around(cells), [[float.fromhex(level) for level in patch[9:]] for patch in patches]
+    rows = _rows_around(cells)
+    levels = [[float.fromhex(level) for level in patch[9:]] for patch in patches]
     if rows != [patch[:9] for patch in patches]:
         return ["the rows around a cell are not those of the claim about positions"]
-    if not all(0 < level <= claim.rate for level in chain(*levels)):
+    if not all(0 < level <= metric.rate for level in chain(*levels)):
         return ["the claim about positions is about lower levels"]
     if any(total != ROW_SUM for total in table.sums):
         return ["the claim about positions is about rows that sum to 2^62"]
     broken = steep_pairs(table.rows, rows, levels, sides.pop())
-    return [f"{len(broken)} gradients of positions are too steep, first of P({y}|x) in cell {u}" for u, y in broken[:1]]
+    if broken:
+        u, y = broken[0]
+        return [f"{len(broken)} gradients of positions are too steep, first of P({y}|x) in cell {u}"]
+    return []
 
 
-def _rows_around(cells: list[Any]) -> Integers:
+def _rows_around(cells: list[tuple[int, ...]]) -> Integers:
     """The rows of the nine cells around each: a cell's own, or that of the nearest one, the first of several."""
-    at = {cell: u for u, cell in enumerate(cells)}
+    numbers = {cell: u for u, cell in enumerate(cells)}
 
     def row(x: int, y: int) -> int:
-        return min((a * a + b * b, at[x + a, y + b]) for a, b in AROUND if (x + a, y + b) in at)[1]
+        near = [(a * a + b * b, numbers[x + a, y + b]) for a, b in AROUND if (x + a, y + b) in numbers]
+        return min(near)[1]
 
     return [[row(x + i, y + j) for i, j in AROUND] for x, y in cells]
 
@@ -549,15 +804,16 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     """
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
-        own, steep = _own_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level]), set()
+        corners = _own_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level])
         fine = _halved([masses[row] for row in around])
-        for (i, j), corners in zip(ENDS, own, strict=True):
-            least = min(chain(*corners))
+        suspects: set[int] = set()
+        for (i, j), quarter in zip(QUARTERS, corners, strict=True):
+            least = min(chain(*quarter))
             for shape in CONES:
-                steep.update(outside([fine[i + k // 3][j + k % 3] for k in shape], least))
-        for y in sorted(steep):
-            parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in ENDS]
-            if not all(gentle(part, corners) for part, corners in zip(parts, own, strict=True)):
+                suspects.update(steep_reports([fine[i + k // 3][j + k % 3] for k in shape], least))
+        for y in sorted(suspects):
+            parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in QUARTERS]
+            if not all(gentle(part, quarter) for part, quarter in zip(parts, corners, strict=True)):
                 broken.append((u, y))
     return broken
 
@@ -567,78 +823,127 @@ def _own_levels(z: list[int]) -> list[Integers]:
     if len(z) == 4:
         a, b, c, d = z
         half = [[4 * a, 2 * (a + b), 4 * b], [2 * (a + c), sum(z), 2 * (b + d)], [4 * c, 2 * (c + d), 4 * d]]
-        return [[row[j : j + 2] for row in half[i : i + 2]] for i, j in ENDS]
+        return [[row[j : j + 2] for row in half[i : i + 2]] for i, j in QUARTERS]
     return [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, 16, 4)]
 
 
 def _halved(nine: Integers) -> list[Integers]:
     """16 times the masses of the same spline in the 4 x 4 cells of half the side, in and around a cell."""
 
-    def half(c: list[int], a: list[int], b: list[int], d: list[int]) -> list[int]:
+    def mean(c: list[int], a: list[int], b: list[int], d: list[int]) -> list[int]:
         return [9 * p + 3 * (q + r) + s for p, q, r, s in zip(c, a, b, d, strict=True)]
 
-    return [[half(*(nine[3 * x + y] for x in xs for y in ys)) for ys in SHARED] for xs in SHARED]
+    return [[mean(*(nine[3 * x + y] for x in xs for y in ys)) for ys in SHARED] for xs in SHARED]
 
 
-def outside(lists: Integers, level: int) -> list[int]:
+# The two parts of a gradient and the value there, from the masses of the places of a cone: by how many these are, at a
+# corner, the node and the middle of an edge.
+GRADIENTS: dict[int, Callable[..., tuple[int, int, int]]] = {
+    4: lambda c, e, n, d: (2 * (e + d - c - n), 2 * (n + d - c - e), c + e + n + d),
+    5: lambda c, e, w, n, s: (e - w, n - s, 2 * c),
+    6: lambda c, e, n, d, s, f: (4 * (e - c), n + d - s - f, 2 * (c + e)),
+}
+
+
+def steep_reports(lists: Integers, level: int) -> list[int]:
     """The reports whose gradient at a corner, the middle of an edge or the node is above a level, in units of WHOLE."""
     triples = enumerate(map(GRADIENTS[len(lists)], *lists))
     return [y for y, (across, along, value) in triples if (across**2 + along**2) * WHOLE**2 > (level * value) ** 2]
 
 
 def gentle(p: Integers, z: Integers) -> bool:
-    """Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / WHOLE (2, 2)."""
+    """True if the gradient of the spline of p (3, 3) has coefficients at most those of it times z / WHOLE (2, 2)."""
     sums: dict[tuple[int, int], list[int]] = {}
     for i, j in product(range(3), repeat=2):
-        parts = [sum(f[i][k] * g[j][m] * p[k][m] for k, m in product(range(3), repeat=2)) for f, g in SLOPES]
-        for k, m in ENDS:
-            sums_at = sums.setdefault((i + k, j + m), [0, 0, 0])
-            sums[i + k, j + m] = list(map(add, sums_at, (parts[0], parts[1], parts[2] * z[k][m])))
-    return all((x * x + y * y) * WHOLE**2 <= t * t for x, y, t in sums.values())
+        across, along, value = (
+            sum(f[i][k] * g[j][m] * p[k][m] for k, m in product(range(3), repeat=2)) for f, g in SLOPES
+        )
+        # The level is bilinear: it raises the degree by one along both axes.
+        for k, m in QUARTERS:
+            total = sums.setdefault((i + k, j + m), [0, 0, 0])
+            total[0] += across
+            total[1] += along
+            total[2] += value * z[k][m]
+    return all((across**2 + along**2) * WHOLE**2 <= value**2 for across, along, value in sums.values())
+
+
+def position_sentence(table: TableFile) -> str:
+    """The claim about positions, put together from the data of the file."""
+    data = table.header["claim"]
+    metric, domain = Metric(data["positions"]["metric"]), data["domain"]
+    side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
+    distance = metric.words(domain["unit"], path="paths inside the cells")
+    if math.prod(domain["shape"]) > len(table.rows):
+        distance = distance.replace("the Euclidean distance", "the length of the shortest path inside the cells")
+    return (
+        f"One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the "
+        f"{len(table.rows)} cells, {side!r} {unit} wide, of a {_grid(domain)}, where D is {distance} and "
+        f"r = {float(metric.rate) * side * ROUNDED:.3g} is for rounding positions to 2^-16 of a cell; drawn by the "
+        "quadratic B-spline of 3 x 3 cells. k reports cost k times as much."
+    )
+
+
+# ---- the command ----
+
+CHECKS = (check_metric, check_positions, check_posterior_limits, check_rows, check_edges)
+
+
+def faults_of(table: TableFile) -> list[str]:
+    """Why the claims of a table are not proved; empty if they are."""
+    claim = table.header["claim"]
+    return [fault for check in CHECKS for fault in check(table, claim)]
 
 
 def say(line: str) -> None:
-    """Print 2,000 characters of a line at most, escaped where they are not printable, or not on this terminal."""
+    """Print 2,000 characters of a line at most, escaped if they are not printable, or not on this terminal."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line[:2000])
     encoding = sys.stdout.encoding or "ascii"
     print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
-def _summary(table: Table) -> list[str]:
-    placed = table.header["claim"]["positions"] is not None
+def _summary(table: TableFile) -> list[str]:
+    """Print the claims and what is checked; the lines that refuse the table, or the one that says what is proved."""
+    claim = table.header["claim"]
+    placed = claim["positions"] is not None
     if placed:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
-    for cap in table.header["claim"].get("caps", []):
-        say(f"limit:    {cap_sentence(cap, table)}, for whoever knows the people of the file")
-    for name in (*SAID, "sha256"):
+    for cap in claim.get("caps", []):
+        say(f"limit:    {limit_sentence(cap, table)}, for whoever knows the people of the file")
+    for name in (*TEXTS, "sha256"):
         say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)
     say(f"checked:  {n} x {m} masses, {n} row sums, {e} edges both ways: {2 * e * m} inequalities, in integers")
-    low, high = (end(length for _, _, length in table.edges) for end in (min, max))
+    low, high = min(nats for _, _, nats in table.edges), max(nats for _, _, nats in table.edges)
     say(f"lengths:  {low!r} to {high!r} nats: between the ends of an edge a report changes odds by e^{high!r} at most")
     if high > LONGEST:
         say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
-    people = "; how many people live where" * bool(table.header["claim"].get("caps"))
+    people = "; how many people live where" if claim.get("caps") else ""
     say(f"trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them{people}")
-    proved = "every gradient is within the levels, for any two positions, and " if placed else ""
-    proved += "every inequality of the claim holds on the edges listed, and they connect all secrets"
-    return [f"refused:  {fault}" for fault in faults_of(table)] or [f"proved:   {proved}"]
+    faults = faults_of(table)
+    if faults:
+        return [f"refused:  {fault}" for fault in faults]
+    proved = "every inequality of the claim holds on the edges listed, and they connect all secrets"
+    if placed:
+        proved = f"every gradient is within the levels, for any two positions, and {proved}"
+    return [f"proved:   {proved}"]
 
 
-def main(arguments: list[str]) -> int:
+def main(argv: list[str]) -> int:
     """Print the claims of a table, and what is wrong or proved; 0 proved, 1 refused, 2 no such table."""
-    if len(arguments) != 1:
+    if len(argv) != 1:
         say("usage: python verify_table.py TABLE.json or TABLE.csv")
         return 2
     try:
-        lines = _summary(read(arguments[0]))
-    except (BadInput, MemoryError, *BROKEN) as error:
-        broken = f"not a mechanism table ({type(error).__name__}: {error})"
-        say(f"no table: {arguments[0]}: {error if isinstance(error, BadInput) else broken}")
+        lines = _summary(read(argv[0]))
+    except BadInput as error:
+        say(f"no table: {argv[0]}: {error}")
+        return 2
+    except (MemoryError, *BROKEN) as error:
+        say(f"no table: {argv[0]}: not a mechanism table ({type(error).__name__}: {error})")
         return 2
     except Refused as error:
-        lines = [f"refused:  {arguments[0]}: {error}"]
+        lines = [f"refused:  {argv[0]}: {error}"]
     for line in lines:
         say(line)
     return int(lines[0].startswith("refused"))

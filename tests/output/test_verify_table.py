@@ -337,10 +337,10 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
         claim = {"metric": metric.describe(), "domain": domain.describe(), "positions": None, "denominator": "2^62"}
         told = {"claim": json.loads(json.dumps(claim)), "unit": domain.unit}
         listed = list(zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True))
-        table = verify_table.Table(told, [[1]] * n, [1] * n, listed, list(map(tuple, domain.points.tolist())))
-        assert verify_table.claim_faults(table) == [], factor
+        table = verify_table.TableFile(told, [[1]] * n, [1] * n, listed, list(map(tuple, domain.points.tolist())))
+        assert verify_table.check_metric(table, told["claim"]) == [], factor
         longer = [(u, v, length * (1 + 2e-8)) for u, v, length in listed]
-        faults = verify_table.claim_faults(table._replace(edges=longer))
+        faults = verify_table.check_metric(table._replace(edges=longer), told["claim"])
         bounded = problem.metric.kind != "graph" and metric.smallest_level != 0
         varying = problem.metric.kind == "eikonal" and problem.metric.level.largest > problem.metric.level.smallest
         assert varying or len(faults) == bounded, factor

@@ -88,19 +88,21 @@ def test_an_altered_table_is_refused(tmp_path, capsys, change):
 
 def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
     table = verify_table.read(str(md.export(placed("levels"), tmp_path / "t.json")))
-    assert verify_table.position_faults(table) == []
+    assert verify_table.check_positions(table, table.header["claim"]) == []
     rows = [list(row) for row in table.rows]
     rows[7][7] += rows[7][6] // 2
     rows[7][6] -= rows[7][6] // 2
-    (fault,) = verify_table.position_faults(table._replace(rows=rows))
+    (fault,) = verify_table.check_positions(table._replace(rows=rows), table.header["claim"])
     assert "too steep" in fault
     rows[7][6] += 1
     sums = [sum(row) for row in rows]
-    (fault,) = verify_table.position_faults(table._replace(rows=rows, sums=sums))
+    (fault,) = verify_table.check_positions(table._replace(rows=rows, sums=sums), table.header["claim"])
     assert "rows that sum to 2^62" in fault
     patches = [list(patch) for patch in table.header["patch"]]
     patches[3][10] = (9.0).hex()
-    (fault,) = verify_table.position_faults(table._replace(header=table.header | {"patch": patches}))
+    (fault,) = verify_table.check_positions(
+        table._replace(header=table.header | {"patch": patches}), table.header["claim"]
+    )
     assert "lower levels" in fault
 
 
@@ -195,7 +197,7 @@ def test_what_nine_conditions_pass_over_breaks_no_claim(monkeypatch):
         given.append((mass.astype(np.uint64).tolist(), patches, levels.tolist(), 1.0))
     passed = [verify_table.steep_pairs(*each) for each in given]
     assert sum(map(len, passed)) > 100
-    monkeypatch.setattr(verify_table, "outside", lambda lists, level: range(len(lists[0])))
+    monkeypatch.setattr(verify_table, "steep_reports", lambda lists, level: range(len(lists[0])))
     assert [verify_table.steep_pairs(*each) for each in given] == passed
 
 

@@ -67,8 +67,9 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
     if centres == "area":  # cells are those of a grid, whose sides are compared with the coordinates
         header = deepcopy(short.header)
         header["claim"]["domain"]["kind"] = "points"
+        table = short._replace(header=header, sums=[verify_table.ROW_SUM] * 16)
         with pytest.raises(verify_table.BadInput, match="no discs of this kind"):
-            verify_table.cap_faults(short._replace(header=header, sums=[verify_table.ROW_SUM] * 16))
+            verify_table.check_posterior_limits(table, header["claim"])
     rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
     forged = tmp_path / "broken.json"
     forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))

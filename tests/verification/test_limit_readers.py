@@ -174,7 +174,7 @@ def test_every_reader_lists_what_any_disc_contains(shape: Any, cell: Any, radius
     assert drawn <= listed
     assert len(listed) <= 2 * len(drawn)
     claim = {"domain": {"kind": "grid", "cell": list(domain.cell or ())}}
-    table = verify_table.Table({"claim": claim}, [], [], [], [tuple(at) for at in points.tolist()])
+    table = verify_table.TableFile({"claim": claim}, [], [], [], [tuple(at) for at in points.tolist()])
     cap = {"radius": radius, "centres": "anywhere", "factor": [2, 1]}
     assert verify_table.discs_of(cap, table, []) == listed
     if NODE is not None:
