@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 from mechdesign.base.validation import read_only
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.cone.pricing import graph_of
+from mechdesign.solvers.cone.pricing import sparse_graph
 from mechdesign.solvers.cone.tree_simplex import Graph, price_block, price_ratios
 
 _ULP = 2.0**-52
@@ -313,7 +313,7 @@ class Places:
             code=-1 if code is None else code,
             table=np.ascontiguousarray(problem.loss_matrix) if code is None else np.zeros((0, 0)),
         )
-        return cls(graph=graph_of(matrix), costs=costs)
+        return cls(graph=sparse_graph(matrix), costs=costs)
 
     @property
     def size(self) -> int:

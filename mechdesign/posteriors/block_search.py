@@ -199,7 +199,7 @@ class BlockSearch:
         proof = CoupledBound(value=bound.value, dual=bound.dual, multipliers=multipliers[useful], folded=folded)
         if self.incumbent.record_bound(proof):
             self.bound_rows = self.rows[useful]
-        return bound.first.turns
+        return bound.first.cut_candidates
 
     def _try_closed_forms(self) -> None:
         """Start from the best of the constant report, the exponential mechanism and planar Laplace noise, their columns

@@ -55,7 +55,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.optimal import Optimal
-from mechdesign.solvers.cone.pricing import many_pairs
+from mechdesign.solvers.cone.pricing import has_many_pairs
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method
 from mechdesign.solvers.result import Design, Targets
@@ -172,7 +172,7 @@ def constraints(problem: DesignProblem) -> int:
 
 def is_complete(problem: DesignProblem) -> bool:
     """True if edges are so many that all pairs are priced."""
-    return many_pairs(len(problem.edges.tail), problem.domain.size)
+    return has_many_pairs(len(problem.edges.tail), problem.domain.size)
 
 
 def nearest(problem: DesignProblem) -> float:

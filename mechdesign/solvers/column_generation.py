@@ -217,7 +217,7 @@ def _first_columns(task: Task) -> tuple[list[Columns], float]:
         (np.ones((1, n)), np.array([task.problem.best_constant])),
     ]
     if m < n:  # an answer is that of many secrets, which long edges keep apart from its anchor
-        start.append((np.exp(-pricer.nearest_of(task.cost.argmin(axis=1))), reports))
+        start.append((np.exp(-pricer.distances_to_answers(task.cost.argmin(axis=1))), reports))
     objective = task.constant
     half = np.exp(-pricer.distance / 2)
     if half.sum(axis=0).min() > 0:

@@ -65,7 +65,11 @@ class BoxRoute:
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         problem, cone = task.problem, task.pricer
         require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
-        group = symmetries(problem, [cone.apart(), problem.loss_matrix]) if problem.reports is problem.domain else ()
+        group = (
+            symmetries(problem, [cone.all_distances(), problem.loss_matrix])
+            if problem.reports is problem.domain
+            else ()
+        )
         rule = POSITIVE_PRIORS if problem.prior_array.all() else ZERO_PRIORS
         pricer = WarmPricer(cone, problem.weighted_loss, group)
         return generate(BoxGeneration(self.name, task, pricer, rule), incumbent, budget)
@@ -241,4 +245,4 @@ class BlockRoute:
             known=incumbent.lower_bound,
             enough=loss * (1 - incumbent.target),
         )
-        return bound.first.turns, incumbent.record_bound(plain_bound(task, bound.value, bound.dual))
+        return bound.first.cut_candidates, incumbent.record_bound(plain_bound(task, bound.value, bound.dual))

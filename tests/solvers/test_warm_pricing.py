@@ -83,7 +83,7 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(pricing, "_FEWEST", fewest)
         monkeypatch.setattr(pricing, "_COMPLETE", 0.0)
         pricer = pricing.ConePricer.of(problem)
-        assert pricer.complete is (fewest == 0)
+        assert pricer.is_complete is (fewest == 0)
         found[fewest] = pricer.price(problem.weighted_loss, dual).value
     scale = np.abs(problem.weighted_loss).sum()
     assert found[0] == pytest.approx(found[1000], abs=1e-6 * scale)
@@ -97,7 +97,7 @@ def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
     dual, n = 3 * multipliers(problem, seed), problem.domain.size
     pricer.set_cores(0.05 * seed)  # 0: all places
-    if pricer.cone.complete:  # each place hangs at one that comes before it in a random order
+    if pricer.cone.is_complete:  # each place hangs at one that comes before it in a random order
         for y in pricer.all_reports:
             root, order = pricer.trees.anchor[y], random.permutation(n)
             order = np.r_[root, order[order != root]]

@@ -1,6 +1,6 @@
 """Exact pricing over the privacy cone, and the lower bound that follows from any multipliers of the row sums.
 
-    minimise  <r, g>  subject to  g >= 0,  g(u) <= e^{d_e} g(v) on every edge e = (u, v) both ways,  g(root) = 1
+    minimise  <r, g>  subject to  g >= 0,  g(u) <= e^{d_e} g(v) on every edge e = (u, v) both ways,  g(root) = 1    (1)
 
 A simplex method on trees (tree_simplex.py), started from the shortest-path tree, finds the minimising ray.
 
@@ -9,7 +9,7 @@ r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-
 the root is a lower bound of the minimum, and the optimal tree attains it. With every operation rounded down the bound
 is rigorous whatever the pivoting did, so it never rests on convergence. Summed over reports,
 
-    lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),
+    lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),         (2)
 
 a Lagrangian bound: rows sum to 1, so P(y | anchor(y)) <= 1.
 
@@ -17,7 +17,7 @@ Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and mu
 rounding, by that. A ratio of two linear forms does not see how a ray is normalised. With weights w(u) > 0 the trial
 multipliers lambda - t w, t >= 0, are as admissible as any, and every ray has a price that is not negative from
 
-    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,
+    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,                                            (3)
 
 where the bound is sum (lambda - t* w). Dinkelbach's method finds t*: price at a t, raise t to the largest ratio among
 the priced rays, and again (Dinkelbach 1967, Management Science 13). Every ratio is a lower bound of t*, so a t whose
@@ -46,38 +46,50 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.cone.tree_simplex import Graph, price_block, shortest_trees
 
-_PIVOTS_PER_NODE = 20
+# Of graphs and blocks of reports.
+_PIVOTS_PER_NODE = 20  # at most; a pricing takes far fewer
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
-_COMPLETE, _FEWEST = 0.5, 40  # share of all pairs, and places, from which pricing is by all: a lattice has 0.61
-_LONGER = 1 + 2.0**-40  # of distances: beyond the rounding of a sum along a path, or of a straight line
+_COMPLETE = 0.5  # share of all pairs from which pricing is by all pairs; a lattice with all pairs has 0.61
+_FEWEST = 40  # places from which it is
+_LONGER = 1 + 2.0**-40  # factor on distances: beyond the rounding of a sum along a path, or of a straight line
 _DIRECT, _NOISE = 1e-9, 1e-11  # relative shortening of all pairs while pivoting, largest for the longest; and at random
 _FARTHEST = 600.0  # nats, whose factor is a double
 _BLOCK = 64  # reports priced at a time, at most
 _PRICED_PLACES = 8192  # places times reports of a block, at most: a deadline and Ctrl-C wait for a block
-_TRIALS = 14
-_SETTLED = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
-_RESOLVED = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
-_BEYOND = 1.0001
-_RAISE = 1e-10  # the first of these steps
-_FASTER = 6.0  # the growth of each
 _SMALLEST = 1e-300
 _ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
-_LOWERED = 1e-6  # of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
-_NONE: NDArray[np.float64] = np.zeros(0)
+_LOWERED = 1e-6  # share of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
+_NO_TERMS: NDArray[np.float64] = np.zeros(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaiseOptions:
+    """Constants of the search for t* (3). All are guesses: every bound is that of the trial multipliers themselves."""
+
+    trials: int = 14
+    settled: float = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
+    resolved: float = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
+    beyond: float = 1.0001  # times the ratio, for the rounding of the pricing
+    first_step: float = 1e-10
+    step_growth: float = 6.0
+
+
+_RAISE = RaiseOptions()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pricing:
     """Result for all m reports.
 
-    value (m,), rigorous lower bounds; turns (m, n), where the minimising ray of a report with a negative value leaves
-    the eikonal profile e^{-D} of its parent in the shortest-path tree; rays (m, n), the minimisers, where asked for;
-    ratio, the largest <dual - cost_y, g> / <weight, g> of a minimiser, where weights are given.
+    value (m,): rigorous lower bounds of (1). cut_candidates (m, n): where the minimising ray of a report with a
+    negative value leaves the eikonal profile e^{-D} of its parent in the shortest-path tree. rays (m, n): the
+    minimisers, where asked for. ratio: the largest <dual - cost_y, g> / <weight, g> of a minimiser, where weights are
+    given.
     """
 
     value: NDArray[np.float64]
-    turns: NDArray[np.bool_]
+    cut_candidates: NDArray[np.bool_]
     rays: NDArray[np.float64] | None
     ratio: float | None = None
 
@@ -104,12 +116,12 @@ class CoupledBound:
 class ConePricer:
     """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
 
-    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; straight (n, n), the
+    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; direct (n, n), the
     distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
     anchors where they are known. Where edges are many, half of all pairs and more, pricing is by all pairs
-    (tree_simplex.py), and trees are stars at first.
-    deadline, of time.monotonic(), after which pricing raises OutOfTime; infinity until it is set. on_done, called with
-    how many reports of a pricing are priced.
+    (`is_complete`), and trees are stars at first.
+    Pricing raises OutOfTime after `deadline` (of time.monotonic()), and calls `on_done` with the number of reports that
+    are priced.
     Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
     """
 
@@ -118,7 +130,7 @@ class ConePricer:
         edges: Edges,
         size: int,
         anchors: NDArray[np.int64],
-        straight: NDArray[np.float64] | None = None,
+        direct: NDArray[np.float64] | None = None,
         paths: NDArray[np.float64] | None = None,
     ) -> None:
         graph = edges.matrix(size).tocsr()
@@ -127,14 +139,14 @@ class ConePricer:
         self.anchors = anchors
         self.deadline = math.inf
         self.on_done: Callable[[int], None] = lambda done: None
-        self.complete = many_pairs(len(edges.tail), size)
-        if self.complete:
-            lengths = straight if straight is not None else _all_paths(graph)
+        self.is_complete = has_many_pairs(len(edges.tail), size)
+        if self.is_complete:
+            lengths = direct if direct is not None else _all_paths(graph)
             self.graph = complete_graph(lengths * _LONGER)
             self.distance = lengths[anchors]
             self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
             return
-        self.graph = graph_of(graph)
+        self.graph = sparse_graph(graph)
         self.parent = np.empty((len(anchors), size), np.int32)
         if paths is not None and shortest_trees(paths, self.graph, self.parent):
             self.distance = paths
@@ -150,20 +162,21 @@ class ConePricer:
     @classmethod
     def of(cls, problem: DesignProblem) -> ConePricer:
         """For the reports of a problem."""
-        edges, size, known = problem.edges, problem.domain.size, problem.reports is problem.domain
-        straight, few = problem.metric.straight(problem.domain), not many_pairs(len(problem.edges.tail), size)
-        return cls(edges, size, problem.anchors, straight, problem.distances if known and few else None)
+        edges, domain = problem.edges, problem.domain
+        has_paths = problem.reports is domain and not has_many_pairs(len(edges.tail), domain.size)
+        paths = problem.distances if has_paths else None
+        return cls(edges, domain.size, problem.anchors, problem.metric.straight(domain), paths)
 
-    def apart(self) -> NDArray[np.float64]:
+    def all_distances(self) -> NDArray[np.float64]:
         """All distances (n, n) in nats."""
-        if self.complete:
+        if self.is_complete:
             return self.graph.lengths
         if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
             return self.distance
         return np.asarray(dijkstra(self._matrix, directed=True))
 
-    def nearest_of(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
-        """For a report of every secret (n,): distances (m, n) to the nearest secret of each, inf to one of nobody."""
+    def distances_to_answers(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
         nearest = np.full(self.distance.shape, np.inf)
         for y in np.unique(report):
             nearest[y] = dijkstra(self._matrix, directed=True, indices=np.flatnonzero(report == y), min_only=True)
@@ -182,29 +195,39 @@ class ConePricer:
         Cost: O(m n pivots).
         """
         n, m = cost.shape
-        value, turns, ratio = np.empty(m), np.zeros((m, n), np.bool_), np.full(m, -np.inf)
+        value, candidates, ratio = np.empty(m), np.zeros((m, n), np.bool_), np.full(m, -np.inf)
         minimisers = np.empty((m if rays else 0, n))
 
-        def block(start: int, stop: int) -> None:
+        def price_some(start: int, stop: int) -> None:
             own = np.ascontiguousarray(cost[:, start:stop].T)
-            rays_of_block = np.empty((0 if weight is None else stop - start, n)) if not rays else minimisers[start:stop]
+            own_rays = np.empty((0 if weight is None else stop - start, n))  # ratios need them
+            if rays:
+                own_rays = minimisers[start:stop]
             price_block(
-                own, dual, self.anchors[start:stop], self.parent[start:stop], self.distance[start:stop], self.graph,
-                _PIVOTS_PER_NODE * n, value[start:stop], turns[start:stop], rays_of_block,
-            )  # fmt: skip
-            if weight is not None:
+                own,
+                dual,
+                self.anchors[start:stop],
+                self.parent[start:stop],
+                self.distance[start:stop],
+                self.graph,
+                _PIVOTS_PER_NODE * n,
+                value[start:stop],
+                candidates[start:stop],
+                own_rays,
+            )
+            if weight is not None:  # the ratio of (3)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    flat = rays_of_block / rays_of_block.max(axis=1, keepdims=True)
+                    flat = own_rays / own_rays.max(axis=1, keepdims=True)
                     ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
         most = max(1, min(_BLOCK, _PRICED_PLACES // n))
-        in_blocks(block, m, most, deadline=self.deadline, on_done=self.on_done)
+        in_blocks(price_some, m, most, deadline=self.deadline, on_done=self.on_done)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
-        return Pricing(value=value, turns=turns, rays=minimisers if rays else None, ratio=largest)
+        return Pricing(value=value, cut_candidates=candidates, rays=minimisers if rays else None, ratio=largest)
 
 
-def many_pairs(edges: int, size: int) -> bool:
-    """Whether so many edges over `size` places are priced by all pairs."""
+def has_many_pairs(edges: int, size: int) -> bool:
+    """True if so many edges over `size` places are priced by all pairs."""
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
@@ -225,7 +248,7 @@ def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
     return np.asarray(np.maximum(paths, paths.T))
 
 
-def graph_of(matrix: sp.csr_array) -> Graph:
+def sparse_graph(matrix: sp.csr_array) -> Graph:
     """A symmetric graph as the kernels take it; factors for pivots, with ties of path lengths broken."""
     with np.errstate(over="ignore"):
         factor = np.exp(matrix.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(matrix)))
@@ -266,20 +289,20 @@ def homogeneous_bound(
     start: float = 0.0,
     known: float = 0.0,
     enough: float = math.inf,
-    charge: NDArray[np.float64] = _NONE,
+    extra_terms: NDArray[np.float64] = _NO_TERMS,
     visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,
 ) -> Bound:
-    """The best `lower_bound` over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
+    """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
 
-    Parameters: cost (n, m), dual (n,); loss > 0, that of a table in hand; known, a bound in hand, below which nothing
-    is gained; enough, a bound from which no other trial is made; charge (k,), further terms of the bound, as those of
-    side rows; visit, called with every trial and its pricing, which has rays then.
+    Parameters: cost (n, m), dual (n,); loss > 0, that of some table; known, a bound below which nothing is gained;
+    enough, a bound from which no other trial is made; extra_terms (k,) of the bound, as those of side rows; visit,
+    called with every trial and its pricing, which has rays then.
     Cost: one pricing, and up to a dozen where the first leaves something to gain.
     Raises: OutOfTime where the pricer's deadline passes before the first trial is priced.
     """
     weight = np.abs(dual) + loss / len(dual)
-    t, step, best, first = start, _RAISE, None, None
-    for _ in range(_TRIALS):
+    t, step, best, first = start, _RAISE.first_step, None, None
+    for _ in range(_RAISE.trials):
         trial = dual - t * weight
         try:
             price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
@@ -290,19 +313,19 @@ def homogeneous_bound(
         if visit is not None:
             visit(trial, price)
         first = first or price
-        value = lower_bound(np.r_[trial, charge], price.value)
+        value = lower_bound(np.r_[trial, extra_terms], price.value)
         if best is None or value > best.value:
             best = Bound(value=value, dual=trial, first=first)
         # `total` is what the bound would be without negative prices: as near to it, raising t can only lose.
-        total = float(trial.sum() + charge.sum())
-        if best.value >= enough or value >= total * (1 - _SETTLED) or not math.isfinite(total):
+        total = float(trial.sum() + extra_terms.sum())
+        if best.value >= enough or value >= total * (1 - _RAISE.settled) or not math.isfinite(total):
             break
         assert price.ratio is not None
-        if price.ratio > _RESOLVED:
-            t += price.ratio * _BEYOND  # Dinkelbach's step, and a little beyond, for the rounding of the pricing
+        if price.ratio > _RAISE.resolved:
+            t += price.ratio * _RAISE.beyond  # Dinkelbach's step
         else:
-            t, step = t + step, _FASTER * step
-        if float((dual - t * weight).sum() + charge.sum()) <= max(best.value, known):
+            t, step = t + step, _RAISE.step_growth * step
+        if float((dual - t * weight).sum() + extra_terms.sum()) <= max(best.value, known):
             break  # even without negative prices that trial would prove no more
     assert best is not None
     return best
@@ -315,16 +338,18 @@ def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
 
     because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
     """
-    return homogeneous_bound(pricer, cost, _anchored(pricer, cost), loss=max(float(cost.sum(axis=0).min()), _SMALLEST))
+    loss = max(float(cost.sum(axis=0).min()), _SMALLEST)
+    return homogeneous_bound(pricer, cost, _anchor_dual(pricer, cost), loss=loss)
 
 
 def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
     """The bound of `anchor_bound` and its multipliers (n,) without a pricing: lowered by more than rounding takes."""
-    dual = _anchored(pricer, cost) * (1 - _LOWERED)
+    dual = _anchor_dual(pricer, cost) * (1 - _LOWERED)
     return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
 
 
-def _anchored(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multipliers (n,) of `anchor_bound`."""
     some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)  # any of them proves a bound
     least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
     best = int(np.argmax(least))
@@ -358,7 +383,7 @@ def best_bound(
         loss=loss,
         known=known,
         enough=enough,
-        charge=charge_of(rows.limit, admissible),
+        extra_terms=limit_terms(rows.limit, admissible),
         visit=None if visit is None else lambda trial, price: visit(folded, trial, price),
     )
     return CoupledBound(value=bound.value, dual=bound.dual, multipliers=admissible, folded=folded)
@@ -372,7 +397,7 @@ def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -
     return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
 
 
-def charge_of(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+def limit_terms(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
     """The terms -mu h (k,) of the bound, rounded down."""
     return np.nextafter(-multipliers * limit, -np.inf)
 
@@ -388,4 +413,4 @@ def coupled_bound(
 
     dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
     """
-    return lower_bound(np.r_[dual, charge_of(limit, multipliers)], pricer.price(folded, dual).value)
+    return lower_bound(np.r_[dual, limit_terms(limit, multipliers)], pricer.price(folded, dual).value)

@@ -81,7 +81,7 @@ class WarmPricer:
         symmetries: Sequence[Indices] = (),
         options: WarmOptions = WarmOptions(),
     ) -> None:
-        distances = cone.apart()
+        distances = cone.all_distances()
         self.cone, self.cost, self.options = cone, np.ascontiguousarray(cost.T), options
         m, n = self.cost.shape
         self.all_reports = np.arange(m)
@@ -92,7 +92,7 @@ class WarmPricer:
         self.decay = np.exp(-distances)
         self._total = self.decay.sum(axis=1)
         nearest = np.zeros((0, 0), np.int32)
-        if cone.complete:
+        if cone.is_complete:
             nearest = np.argsort(distances, axis=1, kind="stable").astype(np.int32)
         self.trees = TreeState(
             anchor=np.asarray(cone.anchors, np.int64),
@@ -140,7 +140,7 @@ class WarmPricer:
         On a sparse graph cores are all places.
         """
         before, self.share = self.share, share
-        if not self.cone.complete:
+        if not self.cone.is_complete:
             return
         trees, (m, n) = self.trees, self.cost.shape
         for y in range(m):
@@ -278,6 +278,6 @@ def proved_bound(cone: ConePricer, cost: Vector, dual: Vector) -> float:
 
     By all pairs reductions are taken off, on a graph of few edges negative prices.
     """
-    if cone.complete:
+    if cone.is_complete:
         return WarmPricer(cone, cost).bound_of(dual)
     return lower_bound(dual, cone.price(cost, dual).value)
