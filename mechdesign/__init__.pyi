@@ -26,14 +26,14 @@ from .output.compare import compare as compare
 from .output.export import export as export
 from .output.sweep import sweep as sweep
 from .problem.domain import Domain as Domain
-from .problem.levels import PrivacyLevel as PrivacyLevel
-from .problem.levels import Raster as Raster
 from .problem.metric import Discrete as Discrete
 from .problem.metric import Eikonal as Eikonal
 from .problem.metric import Euclidean as Euclidean
 from .problem.metric import Graph as Graph
+from .problem.privacy_level import PrivacyLevel as PrivacyLevel
 from .problem.problem import DesignProblem as DesignProblem
-from .problem.problem import load_problem as load_problem
+from .problem.problem_files import load_problem as load_problem
+from .problem.raster import Raster as Raster
 from .programs.eikonal import EikonalWeights as EikonalWeights
 from .programs.optimal import Optimal as Optimal
 from .solvers.eikonal.diagnosis import diagnosis as diagnosis

@@ -1,7 +1,8 @@
 """Losses: what a report costs, of a place or of a number that is asked of it."""
 
-from mechdesign.problem.losses import LOSSES, Distance, Loss, Query, SquaredDistance, TableLoss, ZeroOne, named_loss
+from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss, ZeroOne, named_loss
 from mechdesign.problem.problem import query_problem
+from mechdesign.problem.queries import Query
 
 __all__ = [
     "LOSSES",

@@ -46,7 +46,7 @@ import mechdesign as md
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.closed_forms.planar_laplace import laplace_clamped
 from mechdesign.evaluation.remap import remapped_loss
-from mechdesign.problem.problem import read_problem_file
+from mechdesign.problem.problem_files import read_problem_file
 from mechdesign.release import laws
 from mechdesign.release.query_functions import band_width
 from mechdesign.release.released import noise_table

@@ -30,7 +30,7 @@ from utility_study import ESTIMATORS, Study, bands, utility_study
 import mechdesign as md
 from mechdesign.evaluation.loss import expected_distance
 from mechdesign.pictures.canvas import mechanism_style
-from mechdesign.problem.problem import read_problem_file
+from mechdesign.problem.problem_files import read_problem_file
 from mechdesign.programs.matched import FAMILIES
 from mechdesign.solvers.matched import effective_epsilon, family_mechanism
 

@@ -25,7 +25,7 @@ from mechdesign.closed_forms.planar_laplace import cell_masses, mean_squared_err
 from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.certificate import violations
 from mechdesign.output.reports.solve import within_cell_error
-from mechdesign.problem.problem import ProblemFile, read_problem_file
+from mechdesign.problem.problem_files import ProblemFile, read_problem_file
 
 FLOOR = 0.4  # nats per km, the least level of the map, at which the continuous Laplace mechanism is set
 FREE = 30.0  # nats of an edge that the edge average leaves free: a loss of e^-30 of the largest

@@ -183,6 +183,12 @@ def refuse_entries(
         raise InputError(message, field=field, value=_first_entry(wrong, values), remedy=remedy)
 
 
+def check_not_negative(values: NDArray[np.float64], name: str) -> None:
+    """Refuse an array with an entry that is negative or not finite."""
+    refuse_entries(~np.isfinite(values), values, "must be finite", field=name)
+    refuse_entries(values < 0, values, "must not be negative", field=name)
+
+
 def _first_entry(wrong: NDArray[np.bool_], values: NDArray[Any]) -> str:
     """For example "inf at [2], and 3 more"."""
     index, more = np.argwhere(wrong)[0].tolist(), int(np.count_nonzero(wrong)) - 1

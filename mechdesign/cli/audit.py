@@ -182,7 +182,8 @@ def _setting(
     """The problem of --metric, given the number of secrets of the table: that of a mechanism file, a problem, or of a
     metric with its parameters.
     """
-    from mechdesign.problem.problem import SETTINGS, named_problem, shipped_paths
+    from mechdesign.cli.metric_problem import SETTINGS, named_problem
+    from mechdesign.problem.problem_files import shipped_paths
 
     if metric is None:
         remedy = "pass --metric euclidean or discrete, a problem or a mechanism file"

@@ -60,7 +60,7 @@ class ProblemCommand(ParameterCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         super().format_help(ctx, formatter)
         from mechdesign.output.text_tables import Block, show
-        from mechdesign.problem.problem import shipped_problems
+        from mechdesign.problem.problem_files import shipped_problems
 
         blocks: list[Block] = ["Shipped problems, and their parameters:"]
         for problem in shipped_problems():

@@ -131,7 +131,7 @@ def _explained(error: Exception) -> MechdesignError:
     import os
     import traceback
 
-    from mechdesign.problem.problem import MODULE, described
+    from mechdesign.problem.problem_files import MODULE, described
 
     if os.environ.get("MECHDESIGN_TRACEBACK"):
         traceback.print_exception(error)

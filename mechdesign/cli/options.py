@@ -43,7 +43,7 @@ def check_outputs(*outputs: tuple[Path | None, Callable[..., object]], overwrite
 
 
 def _shipped(incomplete: str) -> list[str]:
-    from mechdesign.problem.problem import shipped_paths
+    from mechdesign.problem.problem_files import shipped_paths
 
     return [name for name in shipped_paths() if name.startswith(incomplete)]
 

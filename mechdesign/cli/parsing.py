@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mechdesign.cli.inputs import InputOptions
     from mechdesign.posteriors.limits import PosteriorCap
     from mechdesign.problem.domain import Domain
-    from mechdesign.problem.problem import DesignProblem, ProblemFile
+    from mechdesign.problem.problem import DesignProblem
+    from mechdesign.problem.problem_files import ProblemFile
     from mechdesign.programs.program import Program
 
 _CORE = ("optimal", "eikonal", "query", "minimax", "matched", "bounded")
@@ -43,7 +44,9 @@ def as_options(text: str) -> str:
 
 def _option(argument: re.Match[str]) -> str:
     name, value = argument[1].replace("_", "-"), argument[2].strip("'")
-    return {"True": f"--{name}", "False": f"--no-{name}"}.get(value, f"--{name} {value}")
+    if value == "False":
+        name = f"no-{name}"
+    return f"--{name}" if value in ("True", "False") else f"--{name} {value}"
 
 
 @contextmanager
@@ -102,7 +105,8 @@ def first_unknown(words: Sequence[str], options: Collection[str], *, parameters:
     """
     from pathlib import Path
 
-    from mechdesign.problem.problem import SETTINGS, read_problem_file, shipped_problems
+    from mechdesign.cli.metric_problem import SETTINGS
+    from mechdesign.problem.problem_files import read_problem_file, shipped_problems
 
     listed = [word if word.startswith("--") else word[:2] for word in words if re.match("--?[A-Za-z]", word)]
     if {word.partition("=")[0] for word in listed} <= set(options):
@@ -121,7 +125,7 @@ def first_unknown(words: Sequence[str], options: Collection[str], *, parameters:
 
 def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
     """The problem file that a command names, and the words of its parameters."""
-    from mechdesign.problem.problem import read_problem_file
+    from mechdesign.problem.problem_files import read_problem_file
 
     if problem.startswith("-"):
         message = "is no option, or a parameter before its problem; write: mechdesign COMMAND PROBLEM --PARAMETER VALUE"

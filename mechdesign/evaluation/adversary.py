@@ -29,12 +29,8 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
-from mechdesign.problem.losses import (
-    LENGTH,
-    LOSSES,
-    SQUARE,
-    check_prior,
-)
+from mechdesign.problem.losses import LENGTH, LOSSES, SQUARE
+from mechdesign.problem.priors import check_prior
 
 Array = NDArray[np.float64]
 

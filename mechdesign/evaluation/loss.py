@@ -17,13 +17,7 @@ from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import (
-    LOSSES,
-    Distance,
-    Loss,
-    SquaredDistance,
-    TableLoss,
-)
+from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss
 from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, position_cost
 
 Array = NDArray[np.float64]

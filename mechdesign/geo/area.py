@@ -38,12 +38,15 @@ from mechdesign.base.validation import check_epsilon, positive, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster
-from mechdesign.problem.losses import named_loss, uniform
+from mechdesign.problem.line_integrals import ROUND_DOWN
+from mechdesign.problem.losses import named_loss
 from mechdesign.problem.metric import Eikonal, Euclidean, Metric
 from mechdesign.problem.plane import WIDEST, unwrapped
 from mechdesign.problem.plane import Plane as Plane
+from mechdesign.problem.priors import uniform
+from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.raster import Raster
 
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 PATHS = ("straight", "inside")

@@ -14,7 +14,8 @@ from mechdesign.geo.elastic import elastic_level
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.geo.people import PeoplePoints, read_points
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel, Raster
+from mechdesign.problem.privacy_level import PrivacyLevel
+from mechdesign.problem.raster import Raster
 from mechdesign.problem.text import Columns
 
 _RADII = 500.0, 5000.0  # m

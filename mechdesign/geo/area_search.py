@@ -19,8 +19,9 @@ from mechdesign.geo.area import Note, area_problem
 from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice, Named, Refused, WithLimit
 from mechdesign.geo.terminal import reason_words
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel, Raster
+from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.raster import Raster
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.optimal import Optimal

@@ -33,7 +33,7 @@ from mechdesign.geo.area import Area, Note, area_of, silent
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import Query
+from mechdesign.problem.queries import Query
 from mechdesign.problem.rasters import read_raster
 from mechdesign.problem.text import Columns, is_csv, named_column, number_column, read_frame, refuse_line
 

@@ -32,8 +32,10 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.validation import check_epsilon, positive, refuse_entries, validated
 from mechdesign.errors import InputError
-from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel, Raster, level_raster
+from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.max_plus import transform
+from mechdesign.problem.privacy_level import PrivacyLevel, level_raster
+from mechdesign.problem.raster import Raster
 
 STEP = 0.002  # at most, of the logarithm of the radius
 _EVEN = 1e-9  # of a step: how far nodes may lie from evenly spaced ones

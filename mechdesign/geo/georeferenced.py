@@ -38,8 +38,8 @@ from mechdesign.errors import InputError
 from mechdesign.geo.pixel_shares import cell_sums, quad_areas
 from mechdesign.problem.cell_amounts import amounts_in_cells, is_finer, pixel_edges
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
 from mechdesign.problem.plane import Plane
+from mechdesign.problem.raster import Raster
 from mechdesign.problem.rasters import Pixels, open_pixels
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.geojson import is_map, points_in_degrees
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
 from mechdesign.problem.plane import WIDEST, Plane
+from mechdesign.problem.raster import Raster
 from mechdesign.problem.text import (
     EASTING,
     LATITUDE,

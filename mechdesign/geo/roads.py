@@ -30,7 +30,7 @@ from mechdesign.errors import InputError, UnitError
 from mechdesign.geo.area import middle_longitude
 from mechdesign.problem.domain import MOST_PLACES, Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
-from mechdesign.problem.levels import ROUND_DOWN
+from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
 from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.text import (

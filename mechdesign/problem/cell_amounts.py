@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import Raster
-from mechdesign.problem.losses import proportional
+from mechdesign.problem.priors import proportional
+from mechdesign.problem.raster import Raster
 from mechdesign.problem.rasters import read_raster
 
 if TYPE_CHECKING:

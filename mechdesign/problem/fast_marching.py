@@ -14,7 +14,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, lipschitz_minorant
-from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.privacy_level import PrivacyLevel
 
 START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this near to the source lies outside of
 _INSIDE = 0.999  # the front lies between cells, never on one

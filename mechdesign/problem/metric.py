@@ -44,7 +44,8 @@ from mechdesign.problem.lattice import (
     shortest_paths,
     stencil_pairs,
 )
-from mechdesign.problem.levels import ROUND_DOWN, PrivacyLevel
+from mechdesign.problem.line_integrals import ROUND_DOWN
+from mechdesign.problem.privacy_level import PrivacyLevel
 
 Rebuilt = Literal["geometry", "streets", "edge list only"]
 

@@ -1,59 +1,28 @@
-"""DesignProblem, which every program and every closed form takes, and what builds one: problem files, words.
-
-A problem file is a Python file whose function `problem(**parameters)` returns a DesignProblem. The keyword parameters
-of that function, with their types and defaults, are those of the file. Files that come with the package are known by
-name. A problem file is imported and called: it is a program of the designer's. What it prints goes to standard error.
-"""
+"""DesignProblem: secrets, what must be indistinguishable, who is likely, and what a report costs."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
-import sys
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.files import readable
 from mechdesign.base.memory import require_memory
-from mechdesign.base.numbers import real_number, whole_number
 from mechdesign.base.records import ReprMixin
 from mechdesign.base.validation import validated
-from mechdesign.errors import InputError, MechdesignError
+from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
-from mechdesign.problem.losses import (
-    Loss,
-    Query,
-    QueryLoss,
-    check_distance,
-    check_loss,
-    check_prior,
-    named_loss,
-    uniform,
-)
-from mechdesign.problem.metric import Discrete, Euclidean, Metric, check_storable
-from mechdesign.problem.tables import read_places
-from mechdesign.problem.text import Columns
+from mechdesign.problem.losses import Loss, check_distance, check_loss
+from mechdesign.problem.metric import Metric, check_storable
+from mechdesign.problem.priors import check_prior
+from mechdesign.problem.queries import Query, QueryLoss
 
 Parameter = int | float | str
-MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a problem file
-_SHOWN = 300  # characters of the message of an exception
-_PACKAGE = Path(__file__).resolve().parents[1]
-FOLDERS = (_PACKAGE / "_problems", _PACKAGE.parent / "problems")  # of shipped files: installed, or in a source tree
-_READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
-SETTINGS = {
-    "euclidean": ("epsilon", "unit", "grid", "cell", "places", "reports", "loss"),
-    "discrete": ("epsilon", "loss"),
-}  # metric: its parameters
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,208 +206,3 @@ def query_problem(
     query = query if isinstance(query, Query) else Query(labels=query)
     cost, reports = query.loss(loss, domain), query.reports(domain)
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=cost, reports=reports, query=query)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProblemFile(ReprMixin):
-    """A problem file: its name, path, first docstring line, the module and the defaults of its parameters."""
-
-    name: str
-    path: Path
-    summary: str
-    module: ModuleType
-    parameters: dict[str, Parameter]
-
-    def build(self, /, **values: Parameter | str) -> DesignProblem:
-        """The design problem for these parameters; strings are converted to the type of the default."""
-        parameters = {**self.parameters, **{name: self._convert(name, value) for name, value in values.items()}}
-        with redirect_stdout(sys.stderr):
-            built = self.module.problem(**parameters)
-        if not isinstance(built, DesignProblem):
-            given_type = type(built).__name__
-            raise InputError(
-                "problem() must return a DesignProblem", field="problem", value=f"{self.path}: {given_type}"
-            )
-        return replace(built, name=self.name, parameters=parameters)
-
-    def published(self, parameters: Mapping[str, Parameter]) -> dict[str, Parameter] | None:
-        """The published figures that the file's `published()` returns for its parameters; None without one."""
-        function = getattr(self.module, "published", None)
-        if function is None:
-            return None
-        known = inspect.signature(function).parameters
-        with redirect_stdout(sys.stderr):
-            return dict(function(**{name: value for name, value in parameters.items() if name in known}))
-
-    def remark(self, problem: DesignProblem) -> str | None:
-        """The sentence of the file's `remark(problem)` on the figures of a solve; None without one."""
-        function = getattr(self.module, "remark", None)
-        with redirect_stdout(sys.stderr):
-            return None if function is None else str(function(problem))
-
-    def _convert(self, name: str, value: Parameter | str) -> Parameter:
-        if name not in self.parameters:
-            remedy = "use one of " + (", ".join(self.parameters) or "none")
-            raise InputError(f"{self.name} has no such parameter", field=name, value=value, remedy=remedy)
-        kind = type(self.parameters[name])
-        try:
-            converted = _READ[kind](value) if isinstance(value, str) else kind(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"must be of type {kind.__name__}: {error}", field=name, value=value) from error
-        if kind in (int, float) and not isinstance(value, str) and converted != value:  # 5.5 for an int, or nan
-            raise InputError(f"must be of type {kind.__name__}", field=name, value=value)
-        return converted
-
-
-@validated
-def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
-    """The design problem of a file, or of a shipped problem by name.
-
-    Parameters
-    ----------
-    name : str or Path
-        A problem file (.py) or the name of a shipped problem.
-    **parameters : int, float or str
-        Parameters of its `problem()`; texts are converted to the type of the default.
-
-    Returns
-    -------
-    DesignProblem
-        The problem.
-
-    Raises
-    ------
-    InputError
-        For an unknown name or parameter, and a file that is no problem.
-
-    Examples
-    --------
-    >>> md.load_problem("line", cells=4).domain.size
-    4
-    """
-    return read_problem_file(name).build(**parameters)
-
-
-def read_problem_file(name: str | Path) -> ProblemFile:
-    """Import a problem file, given by path or by the name of a shipped one."""
-    path = _find(name)
-    module = ModuleType(MODULE + path.stem)
-    module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses look their module up
-    try:
-        with redirect_stdout(sys.stderr):
-            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a program
-    except MechdesignError:
-        raise
-    except Exception as error:
-        del sys.modules[module.__name__]
-        raise InputError(f"does not import ({described(error)})", field="problem", value=path) from error
-    function = getattr(module, "problem", None)
-    if not callable(function):
-        raise InputError("has no function problem()", field="problem", value=path)
-    parameters = {name: each.default for name, each in inspect.signature(function).parameters.items()}
-    for name, default in parameters.items():
-        if type(default) not in _READ or default != default:
-            raise InputError("needs a default of type int, float or str", field=name, value=path)
-    summary = (inspect.getdoc(module) or path.stem).splitlines()[0]
-    return ProblemFile(name=path.stem, path=path, summary=summary, module=module, parameters=parameters)
-
-
-def shipped_paths() -> dict[str, Path]:
-    """The shipped files by name."""
-    folder = next((f for f in FOLDERS if f.is_dir()), FOLDERS[0])
-    return {path.stem: path for path in sorted(folder.glob("[a-z]*.py"))}
-
-
-def shipped_problems() -> list[ProblemFile]:
-    """The shipped problem files, by name, without those that import a capability that is not there."""
-    files = []
-    for path in shipped_paths().values():
-        try:
-            files.append(read_problem_file(path))
-        except InputError as error:
-            cause = error.__cause__
-            if not (isinstance(cause, ModuleNotFoundError) and str(cause.name).startswith("mechdesign.")):
-                raise
-    return files
-
-
-def described(error: BaseException) -> str:
-    """The type of an exception and its message, cut where it is long."""
-    message = str(error)
-    return f"{type(error).__name__}: {message[:_SHOWN]}{'...' * (len(message) > _SHOWN)}"
-
-
-def _find(name: str | Path) -> Path:
-    if Path(name).suffix == ".py":
-        with readable(name, "problem"):
-            return Path(name).resolve(strict=True)
-    shipped = shipped_paths()
-    if str(name) not in shipped:
-        remedy = "use one of " + ", ".join(shipped) + ", or the path of a .py file"
-        raise InputError("no such problem", field="problem", value=name, remedy=remedy)
-    return shipped[str(name)]
-
-
-def named_problem(
-    metric: str, parameters: Mapping[str, str], *, secrets: int, columns: Columns = None
-) -> DesignProblem:
-    """The problem of a metric with a uniform prior, for a table of `secrets` rows.
-
-    euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with the
-    cell size in that unit, or places, a CSV file with the coordinates of the secrets; reports, one with those of the
-    reports, which are the secrets by default; loss, squared by default.
-    discrete: epsilon in nats; loss, zero-one by default, with report k standing for secret k.
-    """
-    if metric not in SETTINGS:
-        remedy = "use one of " + ", ".join(SETTINGS)
-        raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)
-    claim: Metric
-    if metric == "discrete":
-        reports = domain = Domain.nodes(secrets)
-        claim, loss = Discrete(epsilon=_number(parameters, "epsilon")), "zero-one"
-    else:
-        unit = _needed(parameters, "unit")
-        reports = domain = _domain(parameters, unit, secrets, columns)
-        if "reports" in parameters:
-            reports = Domain.points_at(read_places(parameters["reports"], columns=columns), unit=unit)
-        claim, loss = Euclidean(epsilon=_number(parameters, "epsilon"), unit=unit), "squared"
-    return DesignProblem(
-        domain=domain,
-        metric=claim,
-        prior=uniform(domain),
-        loss=named_loss(parameters.get("loss", loss)),
-        reports=reports,
-        name=metric,
-        parameters=parameters,
-    )
-
-
-def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Columns) -> Domain:
-    options = {"grid", "cell", "places"} & set(parameters)
-    if options == {"places"}:
-        return Domain.points_at(read_places(parameters["places"], columns=columns), unit=unit)
-    if options != {"grid", "cell"}:
-        message = "the metric needs the places of the secrets: pass either --grid AxB --cell H or --places FILE.csv"
-        raise InputError(message, field="grid" if options != {"grid"} else "cell", value=", ".join(parameters))
-    grid = parameters["grid"]
-    if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", grid) is None:
-        raise InputError("must be cells per axis, such as 30x30", field="grid", value=grid)
-    shape = [int(count) for count in grid.split("x")]
-    if math.prod(shape) > max(secrets, 1):
-        raise InputError(f"is of {math.prod(shape)} cells, for a table of {secrets} rows", field="grid", value=grid)
-    return Domain.grid(shape, cell=_number(parameters, "cell"), unit=unit)
-
-
-def _needed(parameters: Mapping[str, str], name: str) -> str:
-    if name not in parameters:
-        raise InputError(f"the metric needs --{name}", field=name, value="none")
-    return parameters[name]
-
-
-def _number(parameters: Mapping[str, str], name: str) -> float:
-    word = _needed(parameters, name)
-    try:
-        return real_number(word)
-    except ValueError as error:
-        raise InputError(str(error), field=name, value=word) from error

@@ -24,7 +24,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError, UnitError
-from mechdesign.problem.levels import Raster
+from mechdesign.problem.raster import Raster
 from mechdesign.problem.text import number_column, read_frame, refuse_line
 
 if TYPE_CHECKING:

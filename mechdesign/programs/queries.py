@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.lattice import distances_to_sets
-from mechdesign.problem.losses import Query
+from mechdesign.problem.queries import Query
 from mechdesign.programs.program import Program
 from mechdesign.programs.statements import expected_loss, lipschitz, simplex
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
-from mechdesign.problem.losses import check_prior
+from mechdesign.problem.priors import check_prior
 from mechdesign.programs.coupled import Coupled, SideRows
 from mechdesign.programs.statements import private_table
 

@@ -40,8 +40,9 @@ from mechdesign.closed_forms.build import closed_form_mechanism, level_or_defaul
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import TableLoss, check_prior
+from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.metric import Metric
+from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
 

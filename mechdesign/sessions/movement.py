@@ -21,8 +21,8 @@ from mechdesign.base.validation import positive, refuse_entries
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.losses import check_prior
 from mechdesign.problem.metric import Metric
+from mechdesign.problem.priors import check_prior
 
 ROW_ERROR = 1e-9  # by which the probabilities of a row may miss 1 before they are divided by their sum
 MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it

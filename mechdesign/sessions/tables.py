@@ -19,7 +19,7 @@ from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import UnsuitableError
 from mechdesign.geo.area import plane_level
 from mechdesign.mechanism.views import probabilities
-from mechdesign.problem import losses as priors
+from mechdesign.problem import priors
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.metric import Euclidean

@@ -13,9 +13,10 @@ import numpy as np
 from mechdesign.base import interrupts
 from mechdesign.base.progress import compiled, note_compiling
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.levels import PrivacyLevel
-from mechdesign.problem.losses import Distance, uniform
+from mechdesign.problem.losses import Distance
 from mechdesign.problem.metric import Eikonal, Euclidean
+from mechdesign.problem.priors import uniform
+from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.program import Program

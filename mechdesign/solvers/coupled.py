@@ -27,7 +27,8 @@ from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
 from mechdesign.mechanism.figures import RESOLUTION
-from mechdesign.problem.losses import TableLoss, uniform
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.priors import uniform
 from mechdesign.programs.coupled import Coupled, SideRows, constant_objective, objective
 from mechdesign.solvers.choose import DESIGNS, Attempt, coupled_attempts, designs_fit, suits_rays, whole_trials
 from mechdesign.solvers.column_generation import DesignGeneration, generate

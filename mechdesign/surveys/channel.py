@@ -46,7 +46,7 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_edges, stored_points
 from mechdesign.output.compare import ChannelFigures
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import check_prior
+from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.surveys.error_norm import LARGEST, dual_sobolev_norm
 

@@ -25,7 +25,7 @@ from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import check_prior
+from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.matched import Family, family_of
 from mechdesign.solvers.matched import find_crossing

@@ -29,7 +29,8 @@ from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.claim import MechanismFile, check_claim, unproved, verification_errors
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.storage import file_sha256, load
-from mechdesign.problem.losses import check_loss, check_prior
+from mechdesign.problem.losses import check_loss
+from mechdesign.problem.priors import check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
 from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, project_dual

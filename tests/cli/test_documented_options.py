@@ -17,7 +17,8 @@ from conftest import ROOT
 from taken import needs
 
 from mechdesign.cli.app import command
-from mechdesign.problem.problem import SETTINGS, shipped_problems
+from mechdesign.cli.metric_problem import SETTINGS
+from mechdesign.problem.problem_files import shipped_problems
 
 pytestmark = needs("geo", "surveys", "sessions", "factored", "devicemap", "web")  # whose commands pages name
 

@@ -178,7 +178,7 @@ CHILD = (
     + """
 import os, signal
 from mechdesign.mechanism.storage import save
-from mechdesign.problem.problem import load_problem
+from mechdesign.problem.problem_files import load_problem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.factored.design import solve_factored
 from mechdesign.factored.options import FactoredOptions

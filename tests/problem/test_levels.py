@@ -10,7 +10,7 @@ from rows import each_row, few
 
 from mechdesign import Domain, PrivacyLevel, Raster
 from mechdesign.errors import InputError
-from mechdesign.problem import levels
+from mechdesign.problem import line_integrals
 
 DEFECT = Fraction(1, 2**43)  # promised by line_integrals: rounded down, and by no more than this
 ROUNDING = 2.0**-43  # two roundings of one quantity differ by no more than the promised defect
@@ -329,7 +329,7 @@ def test_direction_chunks_and_axes_do_not_matter(monkeypatch, count):
     start, end = np.random.default_rng(5).uniform(-1.5, 1.5, (2, 40, count))
     whole = lengths(level, start, end)
     np.testing.assert_allclose(lengths(level, end, start), whole, rtol=DIRECTION)
-    monkeypatch.setattr(levels, "_CHUNK", 7)
+    monkeypatch.setattr(line_integrals, "_CHUNK", 7)
     assert lengths(level, start, end).tobytes() == whole.tobytes()
     for order in permutations(range(count)):
         nodes = dict(zip("xyz", (axes[k] for k in order), strict=False))

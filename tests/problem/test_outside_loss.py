@@ -10,10 +10,10 @@ import pytest
 from rows import each_row
 
 import mechdesign as md
+from mechdesign.cli.metric_problem import named_problem
 from mechdesign.errors import UnsuitableError, VerificationError
 from mechdesign.output.captions import loss_words
 from mechdesign.plot import mechanism as plot_mechanism
-from mechdesign.problem.problem import named_problem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,7 +8,8 @@ from mechdesign import DesignProblem, Domain, Euclidean, Raster, priors
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, SizeError
 from mechdesign.losses import LOSSES, Distance, SquaredDistance, TableLoss, ZeroOne
-from mechdesign.problem.losses import check_loss, check_prior
+from mechdesign.problem.losses import check_loss
+from mechdesign.problem.priors import check_prior
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 QUADRATURE = 1e-6  # midpoint rule, 1000 points an axis: the error is of order 1/1000^2 and less

@@ -9,7 +9,7 @@ from rows import each_row
 
 from mechdesign import Discrete, EikonalWeights, Optimal, load_problem, solve
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem import problem as shipped
+from mechdesign.problem import problem_files as shipped
 
 CERTIFIED = 1e-9  # relative; a simplex solution of a small program, repaired
 PRINTED = 1e-7  # relative; reference losses have ten digits

@@ -20,7 +20,7 @@ from taken import needs
 from mechdesign import Eikonal, PrivacyLevel, compare, load_problem, probabilities, sweep
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.output.compare import each_mechanism, rows
-from mechdesign.problem.problem import read_problem_file
+from mechdesign.problem.problem_files import read_problem_file
 from mechdesign.utility import match_distance
 
 MATCHED = 1e-6  # asked of the expected distance

@@ -17,7 +17,7 @@ from rows import few
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean
 from mechdesign.extend import Program
-from mechdesign.problem.levels import PrivacyLevel
+from mechdesign.problem.privacy_level import PrivacyLevel
 
 SCALES = (1e-9, 1e-3, 1e3, 1e9)
 GAP = 1e-3

@@ -21,7 +21,7 @@ from mechdesign.evaluation.transport.ground import Ground
 from mechdesign.evaluation.transport.program import excess
 from mechdesign.evaluation.transport.solve import transport
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import SUM_TOLERANCE
+from mechdesign.problem.priors import SUM_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

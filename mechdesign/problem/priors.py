@@ -1,0 +1,110 @@
+"""Priors: the probability of each secret, for which losses are expected. Privacy does not depend on them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import as_numbers, check_not_negative, refuse_entries, validated
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+
+SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never silently normalised
+_SINGLE_TOLERANCE = 64 * 2.0**-24  # entries rounded to single precision, and a sum of them in blocks of 128
+Array = NDArray[np.float64]
+
+
+@validated
+def uniform(domain: Domain) -> Array:
+    """1/n at each of the n places.
+
+    Parameters
+    ----------
+    domain : Domain
+        The places.
+
+    Returns
+    -------
+    (n,) array
+        The prior.
+
+    Examples
+    --------
+    >>> md.priors.uniform(md.Domain.nodes(4))
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+    return np.full(domain.size, 1.0 / domain.size)
+
+
+@validated
+def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
+    """Weights divided by their sum.
+
+    Parameters
+    ----------
+    weights : (n,) array
+        Not negative, not all 0.
+    field : str
+        What errors call them.
+
+    Returns
+    -------
+    (n,) array
+        Sums to 1.
+
+    Raises
+    ------
+    InputError
+        For weights that are negative, not finite or all 0.
+
+    Examples
+    --------
+    >>> md.priors.proportional([1.0, 3.0])
+    array([0.25, 0.75])
+    """
+    values = as_numbers(weights, field, ascending=True)
+    _check_weights(values, field)
+    return values / values.sum()
+
+
+def _check_weights(values: Array, field: str) -> None:
+    check_not_negative(values, field)
+    if not values.any():
+        raise InputError("is zero everywhere", field=field, value="sum 0")
+
+
+def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
+    """A prior (n,) over a number of places or those of a domain, if it is one; of a grid also in the shape of the grid.
+
+    One of single precision is divided by its sum in double precision, where that is 1 to its rounding.
+    Raises: InputError for a wrong shape, negative, non-finite or all-zero entries, and a sum not 1 within 1e-9.
+    """
+    values = as_numbers(prior, "prior", places.points if isinstance(places, Domain) else None)
+    single = np.asarray(prior).dtype == np.float32
+    if isinstance(places, Domain):
+        values = _of_places(values, places)
+    elif values.shape != (places,):
+        raise InputError(f"must have shape ({places},)", field="prior", value=values.shape)
+    _check_weights(values, "prior")
+    total = float(values.sum())
+    if single and abs(total - 1) <= _SINGLE_TOLERANCE:
+        return values / total
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(
+            "must sum to 1", field="prior", value=f"sum {total:.12g}", remedy="use priors.proportional to normalise"
+        )
+    return values
+
+
+def _of_places(values: Array, domain: Domain) -> Array:
+    """Values (n,) of the places from those, or from values over the lattice that are 0 in masked cells."""
+    if values.shape == (domain.size,):
+        return values
+    if domain.index is None or domain.shape is None or values.shape != domain.shape:
+        grid = f" or {domain.shape}" if domain.shape is not None and domain.shape != (domain.size,) else ""
+        turned = domain.shape is not None and values.shape == domain.shape[::-1]
+        remedy = "transpose it: x is the first axis" if turned else None
+        raise InputError(f"must have shape ({domain.size},){grid}", field="prior", value=values.shape, remedy=remedy)
+    outside = (domain.lookup < 0) & (values != 0)
+    refuse_entries(outside, values, "must be 0 in cells that the mask leaves out", field="prior")
+    return values[tuple(domain.index.T)]

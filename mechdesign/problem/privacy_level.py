@@ -1,0 +1,257 @@
+"""Privacy levels: eps(u) in nats per unit of length, on rasters.
+
+Source: Koufogiannis & Pappas 2016, section II-B (Definition 3) and section IV (the affine map).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.numbers import SMALLEST, finites, named, word
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.units import length_per_nat, unit_ratio, unit_word
+from mechdesign.base.validation import check_epsilon, refuse_entries, validated
+from mechdesign.errors import InputError, UnitError
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.line_integrals import LARGEST_DEFECT, UNIT_ROUNDOFF, line_integrals
+from mechdesign.problem.raster import Raster
+
+WIDEST = 2.0**50  # largest level / smallest
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrivacyLevel(ReprMixin):
+    """A privacy level eps(u) over space: smaller means more private.
+
+    Make one with `constant`, `affine` or `from_values`.
+
+    Attributes
+    ----------
+    raster : Raster
+        eps at the nodes, in nats per unit of length, linear between them. Values whose `value_unit` is a level per
+        another length, such as "1/km", are converted; a unit that is not a level per length is refused.
+    extend : bool
+        Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
+
+    Notes
+    -----
+    Invariants: at least 2^-960 and finite at every node of the raster, hence everywhere; largest <= 2^50 smallest.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Definition 3.
+
+    Examples
+    --------
+    >>> level = md.PrivacyLevel.constant(0.5, "km")
+    >>> level.smallest, level.largest
+    (0.5, 0.5)
+    """
+
+    raster: Raster
+    extend: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raster", _in_nats(self.raster))
+        values = self.raster.values
+        low = float(np.min(values))
+        _require_positive(values)
+        if not self.largest / WIDEST <= low:
+            ends = f"{low} to {self.largest}"
+            raise InputError("privacy level ranges over more than 2^50; raise the floor", field="epsilon", value=ends)
+
+    def facts(self) -> Mapping[str, object]:
+        unit = unit_word(self.raster.unit)
+        return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
+
+    @classmethod
+    @validated
+    def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
+        """The level eps(u) = epsilon everywhere.
+
+        Parameters
+        ----------
+        epsilon : float
+            Nats per `unit`.
+        unit : str
+            Unit of length.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        Examples
+        --------
+        >>> md.PrivacyLevel.constant(0.5, "km").at(np.array([[3.0, 4.0]]))
+        array([0.5])
+        """
+        value = check_epsilon(epsilon)
+        return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
+
+    @classmethod
+    @validated
+    def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
+        """The level eps(u) = slope * density(u) + floor: looser where more people are.
+
+        Parameters
+        ----------
+        density : Raster
+            The density.
+        slope : float
+            Nats per unit of length per unit of density.
+        floor : float
+            Nats per unit of length, positive.
+        extend : bool
+            Whether the level goes on beyond the raster as at its border.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        References
+        ----------
+        Koufogiannis & Pappas 2016, section IV.
+
+        Examples
+        --------
+        >>> density = md.Raster(x=[0.0, 1.0], y=[0.0], values=[[0.0], [10.0]])
+        >>> md.PrivacyLevel.affine(density, slope=0.1, floor=0.5).largest
+        1.5
+        """
+        check_epsilon(floor, "floor")
+        if not np.isfinite(slope):
+            raise InputError("must be finite", field="slope", value=slope)
+        values = slope * density.values + floor
+        if not (values > 0).all():
+            least = f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}"
+            raise InputError("slope * density + floor must be positive everywhere", field="slope", value=least)
+        return cls(raster=level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
+
+    @classmethod
+    @validated
+    def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
+        """The level given at every cell of an unmasked grid; linear along each axis between centres.
+
+        Parameters
+        ----------
+        domain : Domain
+            The grid.
+        values : array of shape `domain.shape`
+            Nats per unit of length.
+
+        Returns
+        -------
+        PrivacyLevel
+            The level.
+
+        Examples
+        --------
+        >>> domain = md.Domain.grid((2, 1), 1.0)
+        >>> md.PrivacyLevel.from_values(domain, [[0.5], [1.5]]).smallest
+        0.5
+        """
+        array = np.asarray(values, np.float64)
+        if domain.shape is None or array.shape != domain.shape:
+            shape = f"{domain.shape}, masked cells included (any positive value there)"
+            raise InputError(f"must have the shape of the grid, {shape}", field="epsilon", value=array.shape)
+        refuse_entries(~np.isfinite(array), array, "must be finite in every cell", field="epsilon")
+        _require_positive(array)
+        assert domain.cell is not None and domain.origin is not None
+        axes: list[Array] = [
+            np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)
+            for o, k, h in zip(domain.origin, domain.shape, domain.cell, strict=True)
+        ]
+        axes += [np.zeros(1)] * (3 - len(axes))
+        return cls(raster=level_raster(axes, array[:, None] if array.ndim == 1 else array, domain.unit))
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps; `from_description` reads it."""
+        axes = {name: nodes.tolist() for name, nodes in zip(AXES, self.raster.axes, strict=False)}
+        return {**axes, "eps": self.raster.values.tolist(), "unit": self.raster.unit}
+
+    @classmethod
+    def from_description(cls, description: object, field: str = "level") -> PrivacyLevel:
+        """The level of `describe`, wherever its places lie. Raises: InputError for a description of another form."""
+        fields = named(description, field, ("x", "y", "eps", "unit"), ("z",))
+        values, unit = finites(fields["eps"], "eps", 2 + ("z" in fields)), word(fields["unit"], "unit")
+        x, y, z = (finites(fields.get(name, [0.0]), name) for name in AXES)
+        return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)
+
+    def in_unit(self, unit: str) -> PrivacyLevel:
+        """The level on nodes in another unit of length, in nats per that unit: nowhere above the level of this one.
+
+        A converted node may lie off its place by u M, u = 2^-53 and M the largest coordinate; in a cell of width g or
+        more that moves eps by no more than 4 u (M / g) of the largest eps, and products take u each.
+        Raises: UnitError where one of the two units is no length; InputError where that is more than 10^-6.
+        """
+        converted = self.raster.in_unit(unit)
+        if converted is self.raster:
+            return self
+        far = sum(np.abs(nodes).max() / np.diff(nodes).min() for nodes in converted.axes if len(nodes) > 1)
+        moved = 16 * UNIT_ROUNDOFF * (1 + far) * self.largest / self.smallest
+        if not moved <= LARGEST_DEFECT:
+            levels = f"levels {self.smallest:.6g} to {self.largest:.6g}"
+            accuracy = f"{LARGEST_DEFECT:g} in doubles; state the map in {unit}"
+            raise InputError(f"cannot be converted to {accuracy}", field="epsilon", value=levels)
+        ratio = float(unit_ratio(unit, self.raster.unit))
+        values = converted.values * (ratio * (1 - moved))
+        return replace(self, raster=level_raster([converted.x, converted.y, converted.z], values, converted.unit))
+
+    def at(self, points: Array) -> Array:
+        """Eps at points (n, 1..3), in nats per unit."""
+        return self.raster.at(points)
+
+    @property
+    def smallest(self) -> float:
+        """Min eps over all places, in nats per unit."""
+        return float(self.raster.values.min())
+
+    @property
+    def largest(self) -> float:
+        """Max eps over all places, in nats per unit."""
+        return float(self.raster.values.max())
+
+    def line_integrals(self, start: Array, end: Array) -> Array:
+        """Lengths in nats (e,) of the segments start[i] -> end[i] of shape (e, 1..3), rounded down."""
+        return line_integrals(self.raster, start, end)
+
+
+def _require_positive(levels: Array) -> None:
+    message = "privacy level must be positive, and at least 2^-960 (eps = 0 admits constant mechanisms only)"
+    refuse_entries(~(levels >= SMALLEST), levels, message, field="epsilon")
+
+
+def _in_nats(raster: Raster) -> Raster:
+    """Levels in nats per unit of the axes, of a raster that says what its values are.
+
+    Raises: UnitError for values in a unit that is not a level per length. Undeclared values are taken as nats per unit.
+    """
+    if raster.amounts is not None:
+        raster = replace(raster, amounts=None, counts=False)
+    declared = raster.value_unit.strip()
+    if declared in ("", "1", f"nats per {raster.unit}"):
+        return raster
+    length = length_per_nat(declared)
+    if length is None:
+        raise UnitError(
+            "the values of a privacy level must be nats per unit of length",
+            field=raster.name,
+            value=declared,
+            remedy=f"convert them and declare a unit such as 1/km or nats per {raster.unit}",
+        )
+    ratio = float(unit_ratio(raster.unit, length, raster.name))
+    return level_raster([raster.x, raster.y, raster.z], raster.values * ratio, raster.unit)
+
+
+def level_raster(axes: Sequence[Array], values: Array, unit: str) -> Raster:
+    """Levels at the nodes of a raster, in nats per unit."""
+    x, y, z = axes
+    return Raster(x=x, y=y, z=z, values=values, unit=unit, value_unit=f"nats per {unit}", name="eps")

@@ -1,0 +1,117 @@
+"""Queries: a question about the secret with finitely many answers, q(u) = label of the place u.
+
+A query problem has one report per label. The report y stands at a place of its own label, the one nearest to the mean
+of q^{-1}(y), so that distances and units keep their meaning.
+Source: Koufogiannis & Pappas 2016, Problem 1: given secrets, a privacy level and a query q, design a mechanism that
+approximates q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
+
+from mechdesign.base.labels import unlabelled
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.validation import validated
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.raster import Raster
+
+QueryLoss = Literal["zero-one", "distance"]
+_LARGEST = 2.0**53  # labels beyond are no exact doubles
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query(ReprMixin):
+    """A query q(u) over n places; the m answers are the distinct labels, in ascending order.
+
+    Parameters
+    ----------
+    labels : (n,) int array
+        q at each place.
+
+    References
+    ----------
+    Koufogiannis & Pappas 2016, Problem 1.
+
+    Examples
+    --------
+    >>> md.losses.Query([3, 3, 7]).values
+    array([3, 7])
+    """
+
+    labels: ArrayLike = field(kw_only=False)
+
+    def __post_init__(self) -> None:
+        labels = np.asarray(unlabelled(self.labels, "labels"))
+        numbers = labels.ndim == 1 and labels.dtype.kind in "iuf"
+        odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
+        if not numbers or len(odd):
+            description = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
+            raise InputError("must be integers, one per place; NODATA is none", field="labels", value=description)
+        object.__setattr__(self, "labels", labels.astype(np.int64))
+        if len(self.values) < 2:
+            raise InputError("needs at least two answers", field="labels", value=self.values.tolist())
+
+    @classmethod
+    @validated
+    def from_raster(cls, raster: Raster, domain: Domain) -> Query:
+        """The labels of a raster: at every place the value of the nearest node, never one between two nodes."""
+        converted = raster.in_unit(domain.unit)
+        converted.require_cover(domain.points)
+        return cls(labels=converted.nearest(domain.points))
+
+    @cached_property
+    def values(self) -> NDArray[np.int64]:
+        """The answers (m,), ascending: report y says values[y]."""
+        return np.unique(np.asarray(self.labels))
+
+    @cached_property
+    def answer(self) -> NDArray[np.int64]:
+        """The report number (n,) of the true answer at every place."""
+        return np.searchsorted(self.values, np.asarray(self.labels))
+
+    @cached_property
+    def places(self) -> list[NDArray[np.int64]]:
+        """q^{-1}(y) for every report y: place numbers, ascending."""
+        order = np.argsort(self.answer, kind="stable")
+        return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
+
+    def reports(self, domain: Domain) -> Domain:
+        """One place per answer: of q^{-1}(y) the place nearest to its mean."""
+        self._check_size(domain)
+        chosen = [
+            places[np.argmin(((domain.points[places] - domain.points[places].mean(axis=0)) ** 2).sum(axis=1))]
+            for places in self.places
+        ]
+        return Domain.points_at(domain.points[chosen], unit=domain.unit)
+
+    def loss(self, kind: QueryLoss, domain: Domain) -> TableLoss:
+        """l(u, y), (n, m): zero-one, 1 where y is not q(u), so that losses are shares of wrong answers; distance, from
+        u to the nearest place of label y in the unit of the domain, 0 for the true answer.
+        """
+        self._check_size(domain)
+        if kind == "zero-one":
+            return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))
+        if kind != "distance":
+            raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
+        nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
+        return TableLoss(values=np.column_stack(nearest), units=domain.unit)
+
+    def check(self, domain: Domain, reports: Domain) -> None:
+        """Refuse secrets or reports in other numbers than places or answers, with an InputError."""
+        self._check_size(domain)
+        if reports.size != len(self.values):
+            description = f"{reports.size} reports, {len(self.values)} labels"
+            raise InputError("needs one report per label", field="reports", value=description)
+
+    def _check_size(self, domain: Domain) -> None:
+        if len(self.answer) != domain.size:
+            raise InputError(f"must have shape ({domain.size},)", field="labels", value=self.answer.shape)

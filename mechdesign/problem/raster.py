@@ -1,0 +1,190 @@
+"""Rasters: functions of space, given at the nodes of a rectangular lattice and multilinear between them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.numbers import LARGEST, SMALLEST
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.units import canonical_unit, unit_ratio
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import AXES
+
+_REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
+_NODATA = "has nodes without a value; fill them, or crop the raster to where it has data"
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Raster(ReprMixin):
+    """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
+
+    Parameters
+    ----------
+    x, y, z : (kx,), (ky,), (kz,) arrays
+        Coordinates of the nodes, ascending, in `unit`. A single node on an axis means: constant along that axis; so
+        is z where it is left out.
+    values : (kx, ky) or (kx, ky, kz) array
+        Values at the nodes, finite, in `value_unit`.
+    unit, value_unit : str
+        Units of the coordinates and of the values; "1" by default.
+    name : str
+        What it is called in files and messages.
+    amounts : array of the shape of values
+        How much the pixel about each node holds, for a prior. Without: its value times its size.
+    counts : bool
+        True if the amounts are numbers of people or things, False if they are densities times sizes.
+
+    Notes
+    -----
+    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
+
+    Examples
+    --------
+    >>> raster = md.Raster(x=[0.0, 1.0], y=[0.0, 1.0], values=[[0.0, 1.0], [2.0, 3.0]], unit="km")
+    >>> raster.at(np.array([[0.5, 0.5]]))
+    array([1.5])
+    """
+
+    x: Array
+    y: Array
+    z: Array = field(default_factory=lambda: np.zeros(1))
+    values: Array
+    unit: str = "1"
+    value_unit: str = "1"
+    name: str = "raster"
+    amounts: Array | None = None
+    counts: bool = False
+
+    def __post_init__(self) -> None:
+        canonical_unit(self.unit, f"{self.name}.unit")
+        for name in ("x", "y", "z", "values"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), float))
+        if any(axis.ndim != 1 for axis in (self.x, self.y, self.z)):
+            raise InputError("nodes must be rows of ascending numbers", field=self.name, value="x, y or z")
+        shape = (len(self.x), len(self.y), len(self.z))
+        fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
+        if self.values.shape not in fitting or self.values.size == 0:
+            turned = self.values.shape == (len(self.y), len(self.x))
+            remedy = (
+                "transpose them, x comes first; md.read.raster takes arrays of xarray and finds out" if turned else None
+            )
+            message = f"values must have shape {fitting[0]}"
+            raise InputError(message, field=self.name, value=self.values.shape, remedy=remedy)
+        for axis in (self.x, self.y, self.z):
+            if not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
+                message = "nodes must ascend, within 1e150 of zero and at least 1e-289 apart"
+                raise InputError(message, field=self.name, value=f"least gap {np.diff(axis).min(initial=np.inf):.3g}")
+        missing = int((~np.isfinite(self.values)).sum())
+        if missing:
+            raise InputError(_NODATA, field=self.name, value=f"{missing} NODATA or non-finite node(s)")
+        if self.amounts is not None:
+            object.__setattr__(self, "amounts", np.asarray(self.amounts, float))
+            if self.amounts.shape != self.values.shape or not np.isfinite(self.amounts).all():
+                message = "amounts must be finite and have the shape of values"
+                raise InputError(message, field=self.name, value=self.amounts.shape)
+
+    def facts(self) -> Mapping[str, object]:
+        nodes = " x ".join(str(len(axis)) for axis in self.axes)
+        least, most = (f"{value:.6g}" for value in (self.values.min(), self.values.max()))
+        return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {least} to {most} {self.value_unit}"}
+
+    @property
+    def axes(self) -> tuple[Array, ...]:
+        """The nodes along each axis of `values`: x and y, or x, y and z."""
+        return (self.x, self.y, self.z)[: self.values.ndim]
+
+    def outside(self, points: Array) -> NDArray[np.bool_]:
+        """Whether points (n, 1..3) lie further beyond the outermost nodes than half the way to the next ones."""
+        outside = np.zeros(len(points), bool)
+        for nodes, at in zip(self.axes, coordinates(points), strict=False):
+            if len(nodes) > 1:
+                low, high = nodes[0] - _REACH * (nodes[1] - nodes[0]), nodes[-1] + _REACH * (nodes[-1] - nodes[-2])
+                outside |= (at < low) | (at > high)
+        return outside
+
+    def require_cover(self, points: Array) -> None:
+        """Refuse points (n, 1..3) of which some lie `outside`. Raises: InputError that counts them."""
+        outside = self.outside(points)
+        if outside.any():
+            axes = [(name, nodes) for name, nodes in zip(AXES, self.axes, strict=False) if len(nodes) > 1]
+            ends = " and ".join(f"{name} {nodes[0]:.6g} to {nodes[-1]:.6g}" for name, nodes in axes)
+            raise InputError(
+                f"{outside.sum()} of {len(points)} places lie outside the raster ({ends} {self.unit})",
+                field=self.name,
+                value=", ".join(f"{x:.6g}" for x in points[outside.argmax()]),
+                remedy="use a raster of the whole area, or `extend` in Python to go on with its border values",
+            )
+
+    def in_unit(self, unit: str) -> Raster:
+        """The raster with its nodes in another unit of length. Raises: UnitError where one of the two is none."""
+        ratio = float(unit_ratio(self.unit, unit, self.name))
+        if canonical_unit(self.unit) == canonical_unit(unit):
+            return self
+        return replace(self, x=self.x * ratio, y=self.y * ratio, z=self.z * ratio, unit=canonical_unit(unit))
+
+    def at(self, points: Array) -> Array:
+        """Values at points (n, 1..3); a missing coordinate is 0. Only +, -, * and / are used: the bits repeat."""
+        places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
+        return blend(self.values, [(node, share, 0.0) for node, share in places], ())[0]
+
+    def nearest(self, points: Array) -> Array:
+        """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0."""
+        places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
+        return self.values[tuple(node + (share > 0.5) for node, share in places)]
+
+    def stretched(self, *sizes: float, unit: str = "1") -> Raster:
+        """The raster re-parametrised so that its cells fill [0, width] x [0, height], one size per axis of `values`.
+
+        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of Koufogiannis & Pappas 2016
+        (section IV).
+        """
+        if len(sizes) != self.values.ndim:
+            raise InputError("one size per axis", field=self.name, value=sizes)
+        moved = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
+        return replace(self, x=moved[0], y=moved[1], z=moved[2] if len(moved) > 2 else self.z, unit=unit)
+
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits of the SHA-256 of nodes and values."""
+        digest = hashlib.sha256()
+        for part in (*self.axes, self.values):
+            digest.update(np.ascontiguousarray(part, "<f8").tobytes())
+        return digest.hexdigest()[:12]
+
+
+def coordinates(points: Array) -> list[Array]:
+    """The coordinates (n,) along x, y and z of points (n, 1..3), 0 where they have none."""
+    return [*points.T, *np.zeros((3 - points.shape[1], len(points)))]
+
+
+def blend(
+    values: Array,
+    places: Sequence[tuple[NDArray[np.int64], Array, Array | float]],
+    corner: tuple[NDArray[np.int64], ...],
+) -> tuple[Array, Array | float]:
+    """Values at fractions of the way from nodes to the next ones, and how far they may be off for fractions that are.
+
+    places, per axis: the nodes, the fractions, and how far these may be off. One axis after the other: along x first.
+    """
+    if not places:
+        return values[corner], 0.0
+    *others, (node, share, doubt) = places
+    beside = np.minimum(node + 1, values.shape[len(others)] - 1)
+    low, below = blend(values, others, (node, *corner))
+    high, above = blend(values, others, (beside, *corner))
+    off = (1 - share + doubt) * below + (share + doubt) * above + doubt * np.abs(high - low)
+    return (1 - share) * low + share * high, off
+
+
+def left_nodes(nodes: Array, at: Array) -> tuple[NDArray[np.int64], Array]:
+    """Left node and fraction in [0, 1] of the way to the next, clamped to the outermost nodes."""
+    if len(nodes) == 1:
+        return np.zeros(at.shape, np.int64), np.zeros(at.shape)
+    inside = np.clip(at, nodes[0], nodes[-1])
+    left = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
+    return left, (inside - nodes[left]) / (nodes[left + 1] - nodes[left])
