@@ -59,7 +59,7 @@ from mechdesign.posteriors.words import cap_sentence, lift_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import shape_of, sized, words_of
-from mechdesign.programs.constrained import ClaimedLimit
+from mechdesign.programs.constraints import ClaimedLimit
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -1,10 +1,10 @@
 from .bounded import Bounded as Bounded
 from .constrained import Constrained as Constrained
-from .constrained import ErrorCap as ErrorCap
-from .constrained import ReportCap as ReportCap
-from .constrained import RequiredReport as RequiredReport
-from .constrained import without_reports as without_reports
+from .constraints import ErrorCap as ErrorCap
+from .constraints import ReportCap as ReportCap
+from .constraints import RequiredReport as RequiredReport
 from .eikonal import EikonalWeights as EikonalWeights
+from .forbidden import without_reports as without_reports
 from .matched import MatchedOptimal as MatchedOptimal
 from .minimax import Minimax as Minimax
 from .optimal import Optimal as Optimal

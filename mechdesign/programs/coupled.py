@@ -20,21 +20,19 @@ The first two lines of "subject to" are those of a private table. Source: Koufog
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import EXPECTED_LOSS, Program
 
 if TYPE_CHECKING:
-    import cvxpy as cp
+    pass
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,35 +113,6 @@ def rows_per_secret(
     matrix.eliminate_zeros()
     names = [f"{what} at secret {u}" for u in at]
     return SideRows(matrix=matrix, limit=limit[at], share=np.full(len(at), share), names=names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraint(ReprMixin, ABC):
-    """A constraint on the table; `name` is what files and errors call it."""
-
-    name: ClassVar[str]
-
-    def check(self, problem: DesignProblem) -> None:
-        """Refuse a problem that the constraint does not fit, before any work. Raises: InputError."""
-
-    @abstractmethod
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-        """The constraint on `table` (n, m) in cvxpy."""
-
-    def describe(self) -> dict[str, Any]:
-        """What a file keeps of it."""
-        fields = asdict(self).items()
-        lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
-        return {"constraint": self.name, **dict(fields), **lists}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowConstraint(Constraint):
-    """A constraint that is a few side rows."""
-
-    @abstractmethod
-    def rows(self, problem: DesignProblem) -> SideRows:
-        """The constraint as side rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

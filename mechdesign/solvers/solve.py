@@ -26,7 +26,8 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.bounded import Bounded, read_bounds
-from mechdesign.programs.constrained import Constrained, constraint_from
+from mechdesign.programs.constrained import Constrained
+from mechdesign.programs.constraints import constraint_from
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.minimax import Minimax

@@ -28,7 +28,7 @@ from mechdesign.posteriors.rows import posterior_shares
 from mechdesign.posteriors.shares import exact_fraction, share_if_wrong
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.programs import Constrained
-from mechdesign.programs.coupled import Constraint
+from mechdesign.programs.constraints import Constraint
 
 CELL, RADIUS = 390.0, 564.0  # m: the largest disc has 3 x 3 cells
 EVEN = {

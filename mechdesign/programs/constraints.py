@@ -1,0 +1,260 @@
+"""Constraints on the table of a mechanism: each says itself in cvxpy, and those of few rows as side rows.
+
+    ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
+    RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
+    ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
+
+A `ClaimedLimit` is one that a mechanism claims with its privacy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.records import ReprMixin
+from mechdesign.base.registry import Registry
+from mechdesign.base.validation import check_whole
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.coupled import SideRows, rows_per_secret, stack_rows
+from mechdesign.programs.program import place_numbers
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraint(ReprMixin, ABC):
+    """A constraint on the table; `name` is what files and errors call it."""
+
+    name: ClassVar[str]
+
+    def check(self, problem: DesignProblem) -> None:
+        """Refuse a problem that the constraint does not fit, before any work. Raises: InputError."""
+
+    @abstractmethod
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        """The constraint on `table` (n, m) in cvxpy."""
+
+    def describe(self) -> dict[str, Any]:
+        """What a file keeps of it."""
+        fields = asdict(self).items()
+        lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
+        return {"constraint": self.name, **dict(fields), **lists}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowConstraint(Constraint):
+    """A constraint that is a few side rows."""
+
+    @abstractmethod
+    def rows(self, problem: DesignProblem) -> SideRows:
+        """The constraint as side rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportCap(RowConstraint):
+    """The constraint P(y|u) <= cap.
+
+    Parameters
+    ----------
+    cap : float
+        0 < cap <= 1.
+    reports, secrets : sequences of int
+        At these; all by default.
+
+    Examples
+    --------
+    >>> md.programs.ReportCap(cap=0.5, reports=[0]).cap
+    0.5
+    """
+
+    cap: float
+    reports: Sequence[int] | None = None
+    secrets: Sequence[int] | None = None
+    name = "report-cap"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cap", float(self.cap))
+        _check_share(self.cap, "cap", remedy="forbid a report everywhere, with without_reports")
+
+    def check(self, problem: DesignProblem) -> None:
+        all_or_places(self.secrets, problem.domain.size, "secrets")
+        all_or_places(self.reports, problem.reports.size, "reports")
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
+        return [
+            table[secrets, int(y)] <= self.cap for y in all_or_places(self.reports, problem.reports.size, "reports")
+        ]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        reports = all_or_places(self.reports, problem.reports.size, "reports")
+        parts = [_entry_rows(problem, int(y), self.secrets, 1.0, self.cap, "cap") for y in reports]
+        return stack_rows(parts, problem.domain.size * problem.reports.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredReport(RowConstraint):
+    """The constraint P(y|u) >= least for one report.
+
+    Parameters
+    ----------
+    report : int
+        The report y.
+    least : float
+        0 < least < 1.
+    secrets : sequence of int
+        At these secrets; all by default.
+
+    Examples
+    --------
+    >>> least = md.programs.RequiredReport(report=0, least=0.2)
+    >>> program = md.programs.Constrained(md.load_problem("discrete", secrets=3), constraints=[least])
+    >>> float(md.probabilities(md.solve(program))[:, 0].min()) >= 0.2
+    True
+    """
+
+    report: int
+    least: float
+    secrets: Sequence[int] | None = None
+    name = "required-report"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "report", check_whole(self.report, "report", least=0))
+        object.__setattr__(self, "least", float(self.least))
+        _check_share(self.least, "least", remedy="give the least probability that the report must have")
+
+    def check(self, problem: DesignProblem) -> None:
+        all_or_places(self.secrets, problem.domain.size, "secrets")
+        all_or_places([self.report], problem.reports.size, "report")
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        (report,) = all_or_places([self.report], problem.reports.size, "report")
+        return [table[all_or_places(self.secrets, problem.domain.size, "secrets"), int(report)] >= self.least]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        (report,) = all_or_places([self.report], problem.reports.size, "report")
+        return _entry_rows(problem, int(report), self.secrets, -1.0, -self.least, "least")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorCap(RowConstraint):
+    """The constraint that a report lies further than a radius from the secret with probability at most a share.
+
+    Parameters
+    ----------
+    radius : float
+        In units of length.
+    share : float
+        Probability.
+    secrets : sequence of int
+        At these secrets; all by default.
+
+    Examples
+    --------
+    >>> cap = md.programs.ErrorCap(radius=1.0, share=0.5)
+    >>> program = md.programs.Constrained(md.load_problem("line", cells=4), constraints=[cap])
+    >>> program.statement().is_dcp()
+    True
+    """
+
+    radius: float
+    share: float
+    secrets: Sequence[int] | None = None
+    name = "error-cap"
+
+    def __post_init__(self) -> None:
+        for name in ("radius", "share"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        _check_share(self.share, "share", remedy="an error can be made improbable, not impossible; give a share > 0")
+        if not 0 <= self.radius < float("inf"):
+            raise InputError("must be finite and not negative", field="radius", value=self.radius)
+
+    def check(self, problem: DesignProblem) -> None:
+        all_or_places(self.secrets, problem.domain.size, "secrets")
+        if problem.domain.kind == "nodes":
+            raise InputError("nodes of a graph have no place", field="radius", value=self.radius)
+        problem.domain.require_alike(problem.reports)
+
+    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        import cvxpy as cp
+
+        secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
+        return [cp.sum(cp.multiply(self.beyond(problem), table), axis=1)[secrets] <= self.share]
+
+    def rows(self, problem: DesignProblem) -> SideRows:
+        beyond, n = self.beyond(problem), problem.domain.size
+        secrets = all_or_places(self.secrets, n, "secrets")
+        secrets = secrets[beyond[secrets].any(axis=1)]
+        what = "error-cap (share): the probability of a far report"
+        return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
+
+    def beyond(self, problem: DesignProblem) -> NDArray[np.float64]:
+        """1 where a report lies beyond the radius of a secret, else 0; (n, m)."""
+        return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimedLimit(Constraint):
+    """A limit that a mechanism claims: exports state it as data, reports in a sentence, and it is verified in integers.
+
+    Its rows need not be listed: all limits of a program are solved by one `LimitSolver`.
+    """
+
+    @abstractmethod
+    def for_problem(self, problem: DesignProblem) -> Self:
+        """The limit as a file keeps it, complete without the problem."""
+
+    @abstractmethod
+    def claims(self) -> list[dict[str, Any]]:
+        """The limit as JSON, for readers of an exported table; of one that `for_problem` returned."""
+
+    @abstractmethod
+    def sentence(self, domain: Domain) -> str:
+        """The limit in words, over secrets in `domain`."""
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, description: Mapping[str, Any]) -> Self:
+        """The limit that a file describes, every value of which may be hostile."""
+
+
+CONSTRAINTS: Registry[type[Constraint]] = Registry(
+    "constraints", {kind.name: kind for kind in (ReportCap, RequiredReport, ErrorCap)}
+)  # by the name in files
+
+
+def constraint_from(description: Mapping[str, Any]) -> Constraint:
+    """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
+    fields = dict(description)
+    kind = CONSTRAINTS[fields.pop("constraint")]
+    return kind.from_file(fields) if issubclass(kind, ClaimedLimit) else kind(**fields)
+
+
+def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
+    """Place numbers (k,) in order, each once; all of them for None."""
+    return np.arange(size) if numbers is None else place_numbers(numbers, size, field)
+
+
+def _entry_rows(
+    problem: DesignProblem, report: int, secrets: Sequence[int] | None, sign: float, limit: float, field: str
+) -> SideRows:
+    n, m = problem.domain.size, problem.reports.size
+    entries = np.zeros((n, m))
+    entries[:, report] = sign
+    at = all_or_places(secrets, n, "secrets")
+    word = "report-cap" if sign > 0 else "required-report"
+    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{word} ({field}): report {report}", secrets=at)
+
+
+def _check_share(value: float, field: str, *, remedy: str) -> None:
+    if not 0 < value <= 1:
+        raise InputError("must lie in (0, 1]", field=field, value=value, remedy=remedy)

@@ -1,0 +1,58 @@
+"""Forbidden reports leave the set of reports, since none is impossible at one secret alone.
+
+Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being connected, for every
+secret: a report that is impossible at one secret is impossible at all. So a cap of 0 is refused. For the same reason an
+error beyond a radius can be made improbable, never impossible, as long as some report lies beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from mechdesign.errors import InputError
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.losses import TableLoss
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.constraints import all_or_places
+
+
+def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
+    """The problem with some reports left out: no secret may make them. The reports that stay are renumbered in order.
+
+    Parameters
+    ----------
+    problem : DesignProblem
+        The problem.
+    forbidden : sequence of int
+        Numbers of reports.
+
+    Returns
+    -------
+    DesignProblem
+        The smaller problem.
+
+    Raises
+    ------
+    InputError
+        For a number out of range, or if fewer than two reports stay.
+
+    Examples
+    --------
+    >>> md.programs.without_reports(md.load_problem("line", cells=4), [3]).reports.size
+    3
+    """
+    numbers = all_or_places(forbidden, problem.reports.size, "forbidden")
+    places = np.setdiff1d(np.arange(problem.reports.size), numbers)
+    if len(places) < 2:
+        value = f"{len(numbers)} of {problem.reports.size}"
+        raise InputError("at least two reports must stay", field="forbidden", value=value)
+    kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
+    reports = Domain(kind=kind, points=problem.reports.points[places], unit=problem.reports.unit)
+    loss = problem.loss
+    if isinstance(loss, TableLoss):
+        loss = replace(loss, values=problem.loss_matrix[:, places])
+    return replace(problem, reports=reports, loss=loss)
