@@ -1,6 +1,6 @@
 """Arguments of a call, checked before any work: their types by their annotations, and usual ranges by functions.
 
-Types. `validated` decorates a function; `display.ReprMixin` checks the fields of a dataclass. What Python would say
+Types. `validated` decorates a function; `records.FrozenRecord` checks the fields of a dataclass. What Python would say
 later, of an attribute that a text does not have, is said of the argument. Types are classes of this package, Datasets,
 paths, numbers, arrays, texts and mappings. What is missing or unknown is a TypeError.
 

@@ -78,7 +78,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
@@ -138,7 +138,7 @@ def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DeviceMap(ReprMixin):
+class DeviceMap(FrozenRecord):
     """The numbers of a compact map: five bytes a cell, from which lengths, weights and every row follow.
 
     Attributes

@@ -48,7 +48,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import check_whole
 from mechdesign.devicemap.device_map import LOOSEST, WEIGHTS, DeviceMap, bounds
@@ -129,7 +129,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MapSampler(ReprMixin, Drawing):
+class MapSampler(FrozenRecord, Drawing):
     """Draws from one compact map, which is verified once, here.
 
     Parameters

@@ -23,7 +23,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
@@ -40,7 +40,7 @@ _SETTLED = 1e-12  # of the largest distance: a move that ends the iteration
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdversaryError(ReprMixin):
+class AdversaryError(FrozenRecord):
     """The error of the best estimate of an adversary and what is proved of it.
 
     Attributes

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_epsilon, positive, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.cell_amounts import from_density
@@ -60,7 +60,7 @@ def silent(sentence: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Area(ReprMixin):
+class Area(FrozenRecord):
     """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON. The border belongs to it.
 
     Attributes

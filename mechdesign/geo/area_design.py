@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error
 from mechdesign.errors import InputError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AreaReport(ReprMixin):
+class AreaReport(FrozenRecord):
     """What is known of the mechanism of an area: the figures of `to_json`, and `sentences`.
 
     Attributes
@@ -119,7 +119,7 @@ class AreaReport(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AreaDesign(ReprMixin):
+class AreaDesign(FrozenRecord):
     """The certified mechanism of an area, and what it was made from.
 
     Attributes

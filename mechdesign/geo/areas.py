@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.spreadsheets import text_of
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -45,7 +45,7 @@ _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error l
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Areas(ReprMixin):
+class Areas(FrozenRecord):
     """Named areas that part the places of a domain.
 
     Attributes

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.files import readable
 from mechdesign.base.memory import require_bytes
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
 from mechdesign.base.validation import positive, validated
 from mechdesign.cli.inputs import PeopleReader
@@ -63,7 +63,7 @@ _LATITUDE, _LONGITUDE = 2, 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class People(ReprMixin):
+class People(FrozenRecord):
     """density, a raster of people per square unit at the centres of the cells; points, how many have people in it;
     inside, how many people live there; outside, how many live at points beyond.
     """
@@ -310,7 +310,7 @@ def _density(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CheckIns(ReprMixin):
+class CheckIns(FrozenRecord):
     r"""Check-ins counted in the cells of a grid.
 
     Attributes

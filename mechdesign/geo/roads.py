@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base.numbers import finites, wholes
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnitError
@@ -129,7 +129,7 @@ class Streets(PerLength):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Roads(ReprMixin):
+class Roads(FrozenRecord):
     r"""A connected network of n nodes and e streets.
 
     Attributes

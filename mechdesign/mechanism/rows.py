@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
@@ -30,7 +30,7 @@ _TABLE_BYTES = 1 << 26  # of cumulative masses at once
 _WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache
 
 
-class Rows(ReprMixin, ABC):
+class Rows(FrozenRecord, ABC):
     """P(y|u) = mass / sum, in integers."""
 
     dataset: xr.Dataset

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import validated
@@ -42,7 +42,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampler(ReprMixin):
+class Sampler(FrozenRecord):
     """Draws from one mechanism, a table or a factored one, that is verified once.
 
     The mechanism is copied, so that later changes of the Dataset do not reach the draws.

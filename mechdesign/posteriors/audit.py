@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, positive, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
@@ -47,7 +47,7 @@ _SUMS = 1 << 24  # sums of discs that are held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscAudit(ReprMixin):
+class DiscAudit(FrozenRecord):
     """Shares of the posterior in one disc of `radius`, in `unit`, or by area in cells that are no larger together.
 
     before, the largest share of the people in a disc; median, one_in_hundred and worst, the shares that half of all

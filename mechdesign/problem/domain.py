@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.numbers import LARGEST, finites, named, wholes, word
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError, UnsuitableError
@@ -30,7 +30,7 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Domain(ReprMixin):
+class Domain(FrozenRecord):
     """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
 
     Cells run with the last axis fastest, masked cells left out.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.numbers import SMALLEST
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, check_not_negative, validated
 from mechdesign.errors import InputError
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Loss(ReprMixin, ABC):
+class Loss(FrozenRecord, ABC):
     """A loss function l(u, y) >= 0 of two places.
 
     A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps

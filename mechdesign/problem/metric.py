@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.numbers import SMALLEST, Reader, finite, named, whole, word, written
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
 from mechdesign.base.validation import check_epsilon, own_array, refuse_entries
@@ -51,7 +51,7 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Metric(ReprMixin, ABC):
+class Metric(FrozenRecord, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
     A class of its own is a frozen dataclass with a row in `METRICS`.

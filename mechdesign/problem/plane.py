@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.numbers import finite, named
 from mechdesign.base.optional import import_optional
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES, canonical_unit
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -44,7 +44,7 @@ def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plane(ReprMixin):
+class Plane(FrozenRecord):
     """A plane about a position on Earth, on which x goes east and y north. Projecting needs the extra `geo`.
 
     Parameters

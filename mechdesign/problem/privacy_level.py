@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.numbers import SMALLEST, finites, named, word
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import length_per_nat, unit_ratio, unit_word
 from mechdesign.base.validation import check_epsilon, refuse_entries, validated
 from mechdesign.errors import InputError, UnitError
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PrivacyLevel(ReprMixin):
+class PrivacyLevel(FrozenRecord):
     """A privacy level eps(u) over space: smaller means more private.
 
     Make one with `constant`, `affine` or `from_values`.

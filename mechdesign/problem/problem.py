@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -26,7 +26,7 @@ Parameter = int | float | str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DesignProblem(ReprMixin):
+class DesignProblem(FrozenRecord):
     """Secrets, what must be indistinguishable, who is likely, and what a report costs. Two of equal fields are equal.
 
     Parameters

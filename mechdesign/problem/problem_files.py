@@ -17,7 +17,7 @@ from types import ModuleType
 
 from mechdesign.base.files import readable
 from mechdesign.base.numbers import real_number, whole_number
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.problem.problem import DesignProblem, Parameter
@@ -30,7 +30,7 @@ _READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemFile(ReprMixin):
+class ProblemFile(FrozenRecord):
     """A problem file: its name, path, first docstring line, the module and the defaults of its parameters."""
 
     name: str

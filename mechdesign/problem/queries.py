@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.labels import unlabelled
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -29,7 +29,7 @@ _LARGEST = 2.0**53  # labels beyond are no exact doubles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Query(ReprMixin):
+class Query(FrozenRecord):
     """A query q(u) over n places; the m answers are the distinct labels, in ascending order.
 
     Parameters

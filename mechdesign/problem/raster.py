@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.numbers import LARGEST, SMALLEST
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import AXES
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Raster(ReprMixin):
+class Raster(FrozenRecord):
     """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
 
     Parameters

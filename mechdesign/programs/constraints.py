@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constraint(ReprMixin, ABC):
+class Constraint(FrozenRecord, ABC):
     """A constraint on the table; `name` is what files and errors call it."""
 
     name: ClassVar[str]

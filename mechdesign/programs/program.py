@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
@@ -23,7 +23,7 @@ EXPECTED_LOSS = "the expected loss"  # the objective, unless a program names ano
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Program(ReprMixin, ABC):
+class Program(FrozenRecord, ABC):
     """A program over a design problem. Subclasses are final; their module docstring states the program.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import positive
 from mechdesign.errors import InputError
 
@@ -23,7 +23,7 @@ GrowthName = Literal["exponential", "linear"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Growth(ReprMixin):
+class Growth(FrozenRecord):
     """g, by its name and gamma > 0 per unit of distance."""
 
     name: GrowthName

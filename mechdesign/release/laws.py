@@ -46,7 +46,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.release.growth import GrowthName
@@ -69,7 +69,7 @@ _NARROW = 4.0  # an interval whose half width is this many times below the dista
 
 
 @dataclass(frozen=True)
-class NoiseLaw(ReprMixin, ABC):
+class NoiseLaw(FrozenRecord, ABC):
     """A symmetric law with a density that falls off from 0; z is in multiples of the scale of the noise.
 
     Examples

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
 from mechdesign.release.growth import Growth
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothSensitivity(ReprMixin):
+class SmoothSensitivity(FrozenRecord):
     """The program of the least smooth bound, as `mechdesign.release.program` states it.
 
     Parameters

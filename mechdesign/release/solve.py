@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import finite, positive, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -34,7 +34,7 @@ _ROWS = 64  # of the table of all pairs at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SmoothBound(ReprMixin):
+class SmoothBound(FrozenRecord):
     """A smooth upper bound of pointwise Lipschitz constants.
 
     Attributes

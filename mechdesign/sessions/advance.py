@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import source
 from mechdesign.base.validation import validated
 from mechdesign.mechanism.certificate import ROW_BITS
@@ -109,7 +109,7 @@ def seeded_draws(design: SessionDesign, seed: int) -> Draw:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Smoothed(ReprMixin):
+class Smoothed(FrozenRecord):
     """For ticks 0..k-1: probabilities (k, n) of the places, the place (k,) with the least expected loss, and that loss
     (k,), in the unit of the loss.
     """

@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.sessions.movement import Chain
 
 LONGEST = 10_000  # ticks without a call after which the filter begins anew
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Belief(ReprMixin):
+class Belief(FrozenRecord):
     """Where somebody may be, given what was released: weights over the states of a chain.
 
     Attributes

@@ -40,7 +40,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
@@ -113,7 +113,7 @@ class Paid(Content):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Budget(ReprMixin):
+class Budget(FrozenRecord):
     """A budget for reports: the ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
     What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is paid

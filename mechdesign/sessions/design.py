@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.numbers import json_sha256
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.sampler import Sampler
@@ -32,7 +32,7 @@ from mechdesign.sessions.windows import MOST_TICKS, Window
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SessionDesign(ReprMixin):
+class SessionDesign(FrozenRecord):
     """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
 
     Claim: on every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.numbers import Reader, finite, finites, named, whole, wholes, written
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import positive, refuse_entries
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.problem.domain import Domain
@@ -35,7 +35,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chain(ReprMixin):
+class Chain(FrozenRecord):
     """s hidden states, each at one of n places, that move at every tick.
 
     Another way of moving is a subclass with its own `step` and `back`.
@@ -99,7 +99,7 @@ class Chain(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Movement(ReprMixin, ABC):
+class Movement(FrozenRecord, ABC):
     """A model that any domain makes a `Chain` of.
 
     A class of its own is a frozen dataclass with a row in `MOVEMENTS`.

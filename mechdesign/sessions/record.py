@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Self
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.sessions.ledger import Content, fraction, whole_number
 from mechdesign.sessions.windows import MOST_TICKS, Window
 
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transcript(ReprMixin):
+class Transcript(FrozenRecord):
     """The steps of a session in the order of their ticks. Ticks at which nothing was released have no step.
 
     Attributes

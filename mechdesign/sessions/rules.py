@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.numbers import named
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.sessions.belief import Belief
@@ -36,7 +36,7 @@ _HOURS = 24.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(ReprMixin, ABC):
+class Rule(FrozenRecord, ABC):
     """A rule of a session: when it reports, and from which table.
 
     A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.

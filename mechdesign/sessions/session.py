@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.problem.domain import AXES, Domain
@@ -25,7 +25,7 @@ from mechdesign.sessions.windows import Window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release(ReprMixin):
+class Release(FrozenRecord):
     """What may be released at a tick.
 
     Attributes
@@ -73,7 +73,7 @@ class Release(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account(ReprMixin):
+class Account(FrozenRecord):
     """What a session paid, in exact multiples of the metric.
 
     Attributes
@@ -122,7 +122,7 @@ class Account(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Session(ReprMixin):
+class Session(FrozenRecord):
     """Reports over days with a limit on every window: the session at `path`, shared by all processes that open it.
 
     `Session.create` makes one. Claim: with C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
 
 _WORDS = re.compile(r"([1-9][0-9]{0,4})([dh])")
@@ -23,7 +23,7 @@ MOST_TICKS = 1 << 20  # of a window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window(ReprMixin):
+class Window(FrozenRecord):
     """`length` ticks: with `calendar` those that begin at its multiples, else any that follow one another."""
 
     length: int

@@ -30,7 +30,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.closed_forms.build import closed_form_mechanism
@@ -80,7 +80,7 @@ _OPTIONS = MatchedOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Matched(ReprMixin):
+class Matched(FrozenRecord):
     """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
     gives under the prior, in units of length.
     """

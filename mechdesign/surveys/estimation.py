@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, positive, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.schema import stored_points
@@ -29,7 +29,7 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(ReprMixin):
+class Estimate(FrozenRecord):
     """A distribution of secrets estimated from reports.
 
     Attributes

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import Estimate, maximum_likelihood
 
@@ -45,7 +45,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FitTest(ReprMixin):
+class FitTest(FrozenRecord):
     """statistic, x in nats; freedom, the number of reports that are free, m - 1; p_all and p_halves, the bounds of the
     two p values; p_value, twice the smaller, at most 1.
     """

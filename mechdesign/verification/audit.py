@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.labels import listed, words_of_rows
 from mechdesign.base.memory import require_memory
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.build import build_dataset
@@ -40,7 +40,7 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit(ReprMixin):
+class Audit(FrozenRecord):
     """What a table is, beside what is claimed for it. Keys of the JSON form; infinite figures are null there.
 
     secrets, reports: n, m. metric: the metric in words. divided: "counts" or "rows" where rows were divided by their

@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -129,7 +129,7 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verification(ReprMixin):
+class Verification(FrozenRecord):
     """What was proved.
 
     certified: rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; violations:

@@ -21,7 +21,7 @@ from taken import CAPABILITIES, needs
 
 import mechdesign
 import mechdesign as md
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import array_fields
 from mechdesign.errors import InputError
 
@@ -104,7 +104,7 @@ def _classes() -> dict[str, type]:
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found, waiting = {}, [ReprMixin]
+    found, waiting = {}, [FrozenRecord]
     while waiting:
         waiting += (below := waiting.pop().__subclasses__())
         found |= {
@@ -150,7 +150,7 @@ def test_every_class_of_arrays_keeps_its_own() -> None:
     assert set(RECIPES) <= {kind.__name__ for kind in classes.values()}
     assert len(classes) > 30
     for full, kind in classes.items():
-        checked = any("__post_init__" in base.__dict__ for base in kind.__mro__ if base is not ReprMixin)
+        checked = any("__post_init__" in base.__dict__ for base in kind.__mro__ if base is not FrozenRecord)
         if kind.__name__ in RECIPES:
             given = RECIPES[kind.__name__]()
             made = kind(**given)

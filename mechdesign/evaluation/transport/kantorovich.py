@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.transport.ground import Ground
@@ -25,7 +25,7 @@ from mechdesign.problem.priors import SUM_TOLERANCE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kantorovich(ReprMixin):
+class Kantorovich(FrozenRecord):
     """A certified Kantorovich distance; all lengths in `unit`.
 
     Attributes

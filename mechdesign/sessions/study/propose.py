@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole, positive, validated
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
@@ -41,7 +41,7 @@ _CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Point(ReprMixin):
+class Point(FrozenRecord):
     """A total and the best rule at it: error, the mean distance in units to the true positions; identified, the share
     of homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks
     changes odds of homes that far apart by more than e^nats.
@@ -56,7 +56,7 @@ class Point(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Proposal(ReprMixin):
+class Proposal(FrozenRecord):
     """A proposed session, with the curve that it was chosen from.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
@@ -24,7 +24,7 @@ _Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SimulatedRun(ReprMixin):
+class SimulatedRun(FrozenRecord):
     """What a mechanism made of the traces of N people over L ticks.
 
     estimates (N, L), places; nats (N, L) within the radius that were paid at each tick, 0 without a report; home
@@ -37,7 +37,7 @@ class SimulatedRun(ReprMixin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Setting(ReprMixin):
+class Setting(FrozenRecord):
     """domain and model, public; within, the radius in the unit of the domain for which costs are counted; exact,
     True where filters run the chain of the model in single precision, else they factor it (`FactoredHomeAway`);
     designs, certified tables and their probabilities by cost.

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
@@ -46,7 +46,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Walks(ReprMixin):
+class Walks(FrozenRecord):
     """Where people were.
 
     Attributes

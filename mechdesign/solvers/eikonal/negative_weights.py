@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
-from mechdesign.base.records import ReprMixin
+from mechdesign.base.records import FrozenRecord
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.curvature import curvature_excess, ruled
@@ -20,7 +20,7 @@ CAUSES = ("boundary", "curvature", "unknown")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diagnosis(ReprMixin):
+class Diagnosis(FrozenRecord):
     """Where and why the weight system has no solution.
 
     weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,
