@@ -15,7 +15,8 @@ from reference.factored import STEP_BITS
 
 import mechdesign as md
 from mechdesign.factored import FactoredMechanism
-from mechdesign.factored.certificate import WEIGHT_BITS, Columns, Factors
+from mechdesign.factored.certificate import WEIGHT_BITS, Factors
+from mechdesign.factored.columns import Columns
 from mechdesign.factored.dataset import loss_data, make_factored
 from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.row_sums import CertifiedFactors, LossData, RowBlock, all_rows, join_words

@@ -20,7 +20,8 @@ from drafts import Draft
 
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel
 from mechdesign.extend import METRICS, Edges, Metric, repair
-from mechdesign.factored.certificate import Columns, Factors
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.columns import Columns
 from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.schema import FACTORED
 from mechdesign.losses import LOSSES, TableLoss

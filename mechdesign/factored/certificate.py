@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.factored.columns import GENERATORS, Columns
 from mechdesign.factored.integer_metric import Distances, IntegerMetric, Window, Windows, tile_order
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.problem.lattice import Edges
@@ -49,53 +50,6 @@ _SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that 
 _AT_ONCE = 1 << 16  # edges whose numbers are Python's at a time
 _LONGEST = 1 << 13  # nats: longer edges are vacuous
 _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
-GENERATORS = {"place": "generator_place", "offset": "generator_offset", "first": "first_generator"}  # in files
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Columns:
-    """place (g,) and offset (g,), the generators of all columns, those of a column side by side; first (c,), the number
-    of the first generator of every column, which ends where the next one begins.
-    """
-
-    place: NDArray[np.int64]
-    offset: NDArray[np.uint16]
-    first: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        rises = (self.first[1:] > self.first[:-1]).all()  # compared: differences of hostile numbers wrap
-        if self.first[0] != 0 or not rises or self.first[-1] >= len(self.place):
-            shown = f"{self.first[0]} to {self.first[-1]}, {len(self.place)} generators"
-            message = "must rise from 0 and leave every column a generator"
-            raise InputError(message, field=GENERATORS["first"], value=shown)
-
-    @property
-    def size(self) -> int:
-        """Number of columns c."""
-        return len(self.first)
-
-    def gather(self, distances: Distances, cap: int) -> Distances:
-        """q_k(u) (c, b) from the distances (k, b) of all places from b sources, for offsets up to the cap.
-
-        Cost: 15 ns for every 128 sources of a generator.
-        """
-        gathered = np.empty((self.size, distances.shape[1]), np.uint16)
-        _gather(distances, self.place, self.offset, self.first, np.uint16(cap), gathered)
-        return gathered
-
-
-@numba.njit(cache=True, nogil=True)
-def _gather(distances, place, offset, first, cap, gathered):  # type: ignore[no-untyped-def]
-    """Write the least offset + distance over the generators of every column to `gathered`, at most the cap."""
-    for k in range(first.size):
-        row = gathered[k]
-        row[:] = cap
-        stop = first[k + 1] if k + 1 < first.size else place.size
-        for g in range(first[k], stop):
-            other, more = distances[place[g]], offset[g]
-            room = np.uint16(cap - more)
-            for b in range(row.size):
-                row[b] = min(row[b], np.uint16(min(other[b], room) + more))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -41,7 +41,8 @@ from scipy.spatial import cKDTree
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import DesignError, InputError, VerificationError
-from mechdesign.factored.certificate import GENERATORS, KERNEL_BITS, Columns, Factors
+from mechdesign.factored.certificate import KERNEL_BITS, Factors
+from mechdesign.factored.columns import GENERATORS, Columns
 from mechdesign.factored.integer_metric import BLOCK, IntegerMetric
 from mechdesign.factored.row_sums import (
     CertifiedFactors,

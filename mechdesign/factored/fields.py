@@ -10,67 +10,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.factored.local_pricing import Places, loss_between
+from mechdesign.factored.ball import Places, loss_between
+from mechdesign.factored.columns import Columns
 from mechdesign.factored.work_folder import Arrays
 
 _EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in single precision
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Generators:
-    """Columns as in `certificate.Columns`, with the end: place and offset (g,), first (c + 1,); report
-    (c,), the places that they report.
-    """
-
-    place: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    first: NDArray[np.int64]
-    report: NDArray[np.int64]
-
-    @property
-    def size(self) -> int:
-        """Number of columns c."""
-        return len(self.report)
-
-    @classmethod
-    def none(cls) -> Generators:
-        """No columns."""
-        empty = np.zeros(0, np.int64)
-        return cls(place=empty, offset=empty, first=np.zeros(1, np.int64), report=empty)
-
-    def of(self, numbers: NDArray[Any]) -> Generators:
-        """Some of the columns, in the order of these numbers (k,)."""
-        width = np.diff(self.first)[numbers]
-        first = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
-        own = np.repeat(self.first[:-1][numbers] - first[:-1], width) + np.arange(first[-1])
-        return Generators(place=self.place[own], offset=self.offset[own], first=first, report=self.report[numbers])
-
-    def with_more(self, more: Generators) -> Generators:
-        """These columns, then others."""
-        return Generators(
-            place=np.concatenate([self.place, more.place]),
-            offset=np.concatenate([self.offset, more.offset]),
-            first=np.concatenate([self.first, more.first[1:] + self.first[-1]]),
-            report=np.concatenate([self.report, more.report]),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class FieldTask:
-    """What fields are made of: places; units, the lengths of their directed edges, as the graph has them, in steps;
-    step, in nats; the columns; the nats to which fields are kept, and to which their losses are summed.
+    """Columns whose fields are wanted: places; units, the lengths of their directed edges, as the graph has them, in
+    steps; step, in nats; the columns, with offsets in steps, and target (c,), the places that they report; the nats to
+    which fields are kept, and to which their losses are summed.
     """
 
     places: Places
     units: NDArray[np.int64]
     step: float
-    columns: Generators
+    columns: Columns
+    target: NDArray[np.int64]
     keep: float
     reach: float
 
@@ -84,11 +48,9 @@ class Heap(NamedTuple):
     touched: NDArray[np.int32]
 
 
-def generators_of(
-    places: Places, rays: Arrays, reports: NDArray[np.int64], *, step: float, deepest: float
-) -> Generators:
-    """The generators of rays as `ratio_block` returns them, at most `deepest` nats below the top of the ray, with
-    offsets in steps of `step` nats.
+def columns_of(places: Places, rays: Arrays, *, step: float, deepest: float) -> Columns:
+    """The columns of rays as `ratio_block` returns them: generators at most `deepest` nats below the top of the ray,
+    with offsets in steps of `step` nats.
     """
     count, place, ray = rays["count"], rays["place"], rays["ray"]
     at_place, offset = np.empty(len(place), np.int64), np.empty(len(place))
@@ -97,16 +59,16 @@ def generators_of(
     _generators(count, place, ray, places.graph, deepest, depth, at_place, offset, first)
     total = first[-1]
     whole = np.rint(offset[:total] / step).astype(np.int64)
-    return Generators(place=at_place[:total].copy(), offset=whole, first=first, report=np.asarray(reports, np.int64))
+    return Columns(place=at_place[:total].copy(), offset=whole, first=first[:-1].copy())
 
 
-def field_block(spread: FieldTask, start: int, stop: int) -> Arrays:
+def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
     """Fields g of the columns start..stop: count (b,), place and value (sum count,), single precision, where they are
     above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
     """
-    places, columns = spread.places, spread.columns
+    places, columns = task.places, task.columns
     n, costs = places.size, places.costs.read_only()
-    first = columns.first[start : stop + 1]
+    first = columns.bounds[start : stop + 1]
     room = len(places.graph.near) + int(np.diff(first).max()) + 1
     heap = Heap(
         key=np.empty(room, np.int64),
@@ -115,15 +77,15 @@ def field_block(spread: FieldTask, start: int, stop: int) -> Arrays:
         touched=np.empty(n, np.int32),
     )
     nodes = np.empty(n, np.int32)
-    reach, keep = int(spread.reach / spread.step), int(spread.keep / spread.step)
-    kernel = np.exp(-spread.step * np.arange(reach + 1))
+    reach, keep = int(task.reach / task.step), int(task.keep / task.step)
+    kernel = np.exp(-task.step * np.arange(reach + 1))
     count, cost = np.zeros(stop - start, np.int64), np.zeros(stop - start)
     at_place, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
     own = np.empty(n, np.float32)
     for j in range(stop - start):
         k, cost[j] = _spread(
-            columns.place[first[j] : first[j + 1]], columns.offset[first[j] : first[j + 1]], columns.report[start + j],
-            reach, keep, kernel, places.graph, spread.units, costs, heap, nodes, own,
+            columns.place[first[j] : first[j + 1]], columns.offset[first[j] : first[j + 1]], task.target[start + j],
+            reach, keep, kernel, places.graph, task.units, costs, heap, nodes, own,
         )  # fmt: skip
         count[j] = k
         at_place.append(nodes[:k].copy())

@@ -39,7 +39,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.threads import in_blocks
-from mechdesign.factored.local_pricing import Places
+from mechdesign.factored.ball import Places
 from mechdesign.solvers.interior_point import Point, follow
 
 _PULL = 3.0  # kappa
@@ -73,6 +73,11 @@ class Matrix:
         """From the number of entries of every column."""
         first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         return cls(first=first, place=place, value=value, secrets=secrets)
+
+    @classmethod
+    def empty(cls, secrets: int) -> Matrix:
+        """No columns."""
+        return cls.of(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), secrets)
 
     @property
     def size(self) -> int:
@@ -151,7 +156,7 @@ def dense_part(nodes, first, column, value, root, mark, columns, part):  # type:
     return count if count <= part.shape[0] else -count
 
 
-class Blocks:
+class OverlappingBlocks:
     """Overlapping blocks of places: by recursive halving of their coordinates, widened by `OVERLAP` nats."""
 
     def __init__(self, places: Places) -> None:
@@ -260,7 +265,7 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
 class _Proximal:
     """The program, its matrices, and the multipliers before; loss, which complementarity is relative to."""
 
-    def __init__(self, matrix: Matrix, blocks: Blocks, cost: Vector, before: Vector, gap: float) -> None:
+    def __init__(self, matrix: Matrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
         self.ridge = 1 / (_PULL * np.maximum(before, _FLOOR * float(before.mean())))
@@ -286,13 +291,20 @@ class _Proximal:
 
 
 def improve(
-    matrix: Matrix, blocks: Blocks, cost: Vector, weight: Vector, dual: Vector, *, gap: float, deadline: float = np.inf
+    matrix: Matrix,
+    blocks: OverlappingBlocks,
+    cost: Vector,
+    weight: Vector,
+    dual: Vector,
+    *,
+    gap: float,
+    deadline: float = np.inf,
 ) -> tuple[Vector, Vector, Vector]:
     """Better weights (c,) > 0, multipliers (n,), and the row sums (n,) of these weights, from weights (c,) >= 0 and
     multipliers (n,), to a relative complementarity `gap`.
 
     Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'.
-    Memory: G', what is visible of both, and `Blocks.factor`.
+    Memory: G', what is visible of both, and `OverlappingBlocks.factor`.
     """
     system = _Proximal(matrix, blocks, cost, dual, gap)
     products = _START * system.loss / matrix.size

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.evaluation.protection import protection
+from mechdesign.factored.ball import Places
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.dataset import LossFigures, ProvedBound, largest_ratio, loss_data, loss_figures
-from mechdesign.factored.local_bound import WIDEST, proved
-from mechdesign.factored.local_pricing import Places
+from mechdesign.factored.local_bound import WIDEST, recompute_bound
 from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
 from mechdesign.mechanism.claim import MechanismFile, check_claim
@@ -74,7 +74,7 @@ def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] 
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
     on_done = counter(reporter(on_progress), "lower bound", len(dual))
     with threads() as executor:
-        return proof.value <= proved(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
+        return proof.value <= recompute_bound(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)
 
 
 def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]:

@@ -28,7 +28,8 @@ from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError
-from mechdesign.factored.certificate import Columns, Factors
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.columns import Columns
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
 
 EVERY = pytest.mark.parametrize("case", few(GRAPHS, "eikonal, masked", "line, zero-one"))

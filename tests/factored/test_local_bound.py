@@ -22,8 +22,10 @@ from rows import few
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal, load_problem
 from mechdesign.factored import local_bound as local
+from mechdesign.factored.ascent import DualState, dual_step
+from mechdesign.factored.ball import Places
 from mechdesign.factored.cluster import workers
-from mechdesign.factored.local_pricing import DualState, Places, PricingTask, Radii, dual_step, ratio_block, value_block
+from mechdesign.factored.pricing import PricingTask, Radii, ratio_block, value_block
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
@@ -96,7 +98,7 @@ def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
     whole = lower_bound(found.dual, pricer.price(philadelphia.weighted_loss, found.dual).value)
     assert found.value <= whole
     with threads(1) as executor:
-        again = local.proved(executor, Places.of(philadelphia), found)
+        again = local.recompute_bound(executor, Places.of(philadelphia), found)
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
@@ -128,8 +130,8 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
 
     monkeypatch.setattr(local, "value_block", worse)
     with threads(1) as executor:
-        found = local.certify(executor, places, high)
-        again = local.proved(executor, places, found)
+        found = local.certify_bound(executor, places, high)
+        again = local.recompute_bound(executor, places, found)
     assert 0.9 * again < found.value <= again
 
 

@@ -18,9 +18,10 @@ from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored import pool as run
-from mechdesign.factored.fields import FieldTask, Generators, field_block, generators_of
-from mechdesign.factored.local_pricing import Places
-from mechdesign.factored.pool_master import Blocks, Matrix, conjugate_gradients
+from mechdesign.factored.ball import Places
+from mechdesign.factored.columns import Columns
+from mechdesign.factored.fields import FieldTask, columns_of, field_block
+from mechdesign.factored.pool_master import Matrix, OverlappingBlocks, conjugate_gradients
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 
@@ -149,19 +150,17 @@ def test_what_has_no_pool_is_refused(name: str) -> None:
         md.solve(md.Optimal(SMALL[name]()), method="pool")
 
 
-def spread(problem: DesignProblem, columns: Generators) -> FieldTask:
+def spread(problem: DesignProblem, columns: Columns, target: np.ndarray) -> FieldTask:
     places = Places.of(problem)
     units = np.floor(places.graph.length / STEP).astype(np.int64)
-    return FieldTask(places=places, units=units, step=STEP, columns=columns, keep=8.0, reach=50.0)
+    return FieldTask(places=places, units=units, step=STEP, columns=columns, target=target, keep=8.0, reach=50.0)
 
 
 def test_fields_are_the_least_of_distances_from_generators() -> None:
     problem, random = on_grid(6, SquaredDistance()), np.random.default_rng(1)
-    columns = Generators(
-        place=np.array([3, 30, 7, 7, 20]), offset=np.array([0, 900, 0, 100, 4000]), first=np.array([0, 2, 3, 5]),
-        report=np.array([3, 8, 21]),
-    )  # fmt: skip
-    asked = spread(problem, columns)
+    place, offset = np.array([3, 30, 7, 7, 20]), np.array([0, 900, 0, 100, 4000])
+    columns, target = Columns(place=place, offset=offset, first=np.array([0, 2, 3])), np.array([3, 8, 21])
+    asked = spread(problem, columns, target)
     graph = problem.edges
     whole = np.full((36, 36), np.inf)
     whole[np.arange(36), np.arange(36)] = 0
@@ -173,10 +172,10 @@ def test_fields_are_the_least_of_distances_from_generators() -> None:
     matrix = Matrix.of(found["count"], found["place"], found["value"], 36)
     dense = np.stack([matrix.down(row) for row in np.eye(3)])
     for k in range(3):
-        own = slice(columns.first[k], columns.first[k + 1])
+        own = slice(columns.bounds[k], columns.bounds[k + 1])
         nats = STEP * (columns.offset[own, None] + whole[columns.place[own]]).min(axis=0)
         assert dense[k] == pytest.approx(np.where(nats <= 8.0, np.exp(-nats), 0.0), rel=SINGLE, abs=0)
-        loss = problem.weighted_loss[:, columns.report[k]]
+        loss = problem.weighted_loss[:, target[k]]
         assert found["cost"][k] == pytest.approx(float(loss @ np.exp(-nats)), rel=1e-12)
     vector = random.random(36)
     assert matrix.across(vector) == pytest.approx(dense @ vector, rel=1e-12)
@@ -187,7 +186,7 @@ def test_generators_make_their_ray_again() -> None:
     problem, random = on_grid(6, SquaredDistance()), np.random.default_rng(2)
     nats = np.min(random.uniform(0, 2, 36)[:, None] + problem.distances, axis=0)
     rays = {"count": np.array([36]), "place": np.arange(36, dtype=np.int32), "ray": np.exp(-nats).astype(np.float32)}
-    columns = generators_of(Places.of(problem), rays, np.array([5]), step=2.0**-20, deepest=30.0)
+    columns = columns_of(Places.of(problem), rays, step=2.0**-20, deepest=30.0)
     again = np.min(2.0**-20 * columns.offset[:, None] + problem.distances[columns.place], axis=0)
     assert again == pytest.approx(nats - nats.min(), abs=1e-4)
     assert columns.size == 1
@@ -197,13 +196,11 @@ def test_generators_make_their_ray_again() -> None:
 def test_blocks_solve_the_normal_equations() -> None:
     problem, random = on_grid(16, SquaredDistance()), np.random.default_rng(3)
     n = problem.domain.size
-    columns = Generators(
-        place=np.arange(n), offset=np.zeros(n, np.int64), first=np.arange(n + 1), report=np.arange(n)
-    )  # fmt: skip
-    found = field_block(spread(problem, columns), 0, n)
+    columns = Columns(place=np.arange(n), offset=np.zeros(n, np.int64), first=np.arange(n))
+    found = field_block(spread(problem, columns, np.arange(n)), 0, n)
     matrix = Matrix.of(found["count"], found["place"], found["value"], n)
     scale, ridge, right = random.random(n) ** 4, np.full(n, 1e-3), random.standard_normal(n)
-    blocks = Blocks(Places.of(problem))
+    blocks = OverlappingBlocks(Places.of(problem))
     blocks.factor(matrix.visible, scale, ridge)  # what the equations of a step see preconditions all of them
     applied = []
 

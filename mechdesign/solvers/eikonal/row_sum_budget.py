@@ -9,7 +9,7 @@ The lengths pay for what dividing the rows costs, edge by edge, where a global s
 everywhere. They are those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths
 change the sums a little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios
 over claimed lengths, is 1. What is left over is taken off all lengths, as the user of the loop can. Lengths of pools
-are integers: their loop, in which none rises, is in factored/pool.py.
+are integers: their loop, in which none rises, is in factored/column_certifier.py.
 Source: ours.
 """
 

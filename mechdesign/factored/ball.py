@@ -1,0 +1,279 @@
+"""The ball of a report: the places within some nats of it, on a tree of shortest paths, and the cone program inside.
+
+Let D be the distance from the report y, c(u) = prior(u) l(u, y) and lambda the multipliers. Every ray g of the cone has
+g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d, and g >= 0. So for r = c - lambda
+
+* places outside the ball with r >= 0 may be left out: they only add to <r, g>;                                      (1)
+* a place in the ball with r(u) >= 0 may hand r(u) e^{-d} to its parent p in any tree, and be left out then.         (2)
+
+What remains, the core, are the places within `core` nats, those where r < 0, and their ancestors in the tree: the
+minimum over the cone of the core is a lower bound of that over the cone of all places. It is attained nearly: what is
+lost falls like e^{-D}.
+
+This folder finds shortest paths in three ways, for three types of numbers. `_search` works in doubles, by buckets, and
+may miss the shortest path: (2) holds for any tree. integer_metric.py works in 16-bit integers from 128 sources at once.
+fields.py works in whole steps from generators with offsets, exactly, by a heap. Their order of places is the order of
+sums, so that one in place of another changes the last bits of a design.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.validation import read_only
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.cone.pricing import sparse_graph
+from mechdesign.solvers.cone.tree_simplex import Graph
+
+_ULP = 2.0**-52
+_TINY = 1e-290  # below every normal number that is rounded here
+_COST = 1 - 2.0**-48  # products and roots of a cost are right to 2^-50
+
+
+class Costs(NamedTuple):
+    """What costs are computed from: points (n, k), prior (n,), and code of the loss, or -1 and its table (n, n)."""
+
+    points: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    code: int
+    table: NDArray[np.float64]
+
+    def read_only(self) -> Costs:
+        """The same with arrays that cannot be written: that is part of the type that kernels are compiled for."""
+        return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
+
+
+class BallScratch(NamedTuple):
+    """Room for one ball at a time. By place (n,): distance and where, its number in the ball, inf and -1 where no ball
+    is open; before, the place before it on its path, and step, the length between. By number: nodes, the place; cost;
+    left and handed, what stands for c and lambda; rank, the number in the core, or -1. Buckets of a search: head, the
+    last entry of each, -1 where it is empty, following, the entry before, and place.
+    """
+
+    distance: NDArray[np.float64]
+    where: NDArray[np.int32]
+    before: NDArray[np.int32]
+    step: NDArray[np.float64]
+    nodes: NDArray[np.int32]
+    cost: NDArray[np.float64]
+    left: NDArray[np.float64]
+    handed: NDArray[np.float64]
+    rank: NDArray[np.int32]
+    head: NDArray[np.int32]
+    following: NDArray[np.int32]
+    place: NDArray[np.int32]
+
+
+class CoreArrays(NamedTuple):
+    """The program of a core: parents tree, above and below, what stands for c and lambda, and its graph, as `Graph`."""
+
+    tree: NDArray[np.int32]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    first: NDArray[np.int64]
+    near: NDArray[np.int32]
+    length: NDArray[np.float64]
+    factor: NDArray[np.float64]
+
+
+@numba.njit(inline="always")
+def loss_between(u, y, costs):  # type: ignore[no-untyped-def]
+    """l(u, y); code as in `Loss`, negative for a table."""
+    points, code = costs.points, costs.code
+    if code < 0:
+        loss = costs.table[u, y]
+    else:
+        loss, apart = 0.0, False
+        for axis in range(points.shape[1]):
+            loss += (points[u, axis] - points[y, axis]) ** 2
+            apart |= points[u, axis] != points[y, axis]
+        if code == 1:
+            loss = math.sqrt(loss)
+        elif code == 2:
+            loss = 1.0 if apart else 0.0
+    return loss
+
+
+@numba.njit(inline="always")
+def _cost(u, y, costs):  # type: ignore[no-untyped-def]
+    """Prior(u) l(u, y), rounded down."""
+    cost = costs.prior[u] * loss_between(u, y, costs) * _COST
+    return cost if cost > 1e-280 else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
+    """Shortest paths from y up to `reach`, by buckets of `width` nats: the number k of places found, nodes[:k], every
+    one after the place before it.
+    """
+    # Lengths below `width` may make a path longer than the shortest, and the tree another one: (2) holds for any tree.
+    distance, where, nodes, head, place = room.distance, room.where, room.nodes, room.head, room.place
+    distance[y], room.before[y], room.step[y] = 0.0, y, 0.0
+    head[0], room.following[0], place[0] = 0, -1, y
+    count, k = 1, 0
+    for bucket in range(head.size):
+        while head[bucket] >= 0:
+            v = place[head[bucket]]
+            head[bucket] = room.following[head[bucket]]
+            if where[v] >= 0:  # a place is entered again whenever it comes nearer, and counts the first time
+                continue
+            where[v] = k
+            nodes[k] = v
+            k += 1
+            d = distance[v]
+            for e in range(graph.first[v], graph.first[v + 1]):
+                u = graph.near[e]
+                reached = d + graph.length[e]
+                if reached < distance[u] and reached <= reach and where[u] < 0:
+                    distance[u], room.before[u], room.step[u] = reached, v, graph.length[e]
+                    into = int(reached / width)
+                    place[count], room.following[count], head[into] = u, head[into], count
+                    count += 1
+    return k
+
+
+@numba.njit(cache=True, nogil=True)
+def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  # type: ignore[no-untyped-def]
+    """Search the ball of y and write the program of its core to `inner`, numbered as they were found. Returns k, the
+    places of the ball, those of the core, and the number of its directed edges.
+
+    exact: r is handed on, every operation rounded down, and `below` is lambda itself. Else c and lambda are handed on
+    each on its own, which serves every ratio of them and proves nothing.
+    """
+    nodes, before, where, rank = room.nodes, room.before, room.where, room.rank
+    left, handed = room.left, room.handed
+    k = _search(y, reach, width, graph, room)
+    for i in range(k):
+        u = nodes[i]
+        room.cost[i] = _cost(u, y, costs)
+        rank[i] = 0 if room.distance[u] <= core or room.cost[i] < dual[u] else -1
+        left[i], handed[i] = room.cost[i], dual[u]
+    rank[0] = 0
+    # Places were found after the place before them: backwards, children come first, so one sweep marks all ancestors,
+    # and another hands everything on to the core.
+    for i in range(k - 1, 0, -1):
+        up = where[before[nodes[i]]]
+        if rank[i] == 0:
+            rank[up] = 0
+    if exact:
+        for i in range(k):
+            if rank[i] < 0:  # c >= lambda: to leave out what rounding may add is to round down
+                left[i] = max(0.0, (room.cost[i] - dual[nodes[i]]) * (1 - 2 * _ULP))
+    for i in range(k - 1, 0, -1):
+        if rank[i] < 0:
+            u = nodes[i]
+            up = where[before[u]]
+            share = math.exp(-room.step[u])
+            if exact:
+                # What is handed over is lowered by more than the exponential and the product are off by, the sum by
+                # its own rounding; to hand over nothing is always right, hence the maximum.
+                left[up] = max(left[up], (left[up] + (left[i] * share * (1 - 8 * _ULP) - _TINY)) * (1 - 2 * _ULP))
+            else:
+                left[up] += left[i] * share
+                handed[up] += handed[i] * share
+    count = 0
+    for i in range(k):
+        if rank[i] == 0:
+            u = nodes[i]
+            rank[i] = count
+            inner.tree[count] = rank[where[before[u]]]
+            inner.above[count] = left[i]
+            inner.below[count] = dual[u] if exact else handed[i]
+            count += 1
+    edges, count = 0, 0
+    for i in range(k):
+        if rank[i] >= 0:
+            inner.first[count] = edges
+            count += 1
+            v = nodes[i]
+            for e in range(graph.first[v], graph.first[v + 1]):
+                w = where[graph.near[e]]
+                if w >= 0 and rank[w] >= 0:  # constraints that leave the core are dropped: the minimum can only fall
+                    inner.near[edges], inner.length[edges] = rank[w], graph.length[e]
+                    inner.factor[edges] = graph.factor[e]
+                    edges += 1
+    inner.first[count] = edges
+    return k, count, edges
+
+
+@numba.njit(cache=True, nogil=True)
+def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignore[no-untyped-def]
+    """Continue the ray of the core, rays (kc,), over the ball, and forget the ball.
+
+    Returns <c, g> and <lambda, g> on the ball, and how many places within `keep` nats, and the core, were written to
+    numbers and value (n,), their numbers and g. The cost of the room is overwritten by g.
+    """
+    nodes, distance, where, cost = room.nodes, room.distance, room.where, room.cost
+    over, under, count = 0.0, 0.0, 0
+    for i in range(k):
+        u = nodes[i]
+        c = cost[i]
+        cost[i] = rays[room.rank[i]] if room.rank[i] >= 0 else cost[where[room.before[u]]] * math.exp(-room.step[u])
+        over += c * cost[i]
+        under += dual[u] * cost[i]
+        if distance[u] <= keep:
+            numbers[count], value[count] = u, cost[i]
+            count += 1
+    for i in range(k):
+        v = nodes[i]
+        where[v], distance[v] = -1, np.inf
+        for e in range(graph.first[v], graph.first[v + 1]):  # the search has touched neighbours beyond the ball too
+            distance[graph.near[e]] = np.inf
+    return over, under, count
+
+
+@numba.njit(cache=True, nogil=True)
+def look_around(y, costs, dual, where, least):  # type: ignore[no-untyped-def]
+    """How many places outside the ball of y have c < lambda; least (n,) is lowered to c there."""
+    count = 0
+    for u in range(dual.size):
+        if where[u] < 0 and dual[u] > 0:
+            c = _cost(u, y, costs)
+            if c < dual[u]:
+                least[u] = min(least[u], c)
+                count += 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def profile(k, room, dual):  # type: ignore[no-untyped-def]
+    """Sum of e^{-D}, and of c e^{-D} and lambda e^{-D} over it, in the ball that is open."""
+    over, under, dual_over = 0.0, 0.0, 0.0
+    for i in range(k):
+        g = math.exp(-room.distance[room.nodes[i]])
+        over += room.cost[i] * g
+        dual_over += dual[room.nodes[i]] * g
+        under += g
+    return over / under, dual_over / under, under
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Places:
+    """A problem as kernels take it."""
+
+    graph: Graph
+    costs: Costs
+
+    @classmethod
+    def of(cls, problem: DesignProblem) -> Places:
+        """The places of a problem whose reports are its secrets. Memory: the table of a loss without a code."""
+        matrix, code = problem.edges.matrix(problem.domain.size).tocsr(), problem.loss.code
+        matrix.sort_indices()
+        costs = Costs(
+            points=np.ascontiguousarray(problem.domain.points, float),
+            prior=problem.prior_array,
+            code=-1 if code is None else code,
+            table=np.ascontiguousarray(problem.loss_matrix) if code is None else np.zeros((0, 0)),
+        )
+        return cls(graph=sparse_graph(matrix), costs=costs)
+
+    @property
+    def size(self) -> int:
+        """Number of places n."""
+        return len(self.costs.prior)

@@ -1,0 +1,103 @@
+"""Lengths of edges that pay for the row sums of columns with fixed weights, until the integers certify.
+
+Lengths leave what the row sums spend (solvers/eikonal/row_sum_budget.py), but they are integers here, in steps, and one
+step less moves row sums there by as much: where lengths may rise again, as those of a potential do, an excess of a step
+stays. So they fall from those claimed, half of the way that each has to go, and none rises. What remains is taken off
+the step, so that the certificate holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.factored.certificate import Factors
+from mechdesign.factored.certify import GOOD, certify_factors
+from mechdesign.factored.columns import Columns
+from mechdesign.factored.rounds import SLACK, Units, quantised_weights
+from mechdesign.factored.row_sums import (
+    OVER_ROWS,
+    ROWS,
+    CertifiedFactors,
+    LossData,
+    rounded_words,
+    row_block,
+    sum_block,
+)
+from mechdesign.factored.work_folder import Arrays, BlockedWork, Work, Workers, merged_pass
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.eikonal.row_sum_budget import left
+from mechdesign.solvers.result import Report, counter
+
+ROUNDS = 40  # passes in which lengths fall, at most, a guess
+_PATIENCE = 8  # passes that keep no more of the lengths, a guess
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnCertifier:
+    """Columns with their reports target (c,) and fixed weights weight (c,) > 0, on their way to a certificate."""
+
+    problem: DesignProblem
+    executor: Workers
+    columns: Columns
+    target: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    report: Report
+
+    @cached_property
+    def units(self) -> Units:
+        """How nats become whole units."""
+        return Units.for_lengths(self.problem.edges.length)
+
+    def certify(self) -> CertifiedFactors:
+        """Integers that satisfy the certificate. Cost: up to 40 passes over the exact sums of the rows, and one or two
+        over their losses.
+        """
+        units, sums = self._lengths()
+
+        def exact(data: LossData) -> Arrays:
+            return self._pass("certificate", row_block, data, OVER_ROWS)
+
+        factors = self._factors(units)
+        edges, report = self.problem.edges, self.report
+        return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
+
+    def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor: those of the
+        round that keeps the most of the claimed lengths, once its kappa is taken off.
+        """
+        edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
+        units, best_round = self.units.quantise(edges.length), 0
+        best = units, np.ones(size)
+        for number in range(1, ROUNDS + 1):
+            factors = self._factors(units)
+            sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
+            kappa = float(factors.claim_utilisation(edges, sums, SLACK).max())
+            self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
+            keeps = float(np.mean(units / edges.length)) / kappa
+            if keeps > kept:
+                kept, best, best_round = keeps, (units, sums), number
+            if kappa <= GOOD or number - best_round >= _PATIENCE:
+                break
+            wanted = self.units.quantise(left(edges, np.log(sums), SLACK))
+            units = np.minimum(units, (units + wanted) // 2)
+        return best
+
+    def _factors(self, units: NDArray[np.int64]) -> Factors:
+        metric = self.units.metric(self.problem.domain.points, self.problem.edges, units)
+        offset = np.minimum(self.columns.offset, self.units.cap).astype(np.uint16)
+        return Factors(
+            metric=metric,
+            step=self.units.step,
+            weight=quantised_weights(self.weight),
+            inner=np.arange(self.problem.domain.size),
+            columns=replace(self.columns, offset=offset),
+        )
+
+    def _pass(self, name: str, work: Work, state: object, over_rows: tuple[str, ...]) -> Arrays:
+        size = self.problem.domain.size
+        blocks = BlockedWork(work=work, state=state, total=size, block=ROWS, name=name)
+        return merged_pass(self.executor, blocks, over_rows, on_done=counter(self.report, name, size))
