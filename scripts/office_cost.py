@@ -19,6 +19,7 @@ from mechdesign.output.captions import mechanism_words
 from mechdesign.output.text_tables import print_table, say
 from mechdesign.pictures.canvas import mechanism_style
 from mechdesign.pictures.plot import check_plot_target, save_plot
+from mechdesign.problem.problem_files import read_problem_file
 from mechdesign.programs.matched import FAMILIES
 
 LEVELS = (0.0035, 0.005, 0.0075, 0.01, 0.015, 0.02)  # nats per m
@@ -44,7 +45,8 @@ def main() -> None:
     truth = problem.prior_array
     if given.checkins is not None:
         where = {"latitude": given.latitude, "longitude": given.longitude}
-        truth = md.priors.proportional(md.geo.read_checkins(given.checkins, problem.domain, **where).counts)
+        read_checkins = read_problem_file("paris").module.read_checkins
+        truth = md.priors.proportional(read_checkins(given.checkins, problem.domain, **where).counts)
     areas = md.geo.Areas.blocks(problem.domain, given.blocks, given.blocks)
     planned = {}
     for name in MECHANISMS:

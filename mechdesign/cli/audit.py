@@ -23,6 +23,7 @@ from mechdesign.cli.parsing import (
     draw_discs,
     epsilon_words,
     parameter_values,
+    parse_box,
     parse_discs,
     parse_problem,
 )
@@ -161,7 +162,7 @@ def _audit_rule(
         found = RULE_DISC_AUDITOR.get().audit(
             rule,
             inputs.people,
-            box,
+            parse_box(box),
             radii,
             epsilon=epsilon,
             columns=inputs.columns_of(*PEOPLE),

@@ -8,13 +8,11 @@ from .area_design import design as design
 from .area_inputs import LevelsFromPeople as LevelsFromPeople
 from .area_inputs import LevelsFromRaster as LevelsFromRaster
 from .area_inputs import RasterPrior as RasterPrior
-from .areas import Areas as Areas
-from .areas import read_areas as read_areas
 from .elastic import elastic_level as elastic_level
 from .geojson import read_area as read_area
 from .georeferenced import raster_on as raster_on
-from .people import CheckIns as CheckIns
-from .people import read_checkins as read_checkins
+from .partition import Areas as Areas
+from .partition import read_areas as read_areas
 from .people import read_people as read_people
 from .roads import Roads as Roads
 from .roads import Streets as Streets

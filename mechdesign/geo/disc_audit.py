@@ -22,7 +22,7 @@ from mechdesign.base.formatting import length
 from mechdesign.base.validation import positive, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
-from mechdesign.geo.area import Note, silent
+from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.output.reports.verdict import RuleDiscAuditor
@@ -89,7 +89,7 @@ class RuleDiscs(RuleDiscAuditor):
         self,
         rule: str,
         people: Path,
-        box: str,
+        box: Sequence[float],
         radii: Sequence[float],
         *,
         epsilon: float | None,
@@ -105,11 +105,10 @@ class RuleDiscs(RuleDiscAuditor):
 RULE_DISCS = RuleDiscs()
 
 
-def window(box: str) -> Domain:
-    """The window of a box W,S,E,N in degrees, in cells of 125 m."""
-    from mechdesign.geo.commands import parse_area
-
-    return parse_area(None, box).grid(cell=FINE, unit="m")
+def window(box: Sequence[float]) -> Domain:
+    """The window between west, south, east and north in degrees, in cells of 125 m."""
+    west, south, east, north = box
+    return Area.box(west=west, south=south, east=east, north=north).grid(cell=FINE, unit="m")
 
 
 def lattice_people(

@@ -1,5 +1,4 @@
-"""People: where they live, from weighted points on Earth such as centres of population of census block groups, and how
-many of their check-ins fall into each cell of a grid.
+"""People: where they live, from weighted points on Earth such as centres of population of census block groups.
 
 Points are read from a text file with a header (`problem/text.py`): columns of latitude and longitude in degrees, or of
 easting and northing (x, y) in a coordinate system that is named, and of population, by their usual names (INTPTLAT,
@@ -11,15 +10,10 @@ people of a point are spread evenly over the cells that belong to it; those of a
 others lie in the same cell or because it is in the water, live in the dry cell whose centre is nearest.
 Every person of a point within the lattice lives in exactly one cell: density times the area of a cell, added up, is
 `inside` to a relative 2^-40. Points beyond the lattice have no cell, and their people are counted in `outside`.
-
-Check-ins are read in the format of the SNAP location networks (loc-gowalla, loc-brightkite), compressed or not: no
-header, one check-in a line, five fields separated by tabs: user, time, latitude, longitude (degrees, WGS 84), location.
-Only counts leave the reader.
 """
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +21,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.files import readable
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
@@ -58,8 +51,6 @@ REACH = 8000.0  # m: nobody is spread further
 _ROLES = ("latitude", "longitude", "x", "y", "population")
 _WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
 _BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
-_FIELDS = 5
-_LATITUDE, _LONGITUDE = 2, 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -307,111 +298,3 @@ def _density(
     unit = lattice.plane.unit
     values = (living / cell.prod()).reshape(lattice.shape)
     return Raster(x=axes[0], y=axes[1], values=values, unit=unit, value_unit=f"people per {unit}^2", name="density")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CheckIns(FrozenRecord):
-    r"""Check-ins counted in the cells of a grid.
-
-    Attributes
-    ----------
-    counts : (n,) int array
-        Check-ins per place of the domain.
-    outside : int
-        How many fell elsewhere.
-    dropped : int
-        How many lines had no position: an empty field, or one that is no latitude or longitude.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "checkins.txt"
-    ...     _ = path.write_text("0\t2010-10-19T23:55:27Z\t48.86\t2.35\t1\n")
-    ...     domain = md.Domain.grid((2, 2), 500.0, unit="m")
-    ...     md.geo.read_checkins(path, domain, latitude=48.857, longitude=2.348).counts
-    array([1, 0, 0, 0])
-    """
-
-    counts: NDArray[np.int64]
-    outside: int
-    dropped: int
-
-
-@validated
-def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitude: float) -> CheckIns:
-    r"""Count the check-ins of a SNAP-format file in the cells of a grid whose origin (0, 0) lies at a position on
-    Earth.
-
-    The plane is the azimuthal equidistant projection about that position, x east and y north, in the unit of the
-    domain; 10 km from its centre it stretches lengths by less than one part in a million. A cell holds its lower
-    borders and not its upper ones.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    domain : Domain
-        A grid of two axes in a unit of length, possibly masked.
-    latitude, longitude : float
-        Of the origin, in degrees.
-
-    Returns
-    -------
-    CheckIns
-        The counts.
-
-    Raises
-    ------
-    FileFormatError
-        For a file that is missing or of another format.
-    InputError
-        For a domain or centre that does not fit; with the command to run where pyproj is not installed (the extra
-        `geo`).
-
-    Notes
-    -----
-    Cost: 1 s per million lines.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "checkins.txt"
-    ...     _ = path.write_text("0\t2010-10-19T23:55:27Z\t48.80\t2.35\t1\n")
-    ...     domain = md.Domain.grid((2, 2), 500.0, unit="m")
-    ...     md.geo.read_checkins(path, domain, latitude=48.857, longitude=2.348).outside
-    1
-    """
-    import pandas as pd
-
-    if domain.shape is None or domain.dimension != 2 or domain.unit not in METRES:
-        description = f"{domain.kind}, {domain.dimension} axes, in {domain.unit}"
-        raise InputError("must be a grid of two axes in a unit of length", field="domain", value=description)
-    plane = Plane(latitude=latitude, longitude=longitude, unit=domain.unit)
-    with readable(path, "checkins"):
-        lines = pd.read_csv(
-            Path(path),
-            sep="\t",
-            header=None,
-            dtype={_LATITUDE: float, _LONGITUDE: float},
-            quoting=csv.QUOTE_NONE,
-            encoding_errors="replace",
-        )
-        if lines.shape[1] != _FIELDS:
-            raise ValueError(f"{lines.shape[1]} fields in a line where user, time, latitude, longitude, location are 5")
-    latitudes, longitudes = lines[_LATITUDE].to_numpy(), lines[_LONGITUDE].to_numpy()
-    real = (abs(latitudes) <= 90) & (abs(longitudes) <= 180)
-    place = _places(domain, plane.forward(longitudes[real], latitudes[real]))
-    counts = np.bincount(place[place >= 0], minlength=domain.size)
-    return CheckIns(counts=counts, outside=int((place < 0).sum()), dropped=int((~real).sum()))
-
-
-def _places(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of every point (k, 2), -1 where there is none."""
-    shape = np.asarray(domain.shape)
-    index = np.floor((points - np.asarray(domain.origin)) / np.asarray(domain.cell))
-    inside = ((index >= 0) & (index < shape)).all(axis=1)
-    place = np.full(len(points), -1, np.int64)
-    place[inside] = domain.lookup[tuple(index[inside].astype(np.int64).T)]
-    return place

@@ -36,8 +36,9 @@ from scipy.special import ndtr
 
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
+from mechdesign.geo.terminal import rule_words
 from mechdesign.output.reports.verdict import RuleAuditor
-from mechdesign.output.text_tables import Block, Table
+from mechdesign.output.text_tables import Block
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells
@@ -209,32 +210,3 @@ class RoundingRules(RuleAuditor):
 
 
 ROUNDING_RULES = RoundingRules()
-
-
-def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of an audit of a rule in words: nats by distance, errors, and what was modelled."""
-    yield f"No epsilon bounds {document['rule']}: {document['why']}."
-    first, laplace = document["distances"][0], document["laplace"]
-    heads = ["own cell" if k == "0" else f"{k} away" for k in first["cells"]]
-    heads += [f"p >= {p}" for p in first["probabilities"]]
-    rows = [
-        [
-            f"{row['distance']} m",
-            f"{row['total_variation']:.3g}",
-            f"{row['separated']:.0%}",
-            *(f"{loss['nats_per_km']:.3g}" for loss in (*row["cells"].values(), *row["probabilities"].values())),
-        ]
-        for row in document["distances"]
-    ]
-    yield Table(["apart", "variation", "told apart", *heads], rows)
-    yield {
-        "figures": "largest nats per km between positions so far apart along one axis, of reports so many cells "
-        "away, or of such probability"
-        if heads
-        else "0 nats within a cell, infinitely many across a border; the share of pairs that it tells apart",
-        "error": f"{document['mean_distance']:.6g} m on average, {document['mean_squared_error']:.6g} m^2",
-        "planar Laplace": f"{laplace['mean_distance']:.3g} nats per km at that mean, "
-        f"{laplace['mean_squared_error']:.3g} at that square, for all reports and distances",
-        "modelled": document["modelled"],
-        "left out": document["left_out"],
-    }

@@ -6,7 +6,8 @@ Sentences name the arguments of Python, as `cell` and cell=200; the command line
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.base.formatting import amount, length, percent
 from mechdesign.geo.choose import (
@@ -23,6 +24,7 @@ from mechdesign.geo.choose import (
     TooManyCells,
     two_digits,
 )
+from mechdesign.output.text_tables import Block, Table
 from mechdesign.problem.metric import level_range
 
 if TYPE_CHECKING:
@@ -186,3 +188,32 @@ def _coarse(design: AreaDesign) -> str:
     less = percent(_PRICE * (level * cell) ** 2, digits=1)
     now = f"about {percent(price, digits=1)} more" if price < 1 else "far more"
     return f"On cells so coarse that costs {now} than cells alone; with cell={cell:g} about {less}."
+
+
+def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The document of an audit of a rule in words: nats by distance, errors, and what was modelled."""
+    yield f"No epsilon bounds {document['rule']}: {document['why']}."
+    first, laplace = document["distances"][0], document["laplace"]
+    heads = ["own cell" if k == "0" else f"{k} away" for k in first["cells"]]
+    heads += [f"p >= {p}" for p in first["probabilities"]]
+    rows = [
+        [
+            f"{row['distance']} m",
+            f"{row['total_variation']:.3g}",
+            f"{row['separated']:.0%}",
+            *(f"{loss['nats_per_km']:.3g}" for loss in (*row["cells"].values(), *row["probabilities"].values())),
+        ]
+        for row in document["distances"]
+    ]
+    yield Table(["apart", "variation", "told apart", *heads], rows)
+    yield {
+        "figures": "largest nats per km between positions so far apart along one axis, of reports so many cells "
+        "away, or of such probability"
+        if heads
+        else "0 nats within a cell, infinitely many across a border; the share of pairs that it tells apart",
+        "error": f"{document['mean_distance']:.6g} m on average, {document['mean_squared_error']:.6g} m^2",
+        "planar Laplace": f"{laplace['mean_distance']:.3g} nats per km at that mean, "
+        f"{laplace['mean_squared_error']:.3g} at that square, for all reports and distances",
+        "modelled": document["modelled"],
+        "left out": document["left_out"],
+    }

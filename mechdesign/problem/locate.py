@@ -51,6 +51,24 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
+def places_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of every point (k, axes), -1 for none: on a grid its cell as `place_at` has it, in doubles; elsewhere
+    the nearest place, up to half the spacing away.
+    """
+    if domain.shape is None:
+        from scipy.spatial import cKDTree
+
+        away, place = cKDTree(domain.points).query(points)
+        return np.where(away <= domain.spacing / 2, place, -1).astype(np.int64)
+    shape = np.asarray(domain.shape)
+    position = (points - np.asarray(domain.origin)) / np.asarray(domain.cell)
+    inside = ((position >= 0) & (position <= shape)).all(axis=1)
+    index = np.minimum(np.floor(position[inside]).astype(np.int64), shape - 1)
+    place = np.full(len(points), -1, np.int64)
+    place[inside] = domain.lookup[tuple(index.T)]
+    return place
+
+
 @validated
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of a domain with the least straight-line distance to a location; the first of equals.

@@ -43,7 +43,7 @@ def estimate(
 
     Estimate the distribution of secrets and the shares of areas, with intervals that hold.
     """
-    from mechdesign.geo.areas import read_areas
+    from mechdesign.geo.partition import read_areas
     from mechdesign.mechanism.claim import MechanismFile, stored_domain
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing

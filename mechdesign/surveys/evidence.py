@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.geo.areas import Areas
+from mechdesign.geo.partition import Areas
 from mechdesign.mechanism.claim import verification_errors
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
-from mechdesign.geo.areas import Areas
+from mechdesign.geo.partition import Areas
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates

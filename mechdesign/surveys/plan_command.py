@@ -95,7 +95,7 @@ def plan(
     elif not file:
         problem_file, parameters = parse_problem(str(source), context)
         problem = problem_file.build(**parameters)
-    from mechdesign.geo.areas import read_areas
+    from mechdesign.geo.partition import read_areas
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.export import check_shares_target, save_shares
     from mechdesign.surveys.plan import epsilon_for

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.locate import refuse_degrees
+from mechdesign.problem.locate import places_of, refuse_degrees
 from mechdesign.problem.text import (
     INDEX,
     LATITUDE,
@@ -271,7 +271,7 @@ def _places(
         points = domain.plane.forward(points[:, 0], points[:, 1])
     else:
         _refuse_degrees(domain, points, columns)
-    place = _nearest(domain, points)
+    place = places_of(domain, points)
     refuse_line(place[key] < 0, frame, columns, "reports", "lies in no cell of the file")
     return place[key]
 
@@ -301,19 +301,3 @@ def _distinct(fields: list[NDArray[np.float64]]) -> tuple[NDArray[np.int64], NDA
         key, _ = pd.factorize(key * (len(uniques) + 1) + codes)
     _, first = np.unique(key, return_index=True)
     return key, np.column_stack([values[first] for values in fields]).reshape(-1, len(fields))
-
-
-def _nearest(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of every point (k, axes), -1 where there is none."""
-    if domain.shape is None:
-        from scipy.spatial import cKDTree
-
-        away, place = cKDTree(domain.points).query(points)
-        return np.where(away <= domain.spacing / 2, place, -1).astype(np.int64)
-    shape = np.asarray(domain.shape)
-    position = (points - np.asarray(domain.origin)) / np.asarray(domain.cell)
-    inside = ((position >= 0) & (position <= shape)).all(axis=1)
-    index = np.minimum(np.floor(position[inside]).astype(np.int64), shape - 1)
-    place = np.full(len(points), -1, np.int64)
-    place[inside] = domain.lookup[tuple(index.T)]
-    return place

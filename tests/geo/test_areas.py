@@ -11,7 +11,7 @@ from rows import each_row
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo import Areas, Plane, read_areas
-from mechdesign.geo.areas import MOST
+from mechdesign.geo.partition import MOST
 
 FLAT = Domain.grid((4, 3), cell=1.0, unit="km")
 

@@ -19,6 +19,7 @@ import mechdesign as md
 from mechdesign import load
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.errors import FileFormatError, InputError, SizeError
+from mechdesign.problem.problem_files import read_problem_file
 from mechdesign.problem.text import number_column, read_frame
 from mechdesign.surveys import read_reports
 
@@ -28,7 +29,11 @@ READERS = {
     "places": (md.read.places, "p.csv", "places"),
     "area": (md.geo.read_area, "a.geojson", "area"),
     **{kind: (lambda path: md.read.raster(path, unit="m"), f"r.{kind}", "raster") for kind in ("asc", "nc", "tif")},
-    "checkins": (lambda path: md.geo.read_checkins(path, GRID, latitude=0.0, longitude=0.0), "c.txt", "checkins"),
+    "checkins": (
+        lambda path: read_problem_file("paris").module.read_checkins(path, GRID, latitude=0.0, longitude=0.0),
+        "c.txt",
+        "checkins",
+    ),
     "roads": (lambda path: md.geo.read_roads(path, path), "n.csv", "nodes"),
     "reports": (lambda path: read_reports(path, {"ab" * 32: GRID}), "r.csv", "reports"),
     "areas": (lambda path: md.geo.read_areas(path, GRID), "a.csv", "areas"),

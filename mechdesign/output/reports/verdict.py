@@ -36,7 +36,7 @@ class RuleDiscAuditor(Protocol):
         self,
         rule: str,
         people: Path,
-        box: str,
+        box: Sequence[float],
         radii: Sequence[float],
         *,
         epsilon: float | None,

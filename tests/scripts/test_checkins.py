@@ -1,3 +1,5 @@
+"""Check-ins of the SNAP location networks, as the problem paris reads them."""
+
 from __future__ import annotations
 
 import gzip
@@ -11,7 +13,9 @@ from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo import read_checkins
+from mechdesign.problem.problem_files import read_problem_file
+
+read_checkins = read_problem_file("paris").module.read_checkins
 
 CENTRE = {"latitude": 48.858072, "longitude": 2.34805}
 SOUTH = {"latitude": -33.87, "longitude": 179.999}
