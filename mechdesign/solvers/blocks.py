@@ -1,16 +1,23 @@
 """A primal-dual interior-point method for restricted programs: one small block per report, coupled by n row sums.
 
-    minimise c q   subject to   s = A q >= 0,   M q = 1        dual: lambda free, z >= 0, M' lambda + A' z = c
+    minimise c q   subject to   s = A q >= 0,   M q = 1        dual: lambda free, z >= 0, M' lambda + A' z = c      (1)
 
-Mehrotra's predictor and corrector with up to two centrality correctors after Gondzio. A Newton step eliminates the
-blocks H_y = A_y' diag(z / s) A_y and factors the dense Schur complement of the row sums, n x n: one factorisation an
-iteration, whatever the number of variables.
+Mehrotra's predictor and corrector with up to two centrality correctors after Gondzio. A Newton step from (q, s, z,
+lambda) towards products s z + r solves, for the errors of the point,
 
-Linear algebra, block by block (`BlockAlgebra`). Cone rows s = A q: one for every constraint, s = q[upper] - e^{-slack}
-q[lower], and one s = q for the first variable of every block, which matters where a block has no other row; after them
-side rows, each of which joins all variables of one block (capped.py). Row sums
-M q (n,): sum over reports of q e^{-D}, and the constant report. Normal matrices: H_y, one dense block per report, and
-their Schur complement S = sum_y M_y H_y^{-1} M_y', the only matrix that couples reports.
+    M dq = 1 - M q,    ds = A dq + (A q - s),    z ds + s dz = r,    M' dlambda + A' dz = c - M' lambda - A' z.     (2)
+
+With ds and dz eliminated, H = A' diag(z / s) A is block diagonal, one dense block per report, and
+
+    H dq - M' dlambda = A' [(r - z (A q - s)) / s] - (c - M' lambda - A' z) = g,                                    (3)
+    S dlambda = 1 - M q - M H^{-1} g,    S = sum_y M_y H_y^{-1} M_y'.                                               (4)
+
+The dense Schur complement S, n x n, is the only matrix that couples reports: one factorisation an iteration, whatever
+the number of variables.
+
+Rows. One cone row s = q[upper] - e^{-slack} q[lower] for every constraint, and one s = q for the first variable of
+every block, which matters where a block has no other row; after them side rows, each of which joins all variables of
+one block (posteriors/). Row sums M q (n,): sum over reports of q e^{-D}, and the constant report.
 
 Row sums come in two forms: in full, for residuals, and over near entries only, D < 11.5 nats or coefficients above
 1e-5, for the directions. Row sums then drift by a few 1e-6. A restoration with the last factors ends that: the point
@@ -19,7 +26,7 @@ then satisfies the row sums to rounding, and the repair of its table costs next 
 Start. Profiles a little flatter than the eikonal ones, q = (1 + D / (D + 3)) / sum_u e^{-D}, hence inside the cone or
 near it, and multipliers from the eikonal dual. Known to fail: tiny mu, profiles e^{theta D}.
 
-All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
+All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -39,31 +47,103 @@ from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.solvers.interior_point import longest_step
 from mechdesign.solvers.lp.restricted import RestrictedProgram
+from mechdesign.solvers.result import Stop
 
 Vector = NDArray[np.float64]
-NEAR = 11.5  # nats
+NEAR = 11.5  # nats within which entries count in directions: coefficients above 1e-5
 _RIDGE = 1e-13  # relative increase of the diagonal: row sums that say the same leave S singular
 _PARTS = 32  # pieces of work handed to the cores
-_FLOOR = 1e-2  # slack of a row at the start, against the larger of its two variables
-_RARELY = 1e3  # inverse of the probability of the constant report at the start
-_ITERATIONS = 150
-_STEP = 0.995  # share of the way to the boundary
-_ROWS = 1e-5  # error of a row sum with which the method may end; restoration removes it
-_MANY = 1500  # secrets from which a factorisation costs more than the two centrality correctors
-_CORRECTORS = 2
-_CENTRED = 0.1  # complementarity products are pushed into [0.1, 10] times their target
-_WIDER = 1.08  # a corrector aims at steps this much longer, and as much of a full step more
-_WORTH = 0.02  # gain of the two step lengths together that makes a corrector worth another
-_SHORT = 0.1  # share of the way below which a step towards the central path, without second order, is tried
-_STUCK = 2  # iterations without a better point from which it is always tried
-_CENTRING = 0.3  # its target, as a share of the mean product s z
-_FINE = 1e-4  # tolerance below which directions are refined once
-_FINEST, _REFINED = 1e-6, 4  # and beside side rows so often: the last step left a dual error of 1e-6, and leaves 1e-12
-_LEAST = 0.3  # share of the tolerance at which the products s z are held
-_STALLED = 8  # iterations without a better point after which rounding is taken to have won
-_CLOSER = 0.9  # share of the largest violation that counts as progress: a start outside side rows takes many iterations
-_RESTORATIONS = 4
 _BLAS = ThreadpoolController()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockMethodOptions:
+    """Constants of the method; guesses, where nothing else is said. The bound is priced from whatever they end with."""
+
+    start_slack: float = 1e-2  # slack of a row at the start, against the larger of its two variables
+    start_rarity: float = 1e3  # inverse of the probability of the constant report at the start
+    iterations: int = 150
+    step: float = 0.995  # share of the way to the boundary; usual in the literature
+    row_error: float = 1e-5  # error of a row sum with which the method may end; restoration removes it
+    many_secrets: int = 1500  # from which a factorisation costs more than the two centrality correctors
+    correctors: int = 2
+    centred: float = 0.1  # complementarity products are pushed into [0.1, 10] times their target (Gondzio)
+    longer: float = 1.08  # a corrector aims at steps this much longer, and as much of a full step more
+    worth: float = 0.02  # gain of the two step lengths together that makes a corrector worth another
+    short: float = 0.1  # share of the way below which a step towards the central path, without second order, is tried
+    stuck: int = 2  # iterations without a better point from which it is always tried
+    centring: float = 0.3  # its target, as a share of the mean product s z
+    fine: float = 1e-4  # tolerance below which directions are refined once
+    finest: float = 1e-6  # tolerance below which they are refined further where there are side rows
+    refinements: int = 4  # so often: the last step left a dual error of 1e-6, and leaves 1e-12
+    least_product: float = 0.3  # share of the tolerance at which the products s z are held
+    stalled: int = 8  # iterations without a better point after which rounding is taken to have won
+    closer: float = 0.9  # share of the largest violation that counts as progress: a start outside side rows takes long
+    restorations: int = 4
+
+
+_OPTIONS = BlockMethodOptions()
+
+
+class Layout(NamedTuple):
+    """The structure of a restricted program of m reports over n secrets, for the kernels: m + 1 blocks in order.
+
+    | field | shape | meaning |
+    |---|---|---|
+    | first | (m + 2,) | variables first[y]:first[y + 1] belong to block y |
+    | rows | (m + 2,) | cone rows rows[y]:rows[y + 1] belong to block y |
+    | lower, upper | (c,) | variables of a cone row, numbered within its block |
+    | ratio | (c,) | e^{-slack} of a cone row, 0 for s = q |
+    | members | (m + 2,) | near entries members[y]:members[y + 1] belong to block y |
+    | secret, local | (k,) | the secret of a near entry, and its variable within the block |
+    | weight | (k,) | its coefficient e^{-D} |
+    | squares | (m + 2,) | where the inverse of a block begins, row by row |
+    | side_rows | (m + 2,) | side rows side_rows[y]:side_rows[y + 1] belong to block y |
+    | side_first, side_entry | (r + 1,), (v',) | entries of a side row over the variables of its block |
+    """
+
+    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    ratio: Vector
+    members: NDArray[np.int64]
+    secret: NDArray[np.int32]
+    local: NDArray[np.int32]
+    weight: Vector
+    squares: NDArray[np.int64]
+    side_rows: NDArray[np.int64]
+    side_first: NDArray[np.int64]
+    side_entry: Vector
+
+    @classmethod
+    def of(cls, program: RestrictedProgram, side: sp.csr_array) -> Layout:
+        """The layout of a program with side rows (r, v)."""
+        m, n = program.component.shape
+        block = np.repeat(np.arange(m + 1), np.diff(program.rows))
+        place = np.arange(len(block)) + block  # every block has one more row, its first, s = q
+        rows = program.rows + np.arange(m + 2)
+        total = int(rows[-1])
+        lower, upper, ratio = np.zeros(total, np.int32), np.zeros(total, np.int32), np.zeros(total)
+        lower[place], upper[place], ratio[place] = program.lower, program.upper, np.exp(-program.slack)
+        is_near = program.distance < NEAR
+        reports, secrets = np.nonzero(is_near)
+        joined = side.indices[side.indptr[:-1]] if side.nnz else np.zeros(0, np.int64)
+        return cls(
+            first=program.first,
+            rows=rows,
+            lower=lower,
+            upper=upper,
+            ratio=ratio,
+            members=np.concatenate([[0], np.cumsum(np.append(is_near.sum(axis=1), n))]),
+            secret=np.concatenate([secrets, np.arange(n)]).astype(np.int32),
+            local=np.concatenate([program.component[reports, secrets], np.zeros(n, np.int32)]),
+            weight=np.concatenate([np.exp(-program.distance[reports, secrets]), np.ones(n)]),
+            squares=np.concatenate([[0], np.cumsum(np.diff(program.first) ** 2)]),
+            side_rows=np.searchsorted(joined, program.first),
+            side_first=side.indptr.astype(np.int64),
+            side_entry=side.data,
+        )
 
 
 class BlockAlgebra:
@@ -75,36 +155,19 @@ class BlockAlgebra:
 
     def __init__(self, program: RestrictedProgram, side: sp.csr_array | None = None) -> None:
         self.program = program
+        self.side = sp.csr_array((0, program.variables)) if side is None else side
         m, n = program.component.shape
         self.secrets, self._blocks = n, m + 1
-        block = np.repeat(np.arange(m + 1), np.diff(program.rows))
-        place = np.arange(len(block)) + block
-        self._rows = program.rows + np.arange(m + 2)
-        total = int(self._rows[-1])
-        self._lower, self._upper = np.zeros(total, np.int32), np.zeros(total, np.int32)
-        self._ratio = np.zeros(total)
-        self._lower[place], self._upper[place] = program.lower, program.upper
-        self._ratio[place] = np.exp(-program.slack)
-        offset = np.repeat(program.first[:-1], np.diff(self._rows))
-        self._tail, self.above = offset + self._lower, offset + self._upper
-        near = program.distance < NEAR
-        reports, secrets = np.nonzero(near)
-        self._members = np.concatenate([[0], np.cumsum(np.append(near.sum(axis=1), n))])
-        self._secret = np.concatenate([secrets, np.arange(n)]).astype(np.int32)
-        self._local = np.concatenate([program.component[reports, secrets], np.zeros(n, np.int32)])
-        self._weight = np.concatenate([np.exp(-program.distance[reports, secrets]), np.ones(n)])
-        self._squares = np.concatenate([[0], np.cumsum(np.diff(program.first) ** 2)])
-        self._inverse = np.empty(self._squares[-1])
+        self.layout = Layout.of(program, self.side)
+        offset = np.repeat(program.first[:-1], np.diff(self.layout.rows))
+        self._tail, self.above = offset + self.layout.lower, offset + self.layout.upper
+        self._inverse = np.empty(self.layout.squares[-1])
         self._schur: Vector = np.empty((n, n))
-        self.side = sp.csr_array((0, program.variables)) if side is None else side
-        joined = self.side.indices[self.side.indptr[:-1]] if self.side.nnz else np.zeros(0, np.int64)
-        self._side_rows = np.searchsorted(joined, program.first)
-        self._side_first = self.side.indptr.astype(np.int64)
 
     @property
     def cone_rows(self) -> int:
         """Number of cone rows."""
-        return len(self._ratio)
+        return len(self.layout.ratio)
 
     @property
     def rows(self) -> int:
@@ -113,7 +176,7 @@ class BlockAlgebra:
 
     def cone(self, q: Vector) -> Vector:
         """A q (c,)."""
-        return np.r_[q[self.above] - self._ratio * q[self._tail], self.side @ q]
+        return np.r_[q[self.above] - self.layout.ratio * q[self._tail], self.side @ q]
 
     def size(self, q: Vector) -> Vector:
         """The larger term, or the sum of all, of A q (c,)."""
@@ -121,9 +184,9 @@ class BlockAlgebra:
 
     def cone_transposed(self, z: Vector) -> Vector:
         """A' z (v,)."""
-        cone = z[: len(self._ratio)]
+        cone = z[: self.cone_rows]
         above = np.bincount(self.above, cone, self.program.variables)
-        below = np.bincount(self._tail, self._ratio * cone, self.program.variables)
+        below = np.bincount(self._tail, self.layout.ratio * cone, self.program.variables)
         return np.asarray(above - below + self.side.T @ z[len(cone) :], float)
 
     def sums(self, q: Vector) -> Vector:
@@ -133,11 +196,11 @@ class BlockAlgebra:
         def add(a: int, b: int, total: Vector) -> None:
             _sums(p.first[a:b], p.component[a:b], p.distance[a:b], q, total)
 
-        return self._summed(self._blocks - 1, add) + q[-1]
+        return self._sum_of_parts(self._blocks - 1, add) + q[-1]
 
-    def _summed(self, blocks: int, add: Callable[[int, int, Vector], None]) -> Vector:
+    def _sum_of_parts(self, blocks: int, add: Callable[[int, int, Vector], None]) -> Vector:
         """The sum (n,) over blocks a to b, part by part in a fixed order."""
-        step = _size(blocks)
+        step = _part_size(blocks)
         totals = np.zeros((-(-blocks // step), self.secrets))
 
         def work(a: int, b: int) -> None:
@@ -153,53 +216,42 @@ class BlockAlgebra:
         def work(a: int, b: int) -> None:
             _sums_transposed(p.first[a:b], p.component[a:b], p.distance[a:b], dual, total)
 
-        in_blocks(work, self._blocks - 1, _size(self._blocks))
+        in_blocks(work, self._blocks - 1, _part_size(self._blocks))
         total[-1] = dual.sum()
         return total
 
     def near_sums(self, q: Vector) -> Vector:
         """M q (n,), near entries."""
-
-        def add(a: int, b: int, total: Vector) -> None:
-            _near_sums(self.program.first, self._members, self._secret, self._local, self._weight, a, b, q, total)
-
-        return self._summed(self._blocks, add)
+        return self._sum_of_parts(self._blocks, lambda a, b, total: _near_sums(self.layout, a, b, q, total))
 
     def near_sums_transposed(self, dual: Vector) -> Vector:
         """M' dual (v,), near entries."""
         total = np.zeros(self.program.variables)
-
-        def work(a: int, b: int) -> None:
-            _near_sums_transposed(
-                self.program.first, self._members, self._secret, self._local, self._weight, a, b, dual, total
-            )
-
-        in_blocks(work, self._blocks, _size(self._blocks))
+        in_blocks(
+            lambda a, b: _near_sums_transposed(self.layout, a, b, dual, total), self._blocks, _part_size(self._blocks)
+        )
         return total
 
     def factor(self, theta: Vector) -> bool:
-        """Invert the blocks for the row weights theta (c,) and factor their Schur complement.
+        """Invert the blocks H_y for the row weights theta = z / s (c,), and factor their Schur complement (4).
 
         False where rounding has left it indefinite. Cost: O(sum of cubes of block sizes + sum of squares of near
         entries per report + n^3 / 3).
         """
-        p = self.program
 
         def invert(a: int, b: int) -> None:
-            _invert(p.first, self._rows, self._lower, self._upper, self._ratio, theta, self._squares,
-                    self._side_rows, self._side_first, self.side.data, a, b, self._inverse)  # fmt: skip
+            _invert(self.layout, theta, a, b, self._inverse)
 
         def couple(a: int, b: int) -> None:
             self._schur[a:b] = 0.0
-            _couple(p.first, self._members, self._secret, self._local, self._weight, self._squares, self._inverse, a,
-                    b, self._schur)  # fmt: skip
+            _couple(self.layout, self._inverse, a, b, self._schur)
 
         try:
             with _BLAS.limit(limits=1):
-                in_blocks(invert, self._blocks, _size(self._blocks, 4 * _PARTS))
+                in_blocks(invert, self._blocks, _part_size(self._blocks, 4 * _PARTS))
         except np.linalg.LinAlgError:
             return False
-        in_blocks(couple, self.secrets, _size(self.secrets))
+        in_blocks(couple, self.secrets, _part_size(self.secrets))
         self._schur[np.diag_indices(self.secrets)] *= 1 + _RIDGE
         _, failed = scipy.linalg.lapack.dpotrf(self._schur.T, lower=0, overwrite_a=1, clean=0)
         return failed == 0
@@ -211,15 +263,13 @@ class BlockAlgebra:
     def inverse(self, g: Vector) -> Vector:
         """H^{-1} g (v,), after `factor`."""
         result = np.empty_like(g)
-
-        def work(a: int, b: int) -> None:
-            _apply(self.program.first, self._squares, self._inverse, a, b, g, result)
-
-        in_blocks(work, self._blocks, _size(self._blocks))
+        in_blocks(
+            lambda a, b: _apply(self.layout, self._inverse, a, b, g, result), self._blocks, _part_size(self._blocks)
+        )
         return result
 
 
-def _size(total: int, parts: int = _PARTS) -> int:
+def _part_size(total: int, parts: int = _PARTS) -> int:
     return max(1, -(-total // parts))
 
 
@@ -238,67 +288,70 @@ def _sums_transposed(first, component, distance, dual, total):  # type: ignore[n
 
 
 @numba.njit(cache=True, nogil=True)
-def _near_sums(first, members, secret, local, weight, a, b, q, total):  # type: ignore[no-untyped-def]
+def _near_sums(layout, a, b, q, total):  # type: ignore[no-untyped-def]
     for y in range(a, b):
-        for i in range(members[y], members[y + 1]):
-            total[secret[i]] += weight[i] * q[first[y] + local[i]]
+        for i in range(layout.members[y], layout.members[y + 1]):
+            total[layout.secret[i]] += layout.weight[i] * q[layout.first[y] + layout.local[i]]
 
 
 @numba.njit(cache=True, nogil=True)
-def _near_sums_transposed(first, members, secret, local, weight, a, b, dual, total):  # type: ignore[no-untyped-def]
+def _near_sums_transposed(layout, a, b, dual, total):  # type: ignore[no-untyped-def]
     for y in range(a, b):
-        for i in range(members[y], members[y + 1]):
-            total[first[y] + local[i]] += weight[i] * dual[secret[i]]
+        for i in range(layout.members[y], layout.members[y + 1]):
+            total[layout.first[y] + layout.local[i]] += layout.weight[i] * dual[layout.secret[i]]
 
 
 @numba.njit(cache=True, nogil=True)
-def _invert(  # type: ignore[no-untyped-def]
-    first, rows, lower, upper, ratio, theta, squares, side_rows, place, entry, start, stop, inverse
-):
+def _invert(layout, theta, start, stop, inverse):  # type: ignore[no-untyped-def]
+    """Fill `inverse` with H_y^{-1}, H_y = A_y' diag(theta) A_y, of the blocks start:stop."""
     for y in range(start, stop):
-        k = first[y + 1] - first[y]
+        k = layout.first[y + 1] - layout.first[y]
         block = np.zeros((k, k))
-        for r in range(rows[y], rows[y + 1]):
-            a, b, t, c = lower[r], upper[r], theta[r], ratio[r]
+        for r in range(layout.rows[y], layout.rows[y + 1]):
+            a, b, t, c = layout.lower[r], layout.upper[r], theta[r], layout.ratio[r]
             block[b, b] += t
             if c != 0.0:
                 block[a, a] += t * c * c
                 block[a, b] -= t * c
                 block[b, a] -= t * c
-        for r in range(side_rows[y], side_rows[y + 1]):
-            own, t = entry[place[r] : place[r + 1]], theta[ratio.size + r]
+        for r in range(layout.side_rows[y], layout.side_rows[y + 1]):
+            own = layout.side_entry[layout.side_first[r] : layout.side_first[r + 1]]
+            t = theta[layout.ratio.size + r]
             for i in range(k):
                 for j in range(k):
                     block[i, j] += t * own[i] * own[j]
         if k == 1:
-            inverse[squares[y]] = 1 / block[0, 0]
+            inverse[layout.squares[y]] = 1 / block[0, 0]
         else:
             inverted = np.linalg.inv(block)
             for i in range(k):  # assigning the array compiles the text of an error too, for seconds
                 for j in range(k):
-                    inverse[squares[y] + i * k + j] = inverted[i, j]
+                    inverse[layout.squares[y] + i * k + j] = inverted[i, j]
 
 
 @numba.njit(cache=True, nogil=True)
-def _couple(first, members, secret, local, weight, squares, inverse, a, b, schur):  # type: ignore[no-untyped-def]
-    """Rows a:b of the lower triangle of the Schur complement."""
-    for y in range(first.size - 1):
-        k = first[y + 1] - first[y]
-        low, high = members[y], members[y + 1]
+def _couple(layout, inverse, a, b, schur):  # type: ignore[no-untyped-def]
+    """Add M_y H_y^{-1} M_y' of every block to rows a:b of the lower triangle of the Schur complement."""
+    secret, local, weight = layout.secret, layout.local, layout.weight
+    for y in range(layout.first.size - 1):
+        k = layout.first[y + 1] - layout.first[y]
+        low, high = layout.members[y], layout.members[y + 1]
         start = low + np.searchsorted(secret[low:high], a)
         stop = low + np.searchsorted(secret[low:high], b)
         for i in range(start, stop):
-            row, w, u = squares[y] + local[i] * k, weight[i], secret[i]
+            row, w, u = layout.squares[y] + local[i] * k, weight[i], secret[i]
             for j in range(low, i + 1):
                 schur[u, secret[j]] += w * weight[j] * inverse[row + local[j]]
 
 
 @numba.njit(cache=True, nogil=True)
-def _apply(first, squares, inverse, a, b, g, result):  # type: ignore[no-untyped-def]
+def _apply(layout, inverse, a, b, g, result):  # type: ignore[no-untyped-def]
+    """Fill `result` with H_y^{-1} g of the blocks a:b."""
+    first = layout.first
     for y in range(a, b):
         k = first[y + 1] - first[y]
         for i in range(k):
-            total, row = 0.0, squares[y] + i * k
+            total, row = 0.0, layout.squares[y] + i * k
             for j in range(k):
                 total += inverse[row + j] * g[first[y] + j]
             result[first[y] + i] = total
@@ -306,15 +359,15 @@ def _apply(first, squares, inverse, a, b, g, result):  # type: ignore[no-untyped
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InteriorPoint:
-    """The best point met: q (v,) inside the cone, dual (n,), multipliers side (r,), iterations, and why it
-    stopped: "gap", "time", "interrupt" or "precision".
+    """The best point met: q (v,) inside the cone, dual (n,) and side (r,), the multipliers, and the number of
+    iterations. `stopped` is GAP, TIME, INTERRUPT or PRECISION.
     """
 
     q: Vector
     dual: Vector
     side: Vector
     iterations: int
-    stopped: str
+    stopped: Stop
 
 
 def solve_blocks(
@@ -329,49 +382,80 @@ def solve_blocks(
     """Solve a restricted program to a relative complementarity gap.
 
     Parameters: dual (n,), multipliers to start from; side (r, v), rows with side q >= 0 as `BlockAlgebra` takes them;
-    deadline, of time.monotonic(); on_progress, called with the
-    number of every iteration. An interrupt (Ctrl-C) ends the method and returns its best point.
+    deadline, of time.monotonic(); on_progress, called with the number of every iteration. An interrupt (Ctrl-C) ends
+    the method and returns its best point.
     Memory: `BlockAlgebra`, and a dozen vectors over rows.
     """
     algebra = BlockAlgebra(program, side)
-    state = _start(program, algebra, dual)
-    best, merit, mu, since, stopped, factored = state, np.inf, np.inf, 0, "precision", False
-    outside = np.inf
-    iteration, slowest, began = 0, 0.0, time.monotonic()
+    start = _start(program, algebra, dual)
+    run = _Run(algebra=algebra, best=start, tolerance=tolerance, deadline=deadline, on_progress=on_progress)
     try:
-        for iteration in range(_ITERATIONS):
-            errors = _Errors.of(program, algebra, state)
-            error = max(errors.gap, errors.dual_share, float(np.abs(errors.row).max()) - _ROWS)
-            closer = errors.violation < _CLOSER * outside
-            since = 0 if error < merit or errors.mu < mu / 2 or closer else since + 1
-            mu, outside = min(mu, errors.mu), errors.violation if closer else outside
-            if error < merit:
-                best, merit = state, error
-            if on_progress is not None:
-                on_progress(iteration)
-            if error < tolerance:
-                stopped = "gap"
-                break
+        stopped = run.iterate(start)
+    except KeyboardInterrupt:
+        stopped = Stop.INTERRUPT
+    q = _restore_sums(run.algebra, run.best.q) if run.has_factors else run.best.q
+    multipliers = run.best.z[len(run.best.z) - run.algebra.side.shape[0] :]
+    return InteriorPoint(q=q, dual=run.best.dual, side=multipliers, iterations=run.iteration, stopped=stopped)
+
+
+@dataclass(kw_only=True, eq=False)
+class _Run:
+    """The iterations from one start: the best point, and how long none was better."""
+
+    algebra: BlockAlgebra
+    best: _State
+    tolerance: float
+    deadline: float
+    on_progress: Callable[[int], None] | None
+    best_error: float = np.inf
+    least_product: float = np.inf  # mean of s z
+    least_violation: float = np.inf
+    stalled: int = 0  # iterations without progress
+    iteration: int = 0
+    has_factors: bool = False
+
+    def iterate(self, state: _State) -> Stop:
+        """Newton steps until the error is below the tolerance; why they ended."""
+        algebra = self.algebra
+        slowest, began = 0.0, time.monotonic()
+        for self.iteration in range(_OPTIONS.iterations):
+            errors = _Errors.of(algebra.program, algebra, state)
+            self._keep_best(state, errors)
+            if self.on_progress is not None:
+                self.on_progress(self.iteration)
+            if errors.total < self.tolerance:
+                return Stop.GAP
             now = time.monotonic()
             slowest, began = max(slowest, now - began), now
-            if now + slowest > deadline:  # another iteration would not end in time
-                stopped = "time"
+            if now + slowest > self.deadline:  # another iteration would not end in time
+                return Stop.TIME
+            if self.stalled >= _OPTIONS.stalled:
                 break
-            if since >= _STALLED:
+            self.has_factors = False  # while they are made
+            self.has_factors = algebra.factor(state.z / state.s)
+            if not self.has_factors:
                 break
-            factored = False
-            factored = algebra.factor(state.z / state.s)
-            if not factored:
-                break
-            refinements = _REFINED if tolerance < _FINEST and algebra.side.shape[0] else int(tolerance < _FINE)
-            newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=refinements)
-            least = _LEAST * tolerance * float(program.cost @ state.q) / algebra.rows
-            state = newton.advanced(least=least, short=_SHORT if since < _STUCK else 1.0)
-    except KeyboardInterrupt:
-        stopped = "interrupt"
-    q = _restored(algebra, best.q) if factored else best.q
-    multipliers = best.z[len(best.z) - algebra.side.shape[0] :]
-    return InteriorPoint(q=q, dual=best.dual, side=multipliers, iterations=iteration, stopped=stopped)
+            state = self._next(state, errors)
+        return Stop.PRECISION
+
+    def _keep_best(self, state: _State, errors: _Errors) -> None:
+        is_closer = errors.violation < _OPTIONS.closer * self.least_violation
+        has_gained = errors.total < self.best_error or errors.mu < self.least_product / 2 or is_closer
+        self.stalled = 0 if has_gained else self.stalled + 1
+        self.least_product = min(self.least_product, errors.mu)
+        if is_closer:
+            self.least_violation = errors.violation
+        if errors.total < self.best_error:
+            self.best, self.best_error = state, errors.total
+
+    def _next(self, state: _State, errors: _Errors) -> _State:
+        options, algebra = _OPTIONS, self.algebra
+        refinements = int(self.tolerance < options.fine)
+        if self.tolerance < options.finest and algebra.side.shape[0]:
+            refinements = options.refinements
+        newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=refinements)
+        least = options.least_product * self.tolerance * float(algebra.program.cost @ state.q) / algebra.rows
+        return newton.advance(least=least, short=options.short if self.stalled < options.stuck else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -383,7 +467,8 @@ class _State:
     z: Vector
     dual: Vector
 
-    def moved(self, step: _State, along: float, across: float) -> _State:
+    def plus(self, step: _State, along: float, across: float) -> _State:
+        """The point after a step, `along` for q and s, `across` for the multipliers."""
         return _State(
             q=self.q + along * step.q,
             s=self.s + along * step.s,
@@ -394,8 +479,8 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Errors:
-    """What a point violates: dual (v,), row (n,), slack (c,); mu, the mean product s z; gap and dual_share, relative
-    to the cost, or to 1e-9 of that of the constant report where the cost is less.
+    """The right-hand sides of (2): dual (v,), row (n,), slack (c,). mu: the mean product s z. gap and dual_share:
+    relative to the cost, or to 1e-9 of that of the constant report where the cost is less.
     """
 
     dual: Vector
@@ -409,6 +494,11 @@ class _Errors:
     def violation(self) -> float:
         """The largest violation of a row sum or a row."""
         return float(max(np.abs(self.row).max(), np.abs(self.slack).max()))
+
+    @property
+    def total(self) -> float:
+        """The largest error, row sums beyond what restoration removes."""
+        return max(self.gap, self.dual_share, float(np.abs(self.row).max()) - _OPTIONS.row_error)
 
     @classmethod
     def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, at: _State) -> _Errors:
@@ -427,15 +517,16 @@ class _Errors:
 
 def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _State:
     widths = np.add.reduceat(algebra.sums_transposed(np.ones(algebra.secrets)), program.first[:-1])
-    widths[-1] = _RARELY
+    widths[-1] = _OPTIONS.start_rarity
     q = (1 + program.head / (program.head + 3)) / np.repeat(widths, np.diff(program.first))
-    s = np.maximum(algebra.cone(q), _FLOOR * algebra.size(q))
+    s = np.maximum(algebra.cone(q), _OPTIONS.start_slack * algebra.size(q))
     mu = float(program.cost @ q) / algebra.rows
     z = mu / s
-    room = float(program.cost[-1] - dual.sum())
-    if room > 0:
+    # The reduced cost of the constant report, where it is positive, is its z: it is made as rare as that calls for.
+    reduced_cost = float(program.cost[-1] - dual.sum())
+    if reduced_cost > 0:
         last = algebra.cone_rows - 1  # of the constant report; side rows come after it
-        q[-1] = s[last] = min(mu / room, 1.0)
+        q[-1] = s[last] = min(mu / reduced_cost, 1.0)
         z[last] = mu / q[-1]
     return _State(q=q, s=s, z=z, dual=dual)
 
@@ -449,70 +540,74 @@ class _Newton:
     errors: _Errors
     refinements: int
 
-    def advanced(self, *, least: float, short: float) -> _State:
+    def advance(self, *, least: float, short: float) -> _State:
         """One iteration: predictor, corrector, centrality correctors while they lengthen the step.
 
         least: the product s z below which the target is not set, because rounding grows as it shrinks; short: a step
         shorter than this share of the way gives way to one towards the central path, if that is longer; not from
         1500 secrets, where that loses more than it gains.
         """
-        at, rows = self.at, self.algebra.rows
+        at, rows, options = self.at, self.algebra.rows, _OPTIONS
+        # The predictor aims at products 0; its success sets the target mu (mu' / mu)^3 (Mehrotra).
         affine = self.direction(-at.s * at.z)
-        ahead = at.moved(affine, longest_step(at.s, affine.s), longest_step(at.z, affine.z))
+        ahead = at.plus(affine, longest_step(at.s, affine.s), longest_step(at.z, affine.z))
         target = max(self.errors.mu * (float(ahead.s @ ahead.z) / rows / self.errors.mu) ** 3, least)
+        # The corrector aims there, less the second-order term of the predictor.
         products = target - at.s * at.z - affine.s * affine.z
         step = self.direction(products)
         along, across = longest_step(at.s, step.s), longest_step(at.z, step.z)
-        if min(along, across) < short and self.algebra.secrets < _MANY:
-            plain = max(target, _CENTRING * self.errors.mu) - at.s * at.z
+        is_large = self.algebra.secrets >= options.many_secrets
+        if min(along, across) < short and not is_large:
+            plain = max(target, options.centring * self.errors.mu) - at.s * at.z
             centring = self.direction(plain)
             lengths = longest_step(at.s, centring.s), longest_step(at.z, centring.z)
             if min(lengths) > min(along, across):
                 step, products, (along, across) = centring, plain, lengths
-        for _ in range(_CORRECTORS if self.algebra.secrets >= _MANY else 0):
-            wider = min(1.0, along * _WIDER + _WIDER - 1), min(1.0, across * _WIDER + _WIDER - 1)
-            reached = (at.s + wider[0] * step.s) * (at.z + wider[1] * step.z)
-            pull = np.clip(reached, _CENTRED * target, target / _CENTRED) - reached
-            corrected = products + np.maximum(pull, -target / _CENTRED)
+        for _ in range(options.correctors if is_large else 0):
+            # Gondzio: pull the products that a longer step would reach into a range around the target.
+            longer = [min(1.0, way * options.longer + options.longer - 1) for way in (along, across)]
+            reached = (at.s + longer[0] * step.s) * (at.z + longer[1] * step.z)
+            pull = np.clip(reached, options.centred * target, target / options.centred) - reached
+            corrected = products + np.maximum(pull, -target / options.centred)
             trial = self.direction(corrected)
-            longer = longest_step(at.s, trial.s), longest_step(at.z, trial.z)
-            if min(longer) < min(along, across) or sum(longer) < along + across + _WORTH:
+            lengths = longest_step(at.s, trial.s), longest_step(at.z, trial.z)
+            if min(lengths) < min(along, across) or sum(lengths) < along + across + options.worth:
                 break
-            step, products, (along, across) = trial, corrected, longer
-        return at.moved(step, min(1.0, _STEP * along), min(1.0, _STEP * across))
+            step, products, (along, across) = trial, corrected, lengths
+        return at.plus(step, min(1.0, options.step * along), min(1.0, options.step * across))
 
     def direction(self, products: Vector) -> _State:
-        """The Newton step towards s z + `products`, and towards no errors."""
+        """The solution of (2) for r = `products`."""
         algebra, at, errors = self.algebra, self.at, self.errors
-        right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual
+        right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual  # (3)
         q, dual = _eliminate(algebra, right, errors.row)
         for _ in range(self.refinements):
             normal = algebra.cone_transposed(at.z / at.s * algebra.cone(q))
-            left = right + algebra.near_sums_transposed(dual) - normal
-            more, more_dual = _eliminate(algebra, left, errors.row - algebra.near_sums(q))
+            residual = right + algebra.near_sums_transposed(dual) - normal
+            more, more_dual = _eliminate(algebra, residual, errors.row - algebra.near_sums(q))
             q, dual = q + more, dual + more_dual
         s = algebra.cone(q) + errors.slack
         return _State(q=q, s=s, z=(products - at.z * s) / at.s, dual=dual)
 
 
 def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vector, Vector]:
-    """The pair q, dual with H q - M' dual = right, M q = row."""
+    """The pair q, dual with H q - M' dual = right (3), M q = row, by (4)."""
     free = algebra.inverse(right)
     dual = algebra.solve(row - algebra.near_sums(free))
     return free + algebra.inverse(algebra.near_sums_transposed(dual)), dual
 
 
-def _restored(algebra: BlockAlgebra, q: Vector) -> Vector:
+def _restore_sums(algebra: BlockAlgebra, q: Vector) -> Vector:
     """The point q moved onto the row sums, inside the cone, by a few steps with the last factors."""
-    for _ in range(_RESTORATIONS):
+    for _ in range(_OPTIONS.restorations):
         row = 1 - algebra.sums(q)
         step = algebra.inverse(algebra.near_sums_transposed(algebra.solve(row)))
         slack, change = algebra.cone(q), algebra.cone(step)
-        inside = slack > 0
-        if not inside.any():
+        is_inside = slack > 0
+        if not is_inside.any():
             break
-        moved = q + min(1.0, _STEP * longest_step(slack[inside], change[inside])) * step
-        if not np.abs(1 - algebra.sums(moved)).max() < np.abs(row).max():
+        nearer = q + min(1.0, _OPTIONS.step * longest_step(slack[is_inside], change[is_inside])) * step
+        if not np.abs(1 - algebra.sums(nearer)).max() < np.abs(row).max():
             break
-        q = moved
+        q = nearer
     return q
