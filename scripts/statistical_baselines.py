@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import mechdesign as md
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.surveys import frequency_estimation as forms
-from mechdesign.surveys.channel import asymptotic_mse
 from mechdesign.surveys.frequency_estimation import Inclusions
+from mechdesign.surveys.information import asymptotic_mse
 from mechdesign.surveys.statistical_design import StatisticalDesign
 
 TABLES = ("subset_exponential", "disk_area", "hadamard_response")

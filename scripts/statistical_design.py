@@ -11,7 +11,7 @@ import argparse
 import math
 
 import mechdesign as md
-from mechdesign.surveys.channel import asymptotic_mse, channel_rank
+from mechdesign.surveys.information import asymptotic_mse, channel_rank
 from mechdesign.surveys.statistical_design import StatisticalDesign
 
 

@@ -153,14 +153,6 @@ def release_mechanism(
     xarray.Dataset
         The mechanism.
 
-    Raises
-    ------
-    InputError
-        Where the bound is below a slope |f(u) - f(v)| / |u - v| between two secrets or grows by more than e^{gamma |u
-        - v|}, and for a gamma that leaves no budget.
-    UnsuitableError
-        Where reports are no numbers.
-
     Notes
     -----
     Cost: O(n^2 + n m).

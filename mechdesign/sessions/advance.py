@@ -125,40 +125,22 @@ def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None
 
     Parameters
     ----------
-    design : SessionDesign
-        The design.
-    transcript : Transcript
-        What was released.
+    design, transcript : SessionDesign, Transcript
+        The session, and what was released.
     ticks : int
         How many ticks from 0 on; by default up to the last one.
 
     Returns
     -------
     Smoothed
-        Distributions and best places.
-
-    Raises
-    ------
-    SizeError
-        Where the probabilities would not fit in memory.
-
-    Notes
-    -----
-    Cost: two steps of the model a tick.
+        Distributions and best places. Cost: two steps of the model a tick.
 
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
-    ...     _ = session.report(2, tick=1)
-    ...     md.sessions.smoothed(design, session.transcript).place.shape
-    (2,)
+    >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
+    >>> md.sessions.smoothed(design, md.sessions.Transcript(ticks=2), ticks=2).probabilities.shape
+    (2, 3)
     """
     chain, belief = design.chain, design.belief()
     count = max([transcript.last, *(step.tick for step in transcript.steps)]) + 1

@@ -37,15 +37,10 @@ class Belief(FrozenRecord):
 
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
-    >>> chain = design.movement.over(domain, design.metric, problem.prior_array)
-    >>> belief = md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0)
-    >>> float(belief.weights.sum().round(6))
-    1.0
+    >>> problem = md.load_problem("line", cells=3)
+    >>> chain = md.sessions.Walk().over(problem.domain, problem.metric, problem.prior_array)
+    >>> md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0).estimate
+    0
     """
 
     chain: Chain
@@ -94,10 +89,8 @@ def best_places(
 
     Parameters
     ----------
-    distributions : (b, n) array
-        Over places.
-    loss : (n, n) array
-        Of naming a place (across) when another (down) is true.
+    distributions, loss : (b, n) and (n, n) arrays
+        Over places; the loss of naming a place (across) when another (down) is true.
 
     Returns
     -------

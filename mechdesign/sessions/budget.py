@@ -132,8 +132,6 @@ class Budget(FrozenRecord):
 
     Raises
     ------
-    InputError
-        Where there is no ledger, or a file with two names.
     FileFormatError
         Where it is damaged.
 
@@ -156,25 +154,7 @@ class Budget(FrozenRecord):
     @classmethod
     @validated
     def create(cls, path: str | Path, *, limit: float) -> Budget:
-        """A ledger of nothing spent, with a limit.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file of the ledger.
-        limit : float
-            In multiples of the metric.
-
-        Returns
-        -------
-        Budget
-            The budget.
-
-        Raises
-        ------
-        InputError
-            For a limit that is not positive and finite, or where the file exists: a limit stays.
-        """
+        """A ledger of nothing spent, with a limit in multiples of the metric, which stays. `path` must not exist."""
         return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
 
     @property
@@ -204,33 +184,12 @@ class Budget(FrozenRecord):
         return paid.left
 
     def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
-        """The report of a secret or a position: the remembered one at no cost, or a new one, paid for and remembered.
+        """The report of a secret, or of a position `at` (k,) in the unit of the domain.
 
-        Another mechanism for the same secret is another report. The attribute cost says what was paid.
-
-        Parameters
-        ----------
-        sampler : Sampler
-            What draws.
-        secret : int
-            The number of the secret; or
-        at : (k,) array
-            A position, in the unit of the domain.
-
-        Returns
-        -------
-        xarray.DataArray
-            The report.
-
-        Raises
-        ------
-        BudgetError
-            Where less is left than a report costs.
-        InputError
-            For a secret that is not there, or a mechanism over other places or for another metric than the ledger
-            counts.
-        FileFormatError
-            For a ledger that remembers a report which the mechanism does not have.
+        It is the remembered one at no cost, or a new one, paid for and remembered; the attribute cost says which.
+        Another mechanism for the same secret is another report.
+        Raises: BudgetError where less is left than a report costs; InputError for a mechanism over other places, or for
+            another metric than the ledger counts.
         """
         certificate, place = sampler.certificate, sampler.place(secret, at)
         with self._ledger.locked():

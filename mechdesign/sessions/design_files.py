@@ -43,10 +43,8 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
 
     Parameters
     ----------
-    design : SessionDesign
-        The design.
-    path : str or Path
-        The file.
+    design, path : SessionDesign, str or Path
+        The design and its file.
     overwrite : bool
         Replace existing files.
 
@@ -55,21 +53,11 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
     Path
         The file.
 
-    Raises
-    ------
-    InputError
-        For existing files without `overwrite`, or a missing folder.
-    FileFormatError
-        If the disk refuses.
-
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
     >>> import tempfile
+    >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.sessions.save_design(design, folder + "/design.json").name
     'design.json'
@@ -119,8 +107,7 @@ def is_design(path: str | Path) -> bool:
 
 @validated
 def load_design(path: str | Path) -> SessionDesign:
-    """Read a design and its tables, all of which are verified; `md.verify` also sums its windows and compares its
-    claim.
+    """Read a design and its tables, all of which are verified; `md.verify` also sums its windows.
 
     Parameters
     ----------
@@ -134,19 +121,14 @@ def load_design(path: str | Path) -> SessionDesign:
 
     Raises
     ------
-    InputError
-        If there is no such file.
     VerificationError
         If it, or a table, is damaged, altered or not private as claimed.
 
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
     >>> import tempfile
+    >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
+    >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     md.sessions.load_design(md.sessions.save_design(design, folder + "/design.json")).ticks
     2

@@ -53,12 +53,8 @@ class Chain(FrozenRecord):
 
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
-    >>> chain = md.sessions.Walk(stay=0.5).over(domain, design.metric, problem.prior_array)
+    >>> problem = md.load_problem("line", cells=3)
+    >>> chain = md.sessions.Walk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
     >>> chain.matrices[0].toarray()
     array([[0.5 , 0.5 , 0.  ],
            [0.25, 0.5 , 0.25],
@@ -100,16 +96,12 @@ class Chain(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Movement(FrozenRecord, ABC):
-    """A model that any domain makes a `Chain` of.
-
-    A class of its own is a frozen dataclass with a row in `MOVEMENTS`.
+    """A model that any domain makes a `Chain` of. A class of your own is a frozen dataclass with a row in `MOVEMENTS`.
 
     Attributes
     ----------
-    kind : str
-        Its name there and in files.
-    described : tuple of (name, reader)
-        The fields that files keep, and what reads each of them.
+    kind, described : str, tuple of (name, reader)
+        Its name there and in files; the fields that files keep, and what reads each of them.
 
     Examples
     --------
@@ -146,11 +138,6 @@ class Walk(Movement):
     ----------
     stay : float
         In [0, 1).
-
-    Raises
-    ------
-    InputError
-        Unless 0 <= stay < 1; `over`: UnsuitableError off grids for a metric of all pairs.
 
     Examples
     --------
@@ -201,11 +188,6 @@ class Transitions(Movement):
         By default the prior of the tables.
     place : (s,) int array
         Where each state is; state k at place k by default.
-
-    Raises
-    ------
-    InputError
-        For rows that are negative or do not sum to 1; `over`: for states that are not at places.
 
     Examples
     --------
@@ -287,32 +269,19 @@ class HomeAway(Movement):
 
     Parameters
     ----------
-    home, away : (n,) arrays
-        Where people live, and where they are while they are away; sum 1.
-    popularity : (n,) array
-        Weights.
+    home, away, popularity : (n,) arrays
+        Where people live, and are while away, each of sum 1; weights.
     near : float
         A length in the unit of the domain.
     leave, back, wander, mix : (T,) arrays
         Probabilities for every tick of a day.
 
-    Raises
-    ------
-    InputError
-        For arrays of other lengths and values out of range.
-
-    References
-    ----------
-    Rabiner 1989, sections III and IV, for hidden Markov models; the model itself is this package's.
-
     Examples
     --------
     >>> uniform, rates = np.full(3, 1 / 3), np.full(2, 0.5)
-    >>> model = md.sessions.HomeAway(
-    ...     home=uniform, away=uniform, popularity=uniform, near=1.0, leave=rates, back=rates, wander=rates, mix=rates
-    ... )
-    >>> model.near
-    1.0
+    >>> places, ticks = dict.fromkeys(["home", "away", "popularity"], uniform), ["leave", "back", "wander", "mix"]
+    >>> md.sessions.HomeAway(near=1.0, **places, **dict.fromkeys(ticks, rates)).ticks
+    2
     """
 
     home: ArrayLike

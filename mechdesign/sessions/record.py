@@ -31,17 +31,14 @@ class Step:
 
     Attributes
     ----------
-    tick : int
-        The tick.
-    table, report : int
-        The table that it was drawn from, and its number.
+    tick, table, report : int
+        The tick, the table that it was drawn from, and its number.
     charge : Fraction
         Exact, in multiples of the metric.
 
     Examples
     --------
-    >>> from fractions import Fraction
-    >>> md.sessions.Step(tick=0, table=0, report=2, charge=Fraction(1)).report
+    >>> md.sessions.Step(tick=0, table=0, report=2, charge=1).report
     2
     """
 
@@ -57,12 +54,10 @@ class Transcript(FrozenRecord):
 
     Attributes
     ----------
-    ticks : int
-        Of a day.
+    ticks, last : int
+        Of a day; the last tick that was asked for, -1 before the first.
     steps : tuple of Step
         What was drawn.
-    last : int
-        The last tick that was asked for, -1 before the first.
 
     Examples
     --------

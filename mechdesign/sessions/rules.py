@@ -41,11 +41,6 @@ class Rule(FrozenRecord, ABC):
 
     A class of its own is a frozen dataclass with a row in `RULES`; kind, its name there and in files.
 
-    Raises
-    ------
-    InputError
-        For a field that is no number, no word and no tuple of them.
-
     Examples
     --------
     >>> isinstance(md.sessions.Clock(hours=[8]), md.sessions.Rule)
@@ -139,11 +134,6 @@ class Clock(_Numbered):
         In place of `number`, in the unit of the loss, rising: the table is the number of them that the filter's
         expected error exceeds.
 
-    Raises
-    ------
-    InputError
-        For hours out of range or none; `worst`: for two hours in one tick.
-
     Examples
     --------
     >>> md.sessions.Clock(hours=[8, 20]).hours
@@ -203,12 +193,6 @@ class Risk(_Numbered):
         The table of the k-th report of a window of days; table 0 by default.
     widths : sequence of float
         As of `Clock`.
-
-    Raises
-    ------
-    InputError
-        For a negative `above`, `most` below 1, and a number that does not name a table for each report of a window of
-        days, or goes with widths.
 
     Examples
     --------

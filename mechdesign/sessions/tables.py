@@ -45,24 +45,13 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     ----------
     domain : Domain
         The places.
-    nats : float
-        Within the radius.
-    within : float
-        The radius, in the unit of the domain.
+    nats, within : float
+        Within the radius; the radius, in the unit of the domain.
 
     Returns
     -------
     xarray.Dataset
-        The mechanism.
-
-    Raises
-    ------
-    InputError
-        For nats or a radius that are not positive.
-
-    Notes
-    -----
-    Cost: O(n^3).
+        The mechanism. Cost: O(n^3).
 
     Examples
     --------
@@ -93,32 +82,17 @@ def state_table(
 
     Parameters
     ----------
-    domain : Domain
-        The places.
-    belief : (n,) array
-        Sums to 1.
-    nats : float
-        Within the radius.
-    within : float
-        The radius, in the unit of the domain.
-    gap : float
-        Target of the relative gap.
-    time_limit : float
-        Seconds.
+    domain, belief : Domain, (n,) array
+        The places, and their probabilities.
+    nats, within : float
+        Within the radius; the radius, in the unit of the domain.
+    gap, time_limit : float
+        Target of the relative gap; seconds.
 
     Returns
     -------
     xarray.Dataset
         The mechanism.
-
-    Raises
-    ------
-    InputError
-        For no distribution, nats or a radius that are not positive.
-
-    Notes
-    -----
-    Cost: that of the program, `time_limit` seconds at most.
 
     Examples
     --------
@@ -143,28 +117,18 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
     ----------
     mechanism : xarray.Dataset
         The table of the report.
-    belief : (n,) array
-        b.
-    domain : Domain
-        The places.
+    belief, domain : (n,) array, Domain
+        b, and the places.
 
     Returns
     -------
     float
-        In units of the domain.
-
-    Notes
-    -----
-    Cost: O(n^2 m).
+        In units of the domain. Cost: O(n^2 m).
 
     Examples
     --------
-    >>> domain = md.Domain.grid(3, 1.0, unit="km")
-    >>> prior, metric = md.priors.uniform(domain), md.Euclidean(1.0, unit="km")
-    >>> problem = md.DesignProblem(domain, metric, prior, md.losses.Distance())
-    >>> rule = md.sessions.Clock(hours=[0, 12])
-    >>> design = md.sessions.SessionDesign(tables=[md.baselines.exponential(problem)], rule=rule, ticks=2)
-    >>> md.sessions.loss_after(md.baselines.constant(problem), problem.prior_array, domain)
+    >>> problem = md.load_problem("line", cells=3)
+    >>> md.sessions.loss_after(md.baselines.constant(problem), problem.prior_array, problem.domain)
     0.6666666666666666
     """
     joint = np.asarray(belief, float)[:, None] * probabilities(mechanism).values

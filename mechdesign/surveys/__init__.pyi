@@ -1,9 +1,9 @@
-from .channel import asymptotic_mse as asymptotic_mse
-from .channel import channel_rank as channel_rank
 from .estimation import Estimate as Estimate
 from .estimation import empirical as empirical
 from .estimation import expectation_maximization as expectation_maximization
 from .estimation import maximum_likelihood as maximum_likelihood
+from .information import asymptotic_mse as asymptotic_mse
+from .information import channel_rank as channel_rank
 from .plan import epsilon_for as epsilon_for
 from .plan import plan as plan
 from .reports import read_reports as read_reports

@@ -1,13 +1,13 @@
 r"""A-optimal weights of given rays: a primal-dual interior-point method on the convex master problem.
 
-    minimise    f(theta) = tr(W I^-1) + charge^T theta,  I = V diag(theta) V^T
+    minimise    f(theta) = tr(W I^-1) + cost^T theta,  I = V diag(theta) V^T
     over        theta >= 0 (k,)
     subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
 
-With G = I^-1 W I^-1 the gradient is charge - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
+With G = I^-1 W I^-1 the gradient is cost - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
 which is positive semidefinite. Optimal where multipliers lambda (n,) of the rows satisfy
 lambda^T v_j >= v_j^T G v_j - charge_j for every ray, with equality where theta_j > 0; then sum lambda = f where there
-is no charge. The same inequality for a ray that is not given says whether it can improve the mixture.
+is no cost. The same inequality for a ray that is not given says whether it can improve the mixture.
 Under a group of symmetries a ray stands for its orbit, I is the mean over the group, rows are the means over orbits of
 secrets, and everything is computed block by block (solvers/symmetry.py).
 """
@@ -33,7 +33,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Experiment:
+class MixtureOptimum:
     """theta (k,), multipliers (n,), value tr(W I^-1), and gain G (n, n), all at theta."""
 
     theta: _Floats
@@ -41,7 +41,7 @@ class Experiment:
     value: float
     gain: _Floats
 
-    def worth(self, rays: _Floats) -> _Floats:
+    def reduced_costs(self, rays: _Floats) -> _Floats:
         """v^T G v - lambda^T v of rays (n, k), with pi^T v = 1: above 0 where a ray would improve the mixture (k,)."""
         return np.asarray(((self.gain @ rays) * rays).sum(axis=0) - self.multipliers @ rays)
 
@@ -50,34 +50,34 @@ def optimal_weights(
     rays: _Floats,
     norm: _Floats,
     *,
-    charge: _Floats | None = None,
+    cost: _Floats | None = None,
     group: Symmetry | None = None,
     start: _Floats | None = None,
     precision: float = _PRECISION,
-) -> Experiment:
+) -> MixtureOptimum:
     """Solve the master problem for rays V (n, k) and norm W (n, n).
 
-    Parameters: charge (k,), none by default; group, whose orbits the rays stand for, leaving W as it is, that of the
+    Parameters: cost (k,), none by default; group, whose orbits the rays stand for, leaving W as it is, that of the
     identity by default; start (k,) > 0, weights to start from, equal ones by default; precision, relative, of the gap,
     of the rows and of the multipliers.
-    Returns: the experiment; value is tr(W I^-1), without the charge, and theta_j the weight of a whole orbit.
+    Returns: the optimum; value is tr(W I^-1), without the cost, and theta_j the weight of a whole orbit.
     Raises: SolverError where the rays do not span all directions, or no mixture of them is 1 at every secret.
     Cost: 10 to 30 Cholesky factorisations of (k, k), and as many times O(k^2 n) for each turn of the group.
     """
     k = rays.shape[1]
     folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)
-    paid = np.zeros(k) if charge is None else charge
+    costs = np.zeros(k) if cost is None else cost
     theta, slack = np.full(k, 1.0 / k) if start is None else start, np.full(k, 1.0)
     multipliers: _Floats | None = None
     for _ in range(_STEPS):
         value, gain, spread, curvature = folded.derivatives(theta)
         if multipliers is None:
             slack, multipliers = slack * value, np.full(len(folded.rows), value / len(folded.rows))
-        rows, columns = 1.0 - folded.rows @ theta, folded.rows.T @ multipliers - spread + paid - slack
+        rows, columns = 1.0 - folded.rows @ theta, folded.rows.T @ multipliers - spread + costs - slack
         complementarity = float(theta @ slack)
         worst = max(complementarity / value, abs(rows).max(), abs(columns).max() / value)
         if worst <= precision:
-            return Experiment(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
+            return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
         target = _CENTRE * complementarity / k
         curvature[np.diag_indices(k)] += slack / theta
         solved = _solve(curvature, np.column_stack([folded.rows.T, target / theta - slack - columns]))
@@ -87,7 +87,7 @@ def optimal_weights(
         length = min(1.0, _BOUNDARY * _reach(theta, step), _BOUNDARY * _reach(slack, change))
         theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * turn
     if multipliers is not None and worst <= _ENOUGH:
-        return Experiment(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
+        return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
     raise SolverError(f"the weights of the rays did not settle, residual {worst:.1e}", remedy=_REMEDY)
 
 

@@ -27,12 +27,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.evaluation.loss import mechanism_loss
+from mechdesign.mechanism.certificate import ROW_SUM
+from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sum_down
 from mechdesign.surveys.error_norm import root_of
 from mechdesign.surveys.statistical_design import StatisticalDesign
+from mechdesign.verification.verify import AGREE, figure_differences
 
 LARGEST = 36  # secrets: the semidefinite program takes half a minute there
 _FIRST, _ADDED = 60, 60  # products per secret to start with, and to add in a round
@@ -140,3 +145,23 @@ def sides(problem: DesignProblem) -> NDArray[np.float64]:
     rows, values = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))
     values[rows, tail], values[rows, head] = -np.exp(-length) * (1 - 4 * _UNIT), 1.0  # what is still true of every ray
     return values
+
+
+def check_statistical(stored: MechanismFile, program: StatisticalDesign) -> tuple[list[str], bool | None]:
+    """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
+    mechanism = stored.mechanism
+    value = program.objective(mechanism["mass"].values / float(ROW_SUM), mechanism_loss(mechanism))
+    return figure_differences(mechanism, {"objective": value}), _criterion_follows(mechanism, program)
+
+
+def _criterion_follows(mechanism: xr.Dataset, program: StatisticalDesign) -> bool | None:
+    if "lower_bound" not in mechanism.attrs:
+        return None
+    if "dual" not in mechanism or "multiplier" not in mechanism:
+        return False
+    multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
+    count = len(sides(program.problem))
+    finite = np.isfinite(multipliers).all() and np.isfinite(dual).all() and (multipliers >= 0).all()
+    if multipliers.shape != (count * (count + 1) // 2,) or not finite:
+        return False
+    return bool(mechanism.attrs["lower_bound"] <= proved_bound(program, dual, multipliers) * (1 + AGREE))

@@ -83,9 +83,9 @@ def estimate(
             printing.note(counted.words(period.name))
             read_columns[key] = {"read": counted.read, "left_aside": counted.left_aside}
             periods.append(list(counted.counts.values()))
-    parted = None
+    partition = None
     if areas is not None:
-        parted = read_areas(
+        partition = read_areas(
             areas,
             domain,
             name_field=name_field,
@@ -96,7 +96,7 @@ def estimate(
     estimated = estimate_shares(
         mechanisms,
         periods[0],
-        parted,
+        partition,
         confidence=confidence,
         simultaneous=simultaneous,
         against=periods[1] if against is not None else None,

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.geo.partition import Areas
 from mechdesign.mechanism.claim import verification_errors
-from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.channel import Channel, channel_and_counts
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import fit_test
 from mechdesign.surveys.intervals import fewest_effective, linear_intervals, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
-from mechdesign.surveys.shares import collected, reports_digest
+from mechdesign.surveys.shares import reports_digest
 
 FIT = 1e-3  # of the logarithm of a p value: the direction of its halves comes from a likelihood to 1e-6 nats
 PRINTED = 1e-2  # of effective reports in a reason, which has three digits
@@ -77,7 +77,7 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
         return
     ordered = in_order(estimate, mechanisms)
     _same("reports_sha256", reports_digest(ordered, parts), attrs["reports_sha256"])
-    channel, _, numbers = collected(ordered, parts)
+    channel, _, numbers = channel_and_counts(ordered, parts)
     best = maximum_likelihood(numbers, channel.table)
     stopped = str(attrs["method"]).startswith("expectation")
     shown = expectation_maximization(numbers, channel.table, maximum=best) if stopped else best

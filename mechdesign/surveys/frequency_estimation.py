@@ -155,7 +155,7 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
     return _estimating(problem, table, "disk_area", level, reach=reach)
 
 
-def judged_by_estimates(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
+def with_bayes_losses(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
     """The problem with the m reports of `table` (n, m), and the estimates z(y) (m,) that judge them.
 
     z(y) is the report of the problem with the least posterior expected loss after y, and the loss of y is that of z(y).
@@ -182,7 +182,7 @@ def _estimating(
     **parameters: Any,
 ) -> xr.Dataset:
     """As `closed_form_mechanism`, of a table (n, m) judged by estimates, which the parameters keep."""
-    by_estimates, estimates = judged_by_estimates(problem, table)
+    by_estimates, estimates = with_bayes_losses(problem, table)
     stored = {**parameters, "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
     return closed_form_mechanism(by_estimates, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.solvers.result import Targets, reporter
 from mechdesign.solvers.symmetry import Symmetry, symmetry
-from mechdesign.surveys.a_optimal import Experiment, optimal_weights
+from mechdesign.surveys.a_optimal import MixtureOptimum, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound
 from mechdesign.surveys.error_norm import area_indicators
 from mechdesign.surveys.statistical_design import StatisticalDesign
@@ -77,7 +77,7 @@ def design_norm(program: StatisticalDesign) -> _Floats:
 def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
     """The table of the design, unrepaired; see the module docstring.
 
-    The gap is what a ray of the pool has to gain, relative to the objective, to be worth another round; none follows
+    The gap is what a ray of the pool has to gain, relative to the objective, to justify another round; none follows
     either where the last one improved by less than 1.5 %, nor after the time limit.
     Raises: SizeError where the table would not fit.
     Cost: 10 to 30 s for 400 secrets, a minute for 900, most of it for weights and certificate.
@@ -88,20 +88,20 @@ def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
     torus, eigenvalue = torus_of(program)
     pool, theta = _pool(program, torus, choose_mixture(torus, eigenvalue), group)
     chosen = np.arange(len(theta))
-    charges, before, number = program.charges(pool), math.inf, 0
+    costs, before, number = program.costs(pool), math.inf, 0
     while True:
         rays = pool[:, chosen]
-        mixture = optimal_weights(rays, norm, charge=charges[chosen], group=group, start=theta, precision=_ROUGH)
-        value = mixture.value - program.offset + float(charges[chosen] @ mixture.theta)
-        worth = mixture.worth(pool) - charges
-        gain = max(float(worth.max()), 0.0) / value
+        mixture = optimal_weights(rays, norm, cost=costs[chosen], group=group, start=theta, precision=_ROUGH)
+        value = mixture.value - program.offset + float(costs[chosen] @ mixture.theta)
+        reduced_cost = mixture.reduced_costs(pool) - costs
+        gain = max(float(reduced_cost.max()), 0.0) / value
         size = {"variables": rays.shape[1], "constraints": rays.shape[0]}
         report("rays", round=number, loss=value, lower_bound=0.0, gap=1.0, **size)
         number, before, settled = number + 1, value, value > before * (1 - _SETTLED)
         if gain <= targets.gap or settled or time.monotonic() - started > targets.time_limit:
             stopped = "search" if gain <= targets.gap else "rounds" if settled else "time"
             break
-        chosen, theta = _next(chosen, mixture, worth)
+        chosen, theta = _next(chosen, mixture, reduced_cost)
     rays, weights = _settled(program, norm, group, rays, mixture.theta)
     return RayTable(table=_unfolded(rays, weights, group), stopped=stopped, rounds=number, gain=gain)
 
@@ -113,8 +113,8 @@ def _settled(
     for _ in range(_TRIMS):
         active = theta > _IDLE
         rays, start = rays[:, active], theta[active] / theta[active].sum()
-        charge = program.charges(rays)
-        theta = optimal_weights(rays, norm, charge=charge, group=group, start=start, precision=_FINE).theta
+        cost = program.costs(rays)
+        theta = optimal_weights(rays, norm, cost=cost, group=group, start=start, precision=_FINE).theta
         if theta.min() > LIGHT:
             break
     rows = group.mean @ rays
@@ -197,11 +197,13 @@ def _orbit_keys(rays: _Floats, mark: _Floats, group: Symmetry) -> NDArray[np.int
     return np.asarray(np.min([np.rint(mark @ logs[way] / _SAME) for way in group.ways], axis=0)).astype(np.int64)
 
 
-def _next(chosen: NDArray[np.int64], mixture: Experiment, worth: _Floats) -> tuple[NDArray[np.int64], _Floats]:
+def _next(
+    chosen: NDArray[np.int64], mixture: MixtureOptimum, reduced_cost: _Floats
+) -> tuple[NDArray[np.int64], _Floats]:
     """The rays of the next round, those with weight and the best of the others, with weights to start from."""
     active = mixture.theta > _IDLE
-    best = np.setdiff1d(np.argsort(-worth, kind="stable")[:_ADDED], chosen[active])
-    best = best[worth[best] > 0]
+    best = np.setdiff1d(np.argsort(-reduced_cost, kind="stable")[:_ADDED], chosen[active])
+    best = best[reduced_cost[best] > 0]
     theta = mixture.theta[active] * (1 - _NEW)
     return np.r_[chosen[active], best], np.r_[theta, np.full(len(best), (1 - theta.sum()) / max(1, len(best)))]
 

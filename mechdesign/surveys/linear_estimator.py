@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.surveys.channel import READABLE, Channel
+from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.information import READABLE
 
 TOLERANCE = 1e-6  # of |P a - g|: see the module docstring
 UNIFORM = 0.01  # of the law that fixes D: no report weighs more than a hundred times what the uniform truth gives it

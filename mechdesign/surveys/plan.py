@@ -77,28 +77,18 @@ def plan(
 
     Parameters
     ----------
-    tables : mapping of str to (n, m) array
-        P(y|u).
-    areas : Areas
-        Of the places.
-    domain : Domain
-        The n places.
+    tables, areas, domain : mapping of str to (n, m) array, Areas, Domain
+        P(y|u) by name; the areas of the n places.
     people : int
         N.
-    truth : (n,) array
-        The distribution that is planned for.
-    prior : (n,) array
-        What fixes the estimator; by default the truth.
-    error : float
-        Half the length of an interval that is wanted, as a share.
-    confidence : float
-        Of every interval.
+    truth, prior : (n,) array
+        The distribution that is planned for; what fixes the estimator, by default the truth.
+    error, confidence : float
+        Half the length of an interval that is wanted, as a share; of every interval.
     simultaneous : bool
-        Whether the intervals of all areas shall hold together (Bonferroni).
-    problem : str
-        Its name.
-    described : mapping
-        What to keep of each table (JSON).
+        True if the intervals of all areas shall hold together (Bonferroni).
+    problem, described : str, mapping
+        Its name; what to keep of each table (JSON).
 
     Returns
     -------
@@ -107,16 +97,6 @@ def plan(
         people; people, how many the wanted error takes; fewest, how many an interval takes at all; bias, max |P a -
         g|. Where a share is not identifiable they are infinite. Over areas: share, deviation_without and
         people_without privacy. Names of areas and designs are JSON in attributes.
-
-    Raises
-    ------
-    InputError
-        For people, an error or a confidence out of range, a truth that is no distribution, tables or areas of other
-        places.
-
-    Notes
-    -----
-    Cost: that of `linear_weights` a table.
 
     Examples
     --------
@@ -211,35 +191,20 @@ def epsilon_for(
 
     Parameters
     ----------
-    problem : DesignProblem
-        Domain and prior.
+    problem, areas : DesignProblem, Areas
+        Domain and prior; the areas of its places.
     family : str, Family or callable
         As in `md.utility.match_distance`; its errors fall with epsilon.
-    areas : Areas
-        Of the places.
     people : int
         N.
-    error : float
-        Half the length of an interval, as a share.
-    confidence : float
-        Of every interval.
-    simultaneous : bool
-        Whether the intervals of all areas shall hold together (Bonferroni).
+    error, confidence, simultaneous : float, float, bool
+        As of `plan`.
 
     Returns
     -------
     float or None
         Nats per unit (randomized response: nats), rounded up; None where no epsilon of the family is enough: without
-        privacy it may take more people.
-
-    Raises
-    ------
-    InputError
-        As `plan`.
-
-    Notes
-    -----
-    Cost: some ten tables with their linear estimators.
+        privacy it may take more people. Cost: some ten tables with their linear estimators.
 
     Examples
     --------

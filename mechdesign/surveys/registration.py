@@ -9,13 +9,13 @@ TABLES = {
         "square_wave": "mechdesign.surveys.frequency_estimation:square_wave",
         "disk_area": "mechdesign.surveys.frequency_estimation:disk_area",
     },
-    "roles": {"channel": "mechdesign.surveys.channel:SURVEY_FIGURES"},
+    "roles": {"channel": "mechdesign.surveys.information:SURVEY_FIGURES"},
     "commands": {
         "plan": "mechdesign.surveys.plan_command:plan",
         "estimate": "mechdesign.surveys.estimate_command:estimate",
     },
-    "objective checks": {"statistical": "mechdesign.surveys.entry:check_statistical"},
-    "solvers": {"statistical": "mechdesign.surveys.entry:ENTRY"},
+    "objective checks": {"statistical": "mechdesign.surveys.criterion_bound:check_statistical"},
+    "solvers": {"statistical": "mechdesign.surveys.solve_design:ENTRY"},
     "pages": {"mechdesign/estimate/1": "mechdesign.surveys.page:estimate_page"},
     "schemas of pages": {"mechdesign/estimate/1": "mechdesign.surveys.shares:ESTIMATE"},
 }

@@ -110,10 +110,6 @@ def read_reports(
     ------
     FileFormatError
         For a file that is missing, empty or without such columns, or with two forms of a report.
-    InputError
-        For any other column of numbers, for degrees in columns x and y, and, with the line, for a field
-        that is no number, a report or position that the mechanism does not have, a negative or fractional count,
-        another mechanism, and where no report is left.
 
     Notes
     -----
@@ -145,7 +141,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     positions = [named_column(frame, names, "reports") for names in form]
     count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
     read = [*positions, *(name for name in (count, maker_column) if name is not None)]
-    aside = _left_aside(frame, read, count)
+    aside = _ignored_columns(frame, read, count)
     if form == _DEGREES:
         fields = list(degree_columns(frame, form, "reports").T)
     else:
@@ -157,7 +153,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
         refuse_line(odd, frame, [count], "reports", "counts are integers, not negative")
     if not 0 < times.sum() <= _MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
-    maker = _makers(frame, places, named, maker_column)
+    maker = _mechanism_index(frame, places, named, maker_column)
     counts = {}
     for k, (name, domain) in enumerate(places.items()):
         lines = np.flatnonzero(maker == k)
@@ -196,7 +192,7 @@ def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
     raise FileFormatError(message, field="reports", value=", ".join(frame.columns))
 
 
-def _left_aside(frame: Any, read: list[str], count: str | None) -> list[str]:
+def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str]:
     """The columns that are not read. Raises: InputError where one holds nothing but numbers: it may be the count."""
     import pandas as pd
 
@@ -219,7 +215,9 @@ def _left_aside(frame: Any, read: list[str], count: str | None) -> list[str]:
     return aside
 
 
-def _makers(frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None) -> NDArray[np.int64]:
+def _mechanism_index(
+    frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None
+) -> NDArray[np.int64]:
     """Which of the mechanisms made the report of every line."""
     if column is not None:
         words = frame[column].fillna("").str.strip().str.lower()

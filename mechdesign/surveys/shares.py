@@ -15,18 +15,17 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import as_numbers, check_whole
+from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.partition import Areas
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.mechanism.storage import load_sealed
-from mechdesign.surveys.channel import Channel, shared_domain, table_of
+from mechdesign.surveys.channel import Channel, channel_and_counts, shared_domain
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import fit_test
 from mechdesign.surveys.intervals import Intervals, linear_intervals, quantile
-from mechdesign.surveys.likelihood import checked_counts
 from mechdesign.surveys.linear_estimator import linear_weights
 
 METHODS = ("maximum-likelihood", "stopped")
@@ -79,18 +78,14 @@ def estimate_shares(
 
     Parameters
     ----------
-    mechanisms : sequence of Dataset
-        Of one collection, over the same secrets.
-    counts : sequence of (m_j,) int arrays
-        How often each report of each mechanism was made.
+    mechanisms, counts : sequence of Dataset, sequence of (m_j,) int arrays
+        Of one collection, over the same secrets; how often each report of each was made.
     areas : Areas
         Of these secrets.
     seed : int
         Splits the reports of the test of fit.
-    confidence : float
+    confidence, simultaneous : float, bool
         Of every interval, or, if `simultaneous`, of all of them together (Bonferroni).
-    simultaneous : bool
-        See `confidence`.
     method : {"maximum-likelihood", "stopped"}
         Of the distribution; "stopped": expectation maximization to a quarter of the support.
     against : sequence of (m_j,) int arrays
@@ -100,25 +95,11 @@ def estimate_shares(
     -------
     xarray.Dataset
         Sealed. distribution (secret); for each area estimate, of any size and unbiased; share, the estimate cut to
-        [0, 1]; low and high, nan where there is no interval,
-        standard_error, effective (reports), bias, likelihood_share (that of the distribution); difference,
-        difference_low, difference_high. Attributes: reasons, a JSON list with a sentence for every area without an
-        interval and null for the others; fit_p, an upper bound of the p value of the hypothesis that the reports came
-        from these mechanisms; the mechanisms (JSON) with their checksums, claims and reports.
-
-    Raises
-    ------
-    InputError
-        For counts, areas or options that do not fit, and where every area has too few effective reports for an
-        interval.
-    SizeError
-        Beyond 4,000 secrets.
-    VerificationError
-        For mechanisms that are none.
-
-    Notes
-    -----
-    Cost: 1 s for 900 secrets.
+        [0, 1]; low and high, nan where there is no interval, standard_error, effective (reports), bias,
+        likelihood_share (that of the distribution); difference, difference_low, difference_high. Attributes: reasons,
+        a JSON list with a sentence for every area without an interval and null for the others; fit_p, an upper bound of
+        the p value of the hypothesis that the reports came from these mechanisms; the mechanisms (JSON) with their
+        checksums, claims and reports. Cost: 1 s for 900 secrets.
 
     Examples
     --------
@@ -131,7 +112,7 @@ def estimate_shares(
         raise InputError("unknown method", field="method", value=method, remedy="use " + " or ".join(METHODS))
     check_whole(seed, "seed", least=0)
     domain = shared_domain(mechanisms)
-    channel, each_count, numbers = collected(mechanisms, counts)
+    channel, each_count, numbers = channel_and_counts(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)
     best = maximum_likelihood(numbers, channel.table)
     shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
@@ -199,8 +180,6 @@ def load_estimate(path: Any) -> xr.Dataset:
 
     Raises
     ------
-    InputError
-        If there is no such file.
     VerificationError
         If it is damaged or of another schema.
 
@@ -224,31 +203,6 @@ def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[An
     return digest.hexdigest()
 
 
-def collected(
-    mechanisms: Sequence[xr.Dataset], counts: Sequence[ArrayLike]
-) -> tuple[Channel, list[NDArray[np.int64]], _Floats]:
-    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,).
-
-    Raises: InputError for counts that do not fit, or where there is no report.
-    """
-    if len(mechanisms) != len(counts) or not mechanisms:
-        value = f"{len(counts)} for {len(mechanisms)} mechanisms"
-        raise InputError("needs one array of counts for every mechanism", field="counts", value=value)
-    tables = [table_of(mechanism) for mechanism in mechanisms]
-    arrays = [as_numbers(each, "counts") for each in counts]
-    if not any(each.any() for each in arrays):
-        raise InputError("holds no report", field="counts")
-    checked = [
-        np.zeros(table.shape[1]) if not each.any() else checked_counts(each, table.shape[1])
-        for table, each in zip(tables, arrays, strict=True)
-    ]
-    used = [k for k, each in enumerate(checked) if each.any()]
-    numbers = np.concatenate([checked[k] for k in used])
-    shares = np.array([checked[k].sum() for k in used]) / numbers.sum()
-    channel = Channel(tables=tuple(tables[k] for k in used), shares=shares)
-    return channel, [each.astype(np.int64) for each in checked], numbers
-
-
 def _per_area(intervals: Intervals, likelihood_share: _Floats) -> dict[str, Any]:
     names = ("estimate", "share", "low", "high", "standard_error", "effective", "bias")
     values = {name: getattr(intervals, name) for name in names} | {"likelihood_share": likelihood_share}
@@ -265,7 +219,7 @@ def _differences(
     z: float,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Shares of this period less those of another, with intervals from both standard errors."""
-    other, _, others = collected(mechanisms, against)
+    other, _, others = channel_and_counts(mechanisms, against)
     now, then = (
         linear_intervals(channel_of, reports, linear_weights(channel_of, areas.indicator, prior), z, strict=False)
         for channel_of, reports in ((channel, numbers), (other, others))

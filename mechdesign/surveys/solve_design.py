@@ -1,15 +1,15 @@
 r"""Solve the statistical design: weights of the rays there are, then rays that improve the mixture, in turn.
 
 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
-found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone, and a search looks for rays of a worth above
-0: these come in with their mirror images, those without weight go, and 2. is repeated. Where a search finds nothing
-above the target the next has four times its starts.  4. When the bound is met, or the last search finds nothing, or
-time ends, light rays are dropped, and the table is repaired and certified.
+found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone, and a search looks for rays of a reduced
+cost above 0: these come in with their mirror images, those without weight go, and 2. is repeated. Where a search finds
+nothing above the target the next has four times its starts.  4. When the bound is met, or the last search finds
+nothing, or time ends, light rays are dropped, and the table is repaired and certified.
 Rays are searched for, not enumerated: the design is the best one found, and how far it may be from the optimum is what
 the bound says, not the search.
 
-The search maximises the worth v^T G v - lambda^T v - charge(v) over rays v of the privacy cone with pi^T v = 1.
-A convex function over a polytope, the charge being a minimum of linear ones: its maximum is at an extreme ray, and
+The search maximises the reduced cost v^T G v - lambda^T v - cost(v) over rays v of the privacy cone with pi^T v = 1.
+A convex function over a polytope, the cost being a minimum of linear ones: its maximum is at an extreme ray, and
 finding it is hard in general. From every start the function is replaced by a tangent, (2 G v - lambda - price_z)^T v
 for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no
 tangent improves. The largest value over many starts is what the search says: a lower bound of the maximum, no proof
@@ -35,10 +35,11 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.lp.highs import CostSeries
 from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
+from mechdesign.solvers.solve import Entry
 from mechdesign.solvers.symmetry import alike, symmetries
-from mechdesign.surveys.a_optimal import Experiment, optimal_weights
+from mechdesign.surveys.a_optimal import MixtureOptimum, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion
-from mechdesign.surveys.frequency_estimation import judged_by_estimates
+from mechdesign.surveys.frequency_estimation import with_bayes_losses
 from mechdesign.surveys.grid_design import LIGHT, RayTable, design_norm, design_on_grid
 from mechdesign.surveys.statistical_design import FAR, LARGEST, StatisticalDesign
 
@@ -71,7 +72,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
     """
     with _BLAS.limit(limits=1):
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
-    by_estimates, estimates = judged_by_estimates(program.problem, design.table)
+    by_estimates, estimates = with_bayes_losses(program.problem, design.table)
     mass = repair(design.table, by_estimates.edges, by_estimates.weighted_loss)
     loss = total_cost(mass, by_estimates.weighted_loss)
     proof: dict[str, Any] = {}
@@ -111,16 +112,16 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
             bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
         least = 0.0 if bound is None else bound.value
         while number < _ROUNDS:
-            mixture = optimal_weights(rays, norm, charge=program.charges(rays))
-            value = mixture.value - program.offset + float(program.charges(rays) @ mixture.theta)
+            mixture = optimal_weights(rays, norm, cost=program.costs(rays))
+            value = mixture.value - program.offset + float(program.costs(rays) @ mixture.theta)
             rays = rays[:, mixture.theta > _IDLE]
             reached = relative_gap(value, least, value)
             size = {"variables": rays.shape[1], "constraints": n}
             report("rays", round=number, loss=value, lower_bound=least, gap=reached, **size)
             if reached <= gap or time.monotonic() - started > targets.time_limit:
                 return "gap" if reached <= gap else "time"
-            images, worth = search.find(mixture, pool, rays, starts)
-            gain, number = max(worth, 0.0) / value, number + 1
+            images, reduced_cost = search.find(mixture, pool, rays, starts)
+            gain, number = max(reduced_cost, 0.0) / value, number + 1
             if gain <= gap and starts == STARTS[1]:
                 return "search"
             starts = STARTS[1] if gain <= gap else starts
@@ -129,11 +130,11 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
 
     stopped = interrupts.search(run, "interrupt")
     for _ in range(_TRIMS):
-        theta = optimal_weights(rays, norm, charge=program.charges(rays)).theta
+        theta = optimal_weights(rays, norm, cost=program.costs(rays)).theta
         if theta.min() > LIGHT:
             break
         rays = rays[:, theta > LIGHT]
-    table = rays * optimal_weights(rays, norm, charge=program.charges(rays)).theta
+    table = rays * optimal_weights(rays, norm, cost=program.costs(rays)).theta
     return RayTable(table=table, stopped=stopped, rounds=number, gain=gain, bound=bound)
 
 
@@ -148,43 +149,43 @@ class RaySearch:
         self.symmetries = symmetries(problem, alike(problem, program.norm, with_loss=program.loss_weight > 0))
 
     def find(
-        self, mixture: Experiment, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
+        self, mixture: MixtureOptimum, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Rays (n, k) that improve the mixture with their mirror images, the best first, and the largest worth found.
+        """Rays (n, k) that improve the mixture with their mirror images, the best first, and the largest reduced cost.
 
         A quarter of the starts are the best of the `pool` (n, j), a half those of the mixture, `rays` (n, i), at
         random and disturbed, the rest random.
         """
-        best = np.argsort(-self.worth(mixture, pool), kind="stable")[: starts // 4]
+        best = np.argsort(-self.reduced_costs(mixture, pool), kind="stable")[: starts // 4]
         ends = [self._ascend(mixture, v) for v in pool[:, best].T]
         for _ in range(starts // 2):
             ends.append(self._ascend(mixture, self._disturbed(rays[:, self._random.integers(rays.shape[1])])))
         while len(ends) < starts:
             ends.append(self._ascend(mixture, self._disturbed(np.ones(len(rays)))))
         reached = np.column_stack(ends)
-        worth = self.worth(mixture, reached)
-        order = np.argsort(-worth, kind="stable")
-        improving = reached[:, order[: int((worth > 0).sum())]]
+        reduced_cost = self.reduced_costs(mixture, reached)
+        order = np.argsort(-reduced_cost, kind="stable")
+        improving = reached[:, order[: int((reduced_cost > 0).sum())]]
         images = np.stack([improving[way] for way in self.symmetries], axis=2).reshape(len(improving), -1)
-        return distinct(images), float(worth.max())
+        return distinct(images), float(reduced_cost.max())
 
-    def worth(self, mixture: Experiment, rays: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What rays (n, k) with pi^T v = 1 are worth after their charge: above 0 where one improves the mixture."""
-        return np.asarray(mixture.worth(rays) - self._program.charges(rays))
+    def reduced_costs(self, mixture: MixtureOptimum, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The reduced costs of rays (n, k) with pi^T v = 1, above 0 where one improves the mixture."""
+        return np.asarray(mixture.reduced_costs(rays) - self._program.costs(rays))
 
     def _disturbed(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         """The ray with a random change of its logarithm, cut to the cone."""
         spread = self._random.choice(_SPREADS)
         return self._scaled(ray * np.exp(spread * self._random.normal(size=len(ray))))
 
-    def _ascend(self, mixture: Experiment, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ascend(self, mixture: MixtureOptimum, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         value = -np.inf
         for _ in range(_ASCENTS):
             slope = mixture.multipliers - 2 * mixture.gain @ ray
             if self._program.loss_weight:
                 slope = slope + self._program.prices[:, np.argmin(self._program.prices.T @ ray)]
             moved = self._scaled(self._cone.minimise(slope))
-            reached = float(self.worth(mixture, moved[:, None])[0])
+            reached = float(self.reduced_costs(mixture, moved[:, None])[0])
             if reached <= value + _RISE * mixture.value:
                 break
             ray, value = moved, reached
@@ -220,3 +221,16 @@ def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
         row_upper=np.r_[1.0, np.full(e, np.inf)],
         linking=1,
     )
+
+
+ENTRY = Entry(
+    program=StatisticalDesign,
+    solve=solve_statistical,
+    takes_bound=True,
+    rebuild=lambda problem, parameters: StatisticalDesign(
+        problem,
+        error=parameters.get("error", "transport"),
+        areas=parameters.get("areas"),
+        loss_weight=parameters.get("loss_weight", 0.0),
+    ),
+)

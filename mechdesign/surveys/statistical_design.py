@@ -13,7 +13,7 @@ c = 0 upwards the design trades error of the distribution for loss of a single r
 In P the program is not convex. Written with rays it is: P_y = theta_y v_y with v_y in the cone
 {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1 has q_y = theta_y, so that
 
-    minimise    tr(W I(theta)^-1) - pi^T W pi + charge^T theta,    I(theta) = sum_y theta_y v_y v_y^T
+    minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
     over        theta >= 0, one weight per ray
     subject to  sum_y theta_y v_y = 1                           at every secret
 
@@ -41,8 +41,8 @@ from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Program
-from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import ErrorKind, check_kind, error_norm, root_of
+from mechdesign.surveys.information import criterion
 from mechdesign.surveys.source_sets import source_sets
 
 if TYPE_CHECKING:
@@ -71,13 +71,6 @@ class StatisticalDesign(Program):
         For "areas": the label of each secret, -1 for none.
     loss_weight : float
         The price of the expected loss, in units of the error per unit of loss.
-
-    Raises
-    ------
-    SizeError
-        Beyond 64 secrets, and beyond 1,600 on a grid of one or two axes with a Euclidean metric.
-    InputError
-        For a prior with zeros, or an error, areas or a weight that are none.
 
     Examples
     --------
@@ -141,7 +134,7 @@ class StatisticalDesign(Program):
         """The price c pi(u) l(u, z) of reading a report as place z, (n, m)."""
         return np.asarray(self.loss_weight * self.problem.weighted_loss)
 
-    def charges(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+    def costs(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of rays (n, k) with pi^T v = 1, each read as the place that suits it best: c times the loss, (k,)."""
         if not self.loss_weight:
             return np.zeros(rays.shape[1])
@@ -156,7 +149,7 @@ class StatisticalDesign(Program):
 
         theta = cp.Variable(self.rays.shape[1], name="theta")
         information = self.rays @ cp.diag(theta) @ self.rays.T
-        objective = cp.matrix_frac(root_of(self.norm), information) - self.offset + self.charges(self.rays) @ theta
+        objective = cp.matrix_frac(root_of(self.norm), information) - self.offset + self.costs(self.rays) @ theta
         return cp.Problem(cp.Minimize(objective), [theta >= 0, self.rays @ theta == 1])
 
     def parameters(self) -> dict[str, Any]:

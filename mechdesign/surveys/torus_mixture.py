@@ -115,9 +115,9 @@ def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
         if not fresh:
             break
         changed = np.stack([torus.spectrum(cluster) for cluster in fresh])
-        worth = changed @ (cost / (weights @ spectra) ** 2)
-        best = np.argsort(-worth, kind="stable")[:_TAKEN]
-        best = best[worth[best] > value * (1 + _PRECISE)]
+        gains = changed @ (cost / (weights @ spectra) ** 2)
+        best = np.argsort(-gains, kind="stable")[:_TAKEN]
+        best = best[gains[best] > value * (1 + _PRECISE)]
         clusters = [clusters[i] for i in active] + [fresh[i] for i in best]
         spectra = np.vstack([spectra[active], changed[best]])
         before = value

@@ -103,7 +103,7 @@ def test_orbits_stand_for_all_their_rays(name):
     folded = optimal_weights(rays, program.norm, group=group)
     assert folded.value == pytest.approx(alone.value, rel=SETTLED)
     assert folded.multipliers.sum() == pytest.approx(folded.value, rel=SETTLED)
-    assert folded.worth(every).max() <= SETTLED * folded.value
+    assert folded.reduced_costs(every).max() <= SETTLED * folded.value
     table = _unfolded(rays, folded.theta, group)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=1e-8)
     offset = program.offset
@@ -267,8 +267,8 @@ def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
 def test_other_errors_on_few_secrets_are_stated_solved_and_proved(given):
     program = StatisticalDesign(problem_on(4, 0.8), **given)
     oracle = program.statement().solve(solver="CLARABEL")
-    found = optimal_weights(program.rays, program.norm, charge=program.charges(program.rays))
-    value = found.value - program.offset + program.charges(program.rays) @ found.theta
+    found = optimal_weights(program.rays, program.norm, cost=program.costs(program.rays))
+    value = found.value - program.offset + program.costs(program.rays) @ found.theta
     assert value == pytest.approx(oracle, rel=10 * ORACLE)
     mechanism = md.solve(program)
     checked = md.verify(mechanism)

@@ -16,8 +16,8 @@ from mechdesign import Discrete, Domain, Euclidean, Graph, priors
 from mechdesign.errors import InputError, SizeError
 from mechdesign.extend import Edges
 from mechdesign.surveys import asymptotic_mse, channel_rank
-from mechdesign.surveys.channel import criterion
 from mechdesign.surveys.error_norm import dual_sobolev_norm, neighbours, relative_neighbours
+from mechdesign.surveys.information import criterion
 
 NONE = Edges(tail=np.zeros(0, np.int64), head=np.zeros(0, np.int64), length=np.zeros(0))
 DRAWS = 4000

@@ -8,7 +8,8 @@ from collected import AREAS, MECHANISMS, channel, truths
 from likelihoods import TABLES
 from rows import each_row
 
-from mechdesign.surveys.channel import Channel, information
+from mechdesign.surveys.channel import Channel
+from mechdesign.surveys.information import information
 from mechdesign.surveys.linear_estimator import TOLERANCE, law_beforehand, linear_weights
 
 EXACT = 1e-9  # solves with condition numbers up to 10^6 in double precision

@@ -1,4 +1,4 @@
-"""The design for statistics: master problem, search, bound, certified mechanism, and what it is worth."""
+"""The design for statistics: master problem, search, bound, certified mechanism, and its errors."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def test_the_statement_and_the_own_method_have_one_optimum(kind):
 
 @ALL
 def test_multipliers_prove_the_weights(kind):
-    """No ray is worth anything, those with weight are worth 0, and the multipliers sum to the value."""
+    """No ray has a reduced cost above 0, those with weight have 0, and the multipliers sum to the value."""
     program = program_of(kind)
     found = optimal_weights(program.rays, program.norm)
-    worth = found.worth(program.rays)
-    assert worth.max() <= CONVERGED * found.value
-    assert abs(worth @ found.theta) <= CONVERGED * found.value
+    reduced_cost = found.reduced_costs(program.rays)
+    assert reduced_cost.max() <= CONVERGED * found.value
+    assert abs(reduced_cost @ found.theta) <= CONVERGED * found.value
     assert found.multipliers.sum() == pytest.approx(found.value, rel=CONVERGED)
 
 
@@ -146,7 +146,7 @@ def test_worth_is_the_slope_of_the_value(kind):
         for t in (step, -step)
     ]
     slope = (moved[0] - moved[1]) / (2 * step)
-    priced = found.worth(ray[:, None])[0] + found.multipliers @ ray - found.value
+    priced = found.reduced_costs(ray[:, None])[0] + found.multipliers @ ray - found.value
     assert -slope == pytest.approx(priced, rel=1e-4, abs=1e-6 * found.value)
 
 
@@ -159,9 +159,9 @@ def test_rays_found_are_in_the_cone_and_improve_the_mixture(kind):
     start /= problem.prior_array @ start
     mixture = optimal_weights(start, program.norm)
     search = RaySearch(program, np.random.default_rng(0))
-    rays, worth = search.find(mixture, start, start, 16)
-    assert worth > 0
-    assert mixture.worth(rays).max() == pytest.approx(worth, rel=CONVERGED)
+    rays, reduced_cost = search.find(mixture, start, start, 16)
+    assert reduced_cost > 0
+    assert mixture.reduced_costs(rays).max() == pytest.approx(reduced_cost, rel=CONVERGED)
     assert excess(rays, problem.distances) <= LINEAR_ALGEBRA
     assert problem.prior_array @ rays == pytest.approx(np.ones(rays.shape[1]), rel=LINEAR_ALGEBRA)
     better = optimal_weights(np.column_stack([start, rays]), program.norm)
@@ -180,7 +180,10 @@ def test_an_ascent_ends_where_no_tangent_rises(kind):
     for _ in range(5):
         start = search._disturbed(np.ones(n))
         ray = search._ascend(mixture, start)
-        assert mixture.worth(ray[:, None])[0] >= mixture.worth(start[:, None])[0] - CONVERGED * mixture.value
+        assert (
+            mixture.reduced_costs(ray[:, None])[0]
+            >= mixture.reduced_costs(start[:, None])[0] - CONVERGED * mixture.value
+        )
         slope = 2 * mixture.gain @ ray - mixture.multipliers
         best = scipy.optimize.linprog(
             -slope, A_ub=cone, b_ub=np.zeros(len(cone)), A_eq=problem.prior_array[None], b_eq=[1.0], method="highs"

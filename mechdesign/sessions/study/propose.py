@@ -61,16 +61,12 @@ class Proposal(FrozenRecord):
 
     Attributes
     ----------
-    design : SessionDesign
-        For the limit.
-    points : tuple of Point
-        Of the curve, one at the limit.
+    design, points : SessionDesign, tuple of Point
+        For the limit; the curve, with one point at the limit.
     limit, within : float
         Nats of a day within a radius, in the unit of the domain.
-    constant : float
-        The error of the best single place.
-    people : int
-        That were measured.
+    constant, people : float, int
+        The error of the best single place; how many people were measured.
     stopped : str
         "time" where a time limit left out rules or points.
 
@@ -111,17 +107,11 @@ def propose(
     Parameters
     ----------
     domain : Domain
-        A grid of two axes.
-    ticks : int
-        Of a day.
-    limit : float
-        Nats within the radius that a calendar day may cost.
-    within : float
-        The radius, in the unit of the domain.
-    people : int
-        That are measured.
-    seed : int
-        Of the synthetic people and their reports.
+        A grid of two axes, of at most 400 places.
+    ticks, people, seed : int
+        Of a day; that are measured; of the synthetic people and their reports.
+    limit, within : float
+        Nats that a calendar day may cost within the radius, in the unit of the domain.
     time_limit : float
         Seconds: the point of the limit itself is simulated first, and those that no time is left for are left out.
     on_progress : callable
@@ -130,20 +120,8 @@ def propose(
     Returns
     -------
     Proposal
-        The design, and the curve that it was chosen from.
-
-    Raises
-    ------
-    InputError
-        For counts, a limit or a radius that are none.
-    SizeError
-        Above 400 places.
-    UnsuitableError
-        Off the plane.
-
-    Notes
-    -----
-    Cost: O(n^3) a person and tick: 10 s a point on 144 places with 50 ticks, 30 people.
+        The design, and the curve that it was chosen from. Cost: O(n^3) a person and tick, 10 s a point on 144 places
+        with 50 ticks and 30 people.
 
     Examples
     --------

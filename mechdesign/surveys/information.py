@@ -1,0 +1,157 @@
+r"""What reports say about the distribution of secrets: Fisher information, rank, and the error of estimates.
+
+N people with secrets drawn from pi (n,) send one report each through P (n, m); q = P^T pi (m,) is the
+distribution of reports. Their counts are all that there is to estimate pi from.
+
+    I = sum_y P_y P_y^T / q_y   (n, n)                  the Fisher information of one report about pi
+    Cov = I^-1 - pi pi^T                                N times the covariance of the maximum-likelihood estimate
+    criterion = tr(L^+ Cov) = tr(L^+ I^-1) - pi^T L^+ pi
+
+Why. The log-likelihood of one report is log (P^T p)_y, with gradient P_y / q_y at p = pi and mean squared gradient I.
+Estimates sum to 1, so their limiting covariance is that of the tangent space,
+I^-1 - I^-1 1 1^T I^-1 / (1^T I^-1 1). Now I pi = sum_y P_y q_y / q_y = 1, because rows of P sum to 1: I^-1 1 = pi and
+1^T I^-1 1 = 1, which leaves I^-1 - pi pi^T. With the channel that tells the truth this is diag(pi) - pi pi^T, the
+multinomial covariance. The trace with L^+ is the expected squared norm of surveys/error_norm.py.
+Where pi has zeros this is the error of the estimate that may turn negative there.
+Rank. A distribution of secrets shows in reports only up to the null space of P^T; with rank < n different ones give the
+same reports, however many, the criterion is infinite and no estimate converges. A mechanism of the least expected loss
+can have few reports, and such a rank.
+Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.linalg
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base.validation import as_numbers, validated
+from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import drawn_rows
+from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.schema import stored_edges
+from mechdesign.output.compare import ChannelFigures
+from mechdesign.problem.priors import check_prior
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.surveys.error_norm import LARGEST, dual_sobolev_norm
+
+READABLE = 1e-10  # relative information under which a direction counts as lost: it would take 10^10 reports to read it
+_Floats = NDArray[np.float64]
+
+
+def information(table: _Floats, truth: _Floats) -> _Floats:
+    """I (n, n) of a table (n, m) at truth (n,); reports of probability 0 are left out. Cost: O(n^2 m)."""
+    reports = truth @ table
+    seen = reports > 0
+    scaled = table[:, seen] / np.sqrt(reports[seen])
+    return np.asarray(scaled @ scaled.T)
+
+
+@validated
+def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
+    """The rank of a mechanism as a channel: the number of directions that reports transmit.
+
+    Less than n means that there are distributions of secrets that no number of reports can tell apart. Counted are
+    the eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is
+    1: a share of what the secrets themselves would tell. Splitting a report, or merging proportional ones, changes
+    nothing; reports of 1e-10 and less, such as the noise of a solver, count for nothing.
+
+    Parameters
+    ----------
+    mechanism : Dataset or (n, m) array
+        A mechanism or a table.
+
+    Returns
+    -------
+    int
+        From 1 to n.
+
+    Notes
+    -----
+    Cost: O(n^2 m + n^3).
+
+    Examples
+    --------
+    >>> md.surveys.channel_rank(np.full((3, 3), 1 / 3)), md.surveys.channel_rank(np.eye(3))
+    (1, 3)
+    """
+    table = _table(mechanism)
+    n = len(table)
+    return int((np.linalg.eigvalsh(information(table, np.full(n, 1 / n)) / n) > READABLE).sum())
+
+
+def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
+    """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm L^+ (n, n), in the unit of the norm.
+
+    N times the asymptotic mean squared norm of the error of the maximum-likelihood estimate from N reports; infinite
+    where `channel_rank` is less than n, or where the information at the truth is singular. Cost: O(n^2 m + n^3).
+    """
+    if channel_rank(table) < len(table):
+        return math.inf
+    try:
+        factor = scipy.linalg.cho_factor(information(table, truth))
+    except np.linalg.LinAlgError:
+        return math.inf
+    return float(np.trace(scipy.linalg.cho_solve(factor, norm)) - truth @ norm @ truth)
+
+
+@validated
+def asymptotic_mse(
+    mechanism: xr.Dataset | ArrayLike, problem: DesignProblem | None = None, *, truth: ArrayLike | None = None
+) -> float:
+    """N times the asymptotic mean squared H^-1 error of the maximum-likelihood estimate from N reports.
+
+    Parameters
+    ----------
+    mechanism : Dataset or (n, m) array
+        A mechanism, or a table, which needs the problem for its domain.
+    problem, truth : DesignProblem, (n,) array
+        Of a table; the distribution that secrets are drawn from, by default the prior.
+
+    Returns
+    -------
+    float
+        In squared units of the domain (for nodes: of edges); infinite where the channel is singular.
+
+    Examples
+    --------
+    >>> md.surveys.asymptotic_mse(md.baselines.constant(md.load_problem("line", cells=3)))
+    inf
+    """
+    table = _table(mechanism)
+    if isinstance(mechanism, xr.Dataset):
+        domain = stored_domain(mechanism)
+        edges, prior = stored_edges(mechanism), mechanism["prior"].values
+    elif problem is None:
+        raise InputError("a table does not say where its secrets are: pass the problem", field="problem")
+    else:
+        domain, edges, prior = problem.domain, problem.edges, problem.prior_array
+    if len(table) != domain.size:
+        raise InputError(f"must have a row for each of {domain.size} secrets", field="table", value=len(table))
+    at = check_prior(prior if truth is None else truth, domain)
+    return criterion(table, at, dual_sobolev_norm(domain, edges))
+
+
+def _table(mechanism: xr.Dataset | ArrayLike) -> _Floats:
+    if isinstance(mechanism, xr.Dataset):
+        return drawn_rows(mechanism)
+    table = as_numbers(mechanism, "mechanism")
+    if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any():
+        raise InputError("must be an (n, m) array of probabilities", field="table", value=table.shape)
+    return table
+
+
+class SurveyFigures(ChannelFigures):
+    """`channel_rank` and `asymptotic_mse`; None beyond 1,600 secrets, and for an infinite error."""
+
+    def rank_and_mse(self, mechanism: xr.Dataset) -> tuple[int | None, float | None]:
+        if mechanism.sizes["secret"] > LARGEST:
+            return None, None
+        error = asymptotic_mse(mechanism)
+        return channel_rank(mechanism), error if math.isfinite(error) else None
+
+
+SURVEY_FIGURES = SurveyFigures()
