@@ -23,7 +23,6 @@ CORE = (
     *("errors", "base", "problem", "mechanism", "evaluation", "closed_forms", "programs", "solvers"),
     *("verification", "output", "cli"),
 )
-PENDING = {"posteriors"}  # on their way from the core to capabilities
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
 WHOLE = ("docs", "package", "package_contents", "readme", "structure", "words")  # tests of a whole checkout
 LINES = """
@@ -68,7 +67,7 @@ def declared(capability: str) -> tuple[set[str], ...]:
 
 def test_every_folder_is_known() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
-    assert folders == {*CORE, *CAPABILITIES, *PENDING} - {"errors"}
+    assert folders == {*CORE, *CAPABILITIES} - {"errors"}
     assert set(capabilities()) == set(CAPABILITIES)
 
 
@@ -76,7 +75,7 @@ def test_data_flows_to_the_right_and_the_core_imports_no_capability() -> None:
     wrong = {}
     for path, names in imports().items():
         if path.parts[0] in CORE:
-            allowed = set(CORE[: CORE.index(path.parts[0]) + 1]) | PENDING
+            allowed = set(CORE[: CORE.index(path.parts[0]) + 1])
             wrong |= {str(path): names - allowed} if names - allowed else {}
     assert wrong == {}
 

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     CrsOption,
-    DiscOption,
     JsonOption,
     OverwriteOption,
-    PeopleOption,
     VerboseOption,
 )
 from mechdesign.cli.parsing import (
-    check_disc_picture,
-    draw_discs,
     epsilon_words,
     parameter_values,
-    parse_box,
-    parse_discs,
     parse_problem,
 )
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
@@ -46,14 +43,54 @@ _TABLE_HELP = (
 _OUTPUT_HELP = "NetCDF file of the repaired table; or a picture of the shares of --disc by radius: .png, .pdf, .svg."
 
 
+class AuditExtra(Protocol):
+    """Options that a capability adds, and what they report of a table or of a rule of devices."""
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """The input files that --crs may be of."""
+        ...
+
+    @property
+    def rule_parameters(self) -> tuple[str, ...]:
+        """The parameters that a rule takes."""
+        ...
+
+    def check_picture(self, path: Path, *, overwrite: bool) -> None:
+        """Refuse a picture that cannot be drawn, before any work."""
+        ...
+
+    def check_table(self) -> None:
+        """Refuse options that do not fit together for a table, before any work."""
+        ...
+
+    def audit_rule(
+        self, rule: str, words: Mapping[str, str], inputs: InputOptions, picture: Path | None, *, overwrite: bool
+    ) -> tuple[dict[str, Any], list[str]] | None:
+        """The JSON document of a rule, and its sentences; None if none is asked for."""
+        ...
+
+    def audit_table(
+        self,
+        entries: ArrayLike,
+        problem: DesignProblem,
+        inputs: InputOptions,
+        picture: Path | None,
+        *,
+        overwrite: bool,
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Further fields of the JSON document of a table (n, m), and further sentences."""
+        ...
+
+
+@with_extra_options("audit")
 def audit(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help=_TABLE_HELP)],
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
-    disc: DiscOption = None,
-    people: PeopleOption = None,
+    extra: AuditExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
     overwrite: OverwriteOption = False,
@@ -64,27 +101,25 @@ def audit(
 
     Compute the effective epsilon of a table of another program, and with -o repair and certify it.
     """
-    inputs = InputOptions(columns, crs, people)
-    inputs.refuse_unused_system(people)
+    inputs = InputOptions(columns, crs)
+    inputs.refuse_unused_system(*(() if extra is None else extra.files))
     picture = None
-    if output is not None and output.suffix.lower() != ".nc":
-        check_disc_picture(output, disc, overwrite=overwrite)
+    if extra is not None and output is not None and output.suffix.lower() != ".nc":
+        extra.check_picture(output, overwrite=overwrite)
         picture, output = output, None
     if not Path(table).suffix and not Path(table).exists():
         others = {"metric": metric, "output": output, "normalise": normalise or None}
-        _audit_rule(
-            table,
-            others,
-            context,
-            disc=disc,
-            inputs=inputs,
-            picture=picture,
-            overwrite=overwrite,
-            as_json=as_json,
-        )
+        parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
+        for name, value in others.items():
+            if value is not None:
+                raise InputError("a rule is audited alone", field=name, value=value)
+        report = None
+        if extra is not None:
+            report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
+        _show_rule(table, report, as_json=as_json)
         return
-    if disc is None and people is not None:
-        raise InputError("is for discs; pass --disc 564", field="people", value=people)
+    if extra is not None:
+        extra.check_table()
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import proved
@@ -113,64 +148,20 @@ def audit(
     document: dict[str, Any] = {**result.as_dict(), "repaired": outcome}
     document["notes"] = [*notes, *document["notes"]]
     words = list(audit_words(result, outcome, verbose=verbose))
-    if disc is not None:
-        from mechdesign.posteriors.audit import audit_discs
-        from mechdesign.posteriors.words import disc_words
-
-        persons = inputs.people_of(built.domain)
-        weight = built.prior_array if persons is None else persons
-        radii, area = parse_discs(disc, built.domain.unit)
-        audits = [audit_discs(entries, built.domain, weight, radius, centres=area) for radius in radii]
-        document["discs"] = [each.as_dict() for each in audits]
-        draw_discs(document["discs"], picture, overwrite=overwrite)
-        words += disc_words(document["discs"], prior=people is None)
+    if extra is not None:
+        fields, more = extra.audit_table(entries, built, inputs, picture, overwrite=overwrite)
+        document |= fields
+        words += more
     printing.show(document, words, as_json=as_json)
 
 
-def _audit_rule(
-    rule: str,
-    others: Mapping[str, object],
-    context: typer.Context,
-    *,
-    disc: str | None,
-    inputs: InputOptions,
-    picture: Path | None,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    """The audit of a rule that no table holds: what it says of positions, or of discs where people live."""
-    from mechdesign.output.reports.verdict import RULE_AUDITOR, RULE_DISC_AUDITOR
-    from mechdesign.output.text_tables import note, show
+def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as_json: bool) -> None:
+    """Print the audit of a rule that no table holds: a report of further options, else what it says of positions."""
+    from mechdesign.output.reports.verdict import RULE_AUDITOR
+    from mechdesign.output.text_tables import show
 
-    parameters = ("box", "within", "factor", "epsilon") if disc is not None else ()
-    words = parameter_values("a rule", parameters, context.args)
-    for name, value in others.items():
-        if value is not None:
-            raise InputError("a rule is audited alone", field=name, value=value)
-    if disc is not None or inputs.people is not None:
-        if disc is None or inputs.people is None or "box" not in words:
-            message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"
-            raise InputError(message, field="disc", value=disc)
-        from mechdesign.posteriors.words import disc_words
-
-        box = words.pop("box")
-        level = epsilon_words(words, radius=True).get("epsilon")
-        epsilon = None if level is None else float(level)
-        radii, area = parse_discs(disc, "m")
-        if area:
-            raise InputError("rules are audited by discs; leave out :area", field="disc", value=disc)
-        found = RULE_DISC_AUDITOR.get().audit(
-            rule,
-            inputs.people,
-            parse_box(box),
-            radii,
-            epsilon=epsilon,
-            columns=inputs.columns_of(*PEOPLE),
-            crs=inputs.crs,
-            on_note=note,
-        )
-        draw_discs(found["discs"], picture, overwrite=overwrite)
-        show(found, disc_words(found["discs"]), as_json=as_json)
+    if report is not None:
+        show(*report, as_json=as_json)
         return
     auditor = RULE_AUDITOR.get()
     document = auditor.audit(rule)

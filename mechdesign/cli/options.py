@@ -69,15 +69,6 @@ _FACTOR_HELP = "What a report may multiply an attacker's odds between such place
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
-_DISC_HELP = (
-    "Radius of discs, in the unit of the places, or as 1850ft; several as 250,564,1000; R:area for cells no larger "
-    "together."
-)
-_SHARE_HELP = "At most this share of the probability in any disc of --disc after one report: 20%, 1/5 or 0.2."
-DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help=_DISC_HELP)]
-ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
-_PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior without."
-PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 _COLUMNS_HELP = "Columns of a text file by our names, where they have others: report=antwort,count=anzahl."
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="OURS=THEIRS,...", help=_COLUMNS_HELP)]
 _CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:27700; of people in columns x and y too."

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mechdesign.base.numbers import list_words, number_list, real_number, whole_number
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import typer
 
-    from mechdesign.cli.inputs import InputOptions
-    from mechdesign.posteriors.limits import PosteriorCap
-    from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem
     from mechdesign.problem.problem_files import ProblemFile
     from mechdesign.programs.program import Program
@@ -170,80 +165,6 @@ def epsilon_words(parameters: dict[str, str], *, radius: bool) -> dict[str, str]
     return {name: value for name, value in parameters.items() if name not in names} | {"epsilon": repr(epsilon)}
 
 
-def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | None]:
-    """The radii of --disc R,R in `unit`, perhaps all with units of length of their own, and what follows as R:area.
-
-    Raises: InputError.
-    """
-    from mechdesign.base.validation import positive
-
-    lengths = words.strip().removesuffix(":area")
-    try:
-        listed = list_words(re.sub(r"(?<=[0-9.])\s+(?=[A-Za-z])", "", lengths))  # 1850 ft
-        split = [re.fullmatch(r"(.*?)([A-Za-z]*)", word, re.S) for word in listed]
-        radii = [(real_number(parts[1]), parts[2]) for parts in split if parts]
-    except ValueError as error:
-        remedy = None if "several" in str(error) else "write lengths such as 564, 1850ft or 250,564,1000"
-        raise InputError(str(error), field="disc", value=words, remedy=remedy) from error
-    if len({bool(named) for _, named in radii}) > 1:
-        remedy = "name the unit of all of them, as 250m,1850ft, or of none"
-        raise InputError("has radii with a unit and radii without", field="disc", value=words, remedy=remedy)
-    return [positive(_in_unit(radius, named, unit), "disc") for radius, named in radii], (
-        None if lengths == words.strip() else "area"
-    )
-
-
-def _in_unit(radius: float, named: str, unit: str) -> float:
-    """A radius with the name of its unit, or none, in `unit`."""
-    from mechdesign.base.units import METRES, canonical_unit
-
-    own = canonical_unit(named, "disc") if named else unit
-    if own == unit:
-        return radius
-    if not {own, unit} <= set(METRES):
-        raise InputError(f"is not a length in {unit}", field="disc", value=f"{radius:g}{named}")
-    return radius * METRES[own] / METRES[unit]
-
-
-def check_disc_picture(output: Path, disc: str | None, *, overwrite: bool) -> None:
-    """Refuse a picture of discs that cannot be written, or without --disc, before anything is computed."""
-    from mechdesign.output.export import PICTURE_WRITER
-
-    PICTURE_WRITER.get().check_target(output, overwrite=overwrite)
-    if disc is None:
-        raise InputError("a picture is of discs; pass --disc 250,564,1000", field="output", value=output.name)
-
-
-def draw_discs(audits: Sequence[Mapping[str, object]], picture: Path | None, *, overwrite: bool) -> None:
-    """Write the picture of audits of discs, where one is wanted."""
-    if picture is not None:
-        from mechdesign.output.export import PICTURE_WRITER
-
-        PICTURE_WRITER.get().save_discs(audits, picture, overwrite=overwrite)
-
-
-def parse_limit(disc: str | None, share: str | None, inputs: InputOptions, domain: Domain) -> PosteriorCap | None:
-    """The limit on discs of --disc, --share and --people; None without the three. Raises: InputError for a part."""
-    from dataclasses import replace
-
-    limit = parse_cap(disc, share, inputs, domain.unit)
-    return None if limit is None else replace(limit, people=inputs.people_of(domain))
-
-
-def parse_cap(disc: str | None, share: str | None, inputs: InputOptions, unit: str) -> PosteriorCap | None:
-    """The limit of --disc and --share, its radius in `unit`, without the people whom it counts."""
-    if disc is None or share is None:
-        if (disc, share, inputs.people) != (None, None, None):
-            raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
-        return None
-    from mechdesign.posteriors.limits import PosteriorCap
-
-    radii, area = parse_discs(disc, unit)
-    if len(radii) > 1:
-        raise InputError("one radius is needed", field="disc", value=disc)
-    return PosteriorCap(radius=radii[0], share=share, centres=area or "anywhere")
-
-
 def parse_box(words: str) -> list[float]:
     """The four numbers of --box W,S,E,N."""
     try:
@@ -251,27 +172,6 @@ def parse_box(words: str) -> list[float]:
     except ValueError as error:
         remedy = "write four numbers of degrees, W,S,E,N"
         raise InputError(str(error), field="box", value=words, remedy=remedy) from error
-
-
-def parse_even_level(disc: str | None, share: str | None, unit: str) -> tuple[float, float]:
-    """The radius of --disc and the epsilon that leaves --share in it where people live evenly. Raises: InputError."""
-    from mechdesign.base.units import LENGTHS, canonical_unit
-    from mechdesign.evaluation.privacy_radius import nats_of_disc_share
-    from mechdesign.posteriors.shares import exact_fraction
-
-    if disc is None or share is None:
-        raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=disc)
-    known = canonical_unit(unit)
-    if known not in LENGTHS and known != "cell":
-        remedy = "pass --within and --factor for values"
-        raise InputError(
-            "discs lie on a plane, in a unit of length", field="disc", value=f"{disc} {unit}", remedy=remedy
-        )
-    radii, area = parse_discs(disc, known)
-    if len(radii) > 1 or area:
-        raise InputError("one radius is needed, without :area", field="disc", value=disc, remedy="pass --disc 564")
-    [radius] = radii
-    return radius, nats_of_disc_share(float(exact_fraction(share, "share"))) / radius
 
 
 def positive_number(word: str, name: str) -> float:

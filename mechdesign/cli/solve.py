@@ -5,29 +5,32 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
     BoundOption,
     ColumnsOption,
     CrsOption,
-    DiscOption,
     GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
-    PeopleOption,
     ProblemArgument,
-    ShareOption,
     VerboseOption,
     check_outputs,
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_limit, parse_problem
+from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_problem
+
+if TYPE_CHECKING:
+    from mechdesign.errors import InputError
+    from mechdesign.problem.problem import DesignProblem
+    from mechdesign.programs.coupled import Constraint
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -38,6 +41,24 @@ MARCHING = "fast-marching"
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # of the environment, as dask itself reads it
 
 
+class SolveExtra(Protocol):
+    """Options that a capability adds, for a limit on the table of the optimal program."""
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """The input files that --crs may be of."""
+        ...
+
+    def limit(self, problem: DesignProblem, inputs: InputOptions) -> Constraint | None:
+        """The limit for a problem; None if none is asked for."""
+        ...
+
+    def refuse(self, program: str) -> InputError:
+        """The error for another program than the optimal one."""
+        ...
+
+
+@with_extra_options("solve")
 def solve(
     context: typer.Context,
     problem: ProblemArgument,
@@ -52,9 +73,7 @@ def solve(
         Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
     ] = None,
     bound: BoundOption = None,
-    disc: DiscOption = None,
-    share: ShareOption = None,
-    people: PeopleOption = None,
+    extra: SolveExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
     explain: Annotated[
@@ -88,12 +107,12 @@ def solve(
     check_targets(gap, time_limit)
     check_outputs((output, check_target), overwrite=overwrite)
     built = file.build(**parameters)
-    inputs = InputOptions(columns, crs, people)
-    inputs.refuse_unused_system(people)
-    limit = parse_limit(disc, share, inputs, built.domain)
-    if limit is not None:
+    inputs = InputOptions(columns, crs)
+    inputs.refuse_unused_system(*(() if extra is None else extra.files))
+    limit = None if extra is None else extra.limit(built, inputs)
+    if extra is not None and limit is not None:
         if program != Optimal.name or explain:
-            raise InputError("is for the optimal program", field="disc", value=program)
+            raise extra.refuse(program)
         program = Constrained.name
         stated = lambda problem: Constrained(problem, constraints=[limit])  # noqa: E731
     printing.note_compiling()

@@ -8,25 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
 from mechdesign.base.numbers import number_list
+from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     BoundOption,
     BoxOption,
     ColumnsOption,
     CrsOption,
-    DiscOption,
     EpsilonOption,
     FactorOption,
     GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
-    ShareOption,
     VerboseOption,
     WithinOption,
     check_outputs,
@@ -37,9 +36,7 @@ from mechdesign.cli.parsing import (
     as_options,
     option_names,
     parse_box,
-    parse_cap,
     parse_epsilon,
-    parse_even_level,
     parse_radius,
     positive_number,
 )
@@ -48,6 +45,7 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     from mechdesign.geo.area import Area
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster
+    from mechdesign.posteriors.limits import PosteriorCap
 
 _ODDS = 2.0  # that the radius of `level --epsilon E` is for
 _PRIOR_HELP = "Raster of the people: .tif, .nc or .asc, pixels added up in each cell. The prior is uniform without."
@@ -73,6 +71,20 @@ _POSITIONS_HELP = (
 )
 
 
+class AreaExtra(Protocol):
+    """Options that a capability adds, for a limit on the share of the probability in a disc."""
+
+    @property
+    def has_disc(self) -> bool:
+        """True if --people counts who lives in discs."""
+        ...
+
+    def cap(self, unit: str) -> PosteriorCap | None:
+        """The limit, its radius in `unit`; None if none is asked for."""
+        ...
+
+
+@with_extra_options("area")
 def area(
     cell: Annotated[float, real("--cell", help="Side of a cell, in the unit.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
@@ -94,8 +106,7 @@ def area(
     people_per_disc: Annotated[float | None, real("--people-per-disc", metavar="COUNT", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="LEAST,MOST", help=_RADII_HELP)] = None,
     columns: ColumnsOption = None,
-    disc: DiscOption = None,
-    share: ShareOption = None,
+    extra: AreaExtra | None = None,
     loss: Annotated[str, typer.Option("--loss", help="distance, squared or zero-one.")] = "distance",
     program: Annotated[str, typer.Option("--program", help="One of auto, optimal, eikonal, planar-laplace.")] = "auto",
     positions: Annotated[
@@ -124,7 +135,9 @@ def area(
         raise InputError("must end in .nc; mechdesign export writes other formats", field="output", value=output)
     check_outputs((output, check_target), overwrite=overwrite)
     name = output.stem if area is None else area.stem
-    levels, census = _people_options(levels_from, people, people_per_disc, radii, variable=variable, disc=disc)
+    levels, census = _people_options(
+        levels_from, people, people_per_disc, radii, variable=variable, by_discs=extra is not None and extra.has_disc
+    )
     if prior is None:
         _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
     if prior is None and not isinstance(levels, LevelsFromRaster):
@@ -148,7 +161,7 @@ def area(
                 prior=None if prior is None else RasterPrior(prior, kind=prior_is, nodata=nodata_is, variable=variable),
                 levels=levels,
                 nats_per_cell=nats_per_cell,
-                limit=parse_cap(disc, share, InputOptions(columns, crs, None), canonical_unit(unit)),
+                limit=None if extra is None else extra.cap(canonical_unit(unit)),
                 loss=loss,
                 program=program,
                 positions=positions,
@@ -186,7 +199,7 @@ def _people_options(
     radii: str | None,
     *,
     variable: str | None,
-    disc: str | None,
+    by_discs: bool,
 ) -> tuple[LevelsFromPeople | LevelsFromRaster | None, Path | None]:
     """Levels that vary, and the CSV file of people.
 
@@ -197,7 +210,7 @@ def _people_options(
     from mechdesign.problem.text import is_csv
 
     own = levels_from if levels_from is not None and is_csv(levels_from) else None
-    counts = people is not None and disc is None and people_per_disc is None and not is_csv(Path(people))
+    counts = people is not None and not by_discs and people_per_disc is None and not is_csv(Path(people))
     census = None if people is None or counts else Path(people)
     count = people_per_disc
     if people is not None and counts:
@@ -233,13 +246,26 @@ def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Ar
     return Area.box(west=west, south=south, east=east, north=north)
 
 
+class LevelExtra(Protocol):
+    """Options that a capability adds, for a level by the share of the probability in a disc."""
+
+    @property
+    def is_given(self) -> bool:
+        """True if such a level is asked for."""
+        ...
+
+    def level(self, unit: str) -> tuple[float, float]:
+        """A radius in `unit`, and the epsilon that keeps the share where people live evenly."""
+        ...
+
+
+@with_extra_options("level")
 def level(
     within: WithinOption = None,
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit: a length such as m, km, mi, or of values: USD, ...")] = "m",
-    disc: DiscOption = None,
-    share: ShareOption = None,
+    extra: LevelExtra | None = None,
     reports: Annotated[int, whole("--reports", help="How many reports of one person.")] = 1,
     interest: Annotated[
         float | None, real("--interest", help="Radius of an area to be retrieved, all of it with probability 0.95.")
@@ -252,15 +278,16 @@ def level(
     """
     from mechdesign.base.validation import positive
 
-    if (disc, share, within, factor) == (None, None, None, None) and epsilon is not None:
+    by_discs = extra is not None and extra.is_given
+    if not by_discs and (within, factor) == (None, None) and epsilon is not None:
         eps = positive(epsilon, "epsilon")
         radius = float(f"{math.log(_ODDS) / eps:.6g}")  # six digits: words and JSON name one radius
-    elif disc is None and share is None:
+    elif extra is None or not by_discs:
         radius = parse_radius(within)
         eps, _ = parse_epsilon(within=radius, factor=factor, epsilon=epsilon)
     else:
         _refuse("a level by odds", {"within": within, "factor": factor, "epsilon": epsilon})
-        radius, eps = parse_even_level(disc, share, unit)
+        radius, eps = extra.level(unit)
     from mechdesign.geo.level import level_document, level_words
     from mechdesign.output.text_tables import show
 

@@ -25,8 +25,7 @@ from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
-from mechdesign.output.reports.verdict import RuleDiscAuditor
-from mechdesign.posteriors.audit import DiscAudit
+from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
 

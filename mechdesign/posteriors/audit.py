@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +29,7 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
+from mechdesign.base.registry import Role
 from mechdesign.base.validation import as_numbers, positive, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
@@ -44,6 +46,28 @@ _LISTED_CELLS = 20_000  # of a grid up to which they are: 14,400 cells at 3 cell
 _MOST_CELLS = 50_000  # of a grid whose reports are looked at with discs anywhere: about a minute
 _FINER = ((4_000, 6), (10_000, 3), (_MOST_CELLS, 2))  # cells of the grid up to which centres are so many along a cell
 _SUMS = 1 << 24  # sums of discs that are held at a time
+
+
+class RuleDiscAuditor(Protocol):
+    """Audits rules by which devices round positions, by discs where people live."""
+
+    def audit(
+        self,
+        rule: str,
+        people: Path,
+        box: Sequence[float],
+        radii: Sequence[float],
+        *,
+        epsilon: float | None,
+        columns: dict[str, str] | None,
+        crs: str | None,
+        on_note: Callable[[str], None],
+    ) -> dict[str, Any]:
+        """The audits of a rule, or of planar-laplace at epsilon (nats per m), over a window of degrees W,S,E,N."""
+        ...
+
+
+RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 
 
 @dataclass(frozen=True, kw_only=True)

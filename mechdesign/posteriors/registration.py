@@ -1,6 +1,13 @@
 """What `posteriors` adds to the core. Needs: none. With: none."""
 
 TABLES = {
+    "command options": {
+        "area": "mechdesign.posteriors.options:AreaOptions",
+        "audit": "mechdesign.posteriors.options:AuditOptions",
+        "level": "mechdesign.posteriors.options:LevelOptions",
+        "solve": "mechdesign.posteriors.options:SolveOptions",
+        "verify": "mechdesign.posteriors.options:VerifyOptions",
+    },
     "constraints": {
         "posterior-cap": "mechdesign.posteriors.limits:PosteriorCap",
         "posterior-lift": "mechdesign.posteriors.limits:PosteriorLift",

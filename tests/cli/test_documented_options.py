@@ -20,7 +20,9 @@ from mechdesign.cli.app import command
 from mechdesign.cli.metric_problem import SETTINGS
 from mechdesign.problem.problem_files import shipped_problems
 
-pytestmark = needs("geo", "surveys", "sessions", "factored", "devicemap", "web")  # whose commands pages name
+pytestmark = needs(
+    "geo", "posteriors", "surveys", "sessions", "factored", "devicemap", "web"
+)  # whose commands pages name
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:python -m )?mechdesign ((?:session )?[a-z]+)(?![\w./=-])")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Protocol
 
 from mechdesign.base.formatting import number
@@ -29,27 +28,7 @@ class RuleAuditor(Protocol):
         ...
 
 
-class RuleDiscAuditor(Protocol):
-    """Audits such rules by discs where people live."""
-
-    def audit(
-        self,
-        rule: str,
-        people: Path,
-        box: Sequence[float],
-        radii: Sequence[float],
-        *,
-        epsilon: float | None,
-        columns: dict[str, str] | None,
-        crs: str | None,
-        on_note: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """The audits of a rule, or of planar-laplace at epsilon (nats per m), over a window of degrees W,S,E,N."""
-        ...
-
-
 RULE_AUDITOR: Role[RuleAuditor] = Role("rules")
-RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 
 

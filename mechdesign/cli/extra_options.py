@@ -1,0 +1,52 @@
+"""Options that a capability adds to commands of the core, and of other capabilities.
+
+A command has one parameter `extra`. The class that a capability registers for the command is a dataclass whose fields
+are options of typer. They take the place of `extra` in the help, and the command gets an instance: what the options ask
+for is done by its methods, which the command states as a Protocol. Without a capability, `extra` is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar, get_type_hints
+
+from mechdesign.base.registry import Registry
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+EXTRA_OPTIONS: Registry[type[Any]] = Registry("command options")  # by the name of the command
+
+
+def with_extra_options(name: str) -> Callable[[Command], Command]:
+    """Decorate the command of a name: the options of a capability take the place of its parameter `extra`."""
+
+    def decorate(command: Command) -> Command:
+        kind = EXTRA_OPTIONS.get(name)
+        added = [] if kind is None else _parameters(kind)
+
+        @wraps(command)
+        def run(*args: Any, **values: Any) -> Any:
+            options = {each.name: values.pop(each.name) for each in added if each.name in values}
+            return command(*args, **values, extra=None if kind is None else kind(**options))
+
+        own = signature(command, eval_str=True)
+        parameters: list[Parameter] = []
+        for parameter in own.parameters.values():
+            parameters += added if parameter.name == "extra" else [parameter]
+        decorated: Any = run
+        decorated.__signature__ = own.replace(parameters=parameters)
+        decorated.__annotations__ = {each.name: each.annotation for each in parameters}
+        result: Command = decorated
+        return result
+
+    return decorate
+
+
+def _parameters(kind: type[Any]) -> list[Parameter]:
+    types = get_type_hints(kind, include_extras=True)
+    return [
+        Parameter(each.name, Parameter.POSITIONAL_OR_KEYWORD, default=each.default, annotation=types[each.name])
+        for each in fields(kind)
+    ]
