@@ -30,7 +30,7 @@ from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_problem
 if TYPE_CHECKING:
     from mechdesign.errors import InputError
     from mechdesign.problem.problem import DesignProblem
-    from mechdesign.programs.coupled import Constraint
+    from mechdesign.programs.constraints import Constraint
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
