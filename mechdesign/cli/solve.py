@@ -96,7 +96,8 @@ def solve(
     from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.optimal import Optimal
-    from mechdesign.solvers.choose import FACTORED_SOLVER, explained, explanation
+    from mechdesign.solvers.choose import FACTORED_SOLVER
+    from mechdesign.solvers.estimate import route_facts, route_sentence
     from mechdesign.solvers.solve import check_targets
     from mechdesign.solvers.solve import solve as solve_program
 
@@ -120,10 +121,10 @@ def solve(
     if explain:
         if program != Optimal.name:
             raise InputError("is for the optimal program", field="explain", value=program)
-        printing.show(explained(built, method), [explanation(built, method)], as_json=as_json)
+        printing.show(route_facts(built, method), [route_sentence(built, method)], as_json=as_json)
         return 0
     if program == Optimal.name:
-        printing.note(explanation(built, method))
+        printing.note(route_sentence(built, method))
     target = gap if program != "eikonal" else None
     with two_steps():  # a first Ctrl-C ends the search: what it found is written and printed
         with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:

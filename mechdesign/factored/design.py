@@ -68,7 +68,7 @@ from mechdesign.factored.work_folder import (
 from mechdesign.mechanism.build import versions
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.curvature import curvature_excess, line_weights, local_weights, ruled
+from mechdesign.programs.curvature import curvature_excess, has_curvature_rule, line_weights, local_weights
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.solvers.choose import FactoredSolver
 from mechdesign.solvers.eikonal.negative_weights import border_step, rings
@@ -382,7 +382,7 @@ def _run_key(
 
 def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
     domain = frame.domain
-    if not ruled(metric, domain):
+    if not has_curvature_rule(metric, domain):
         return np.ones(domain.size)
     if domain.dimension > 1:
         return local_weights(domain, metric)
@@ -396,7 +396,7 @@ def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[st
     the shortest edge at the border. Nothing where the rule does not apply.
     """
     domain, metric = problem.domain, problem.metric
-    if not ruled(metric, domain):
+    if not has_curvature_rule(metric, domain):
         return {}, {}
     excess = curvature_excess(domain, metric)
     counts = {"cells_with_excess": int((excess > 0).sum()), "shortest_border_step": border_step(problem)}

@@ -22,7 +22,7 @@ from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
 from mechdesign.mechanism.claim import MechanismFile, check_claim
 from mechdesign.problem.lattice import Edges
-from mechdesign.programs.curvature import curvature_excess, ruled
+from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.solvers.result import Progress, counter, reporter
 from mechdesign.verification.verify import AGREE, Kind, bound_reasons, figure_differences, unchecked_bound
@@ -85,7 +85,7 @@ def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]
     if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
         reasons.append("remapped_loss: is for the squared distance")
     wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
-    if ruled(stored.metric, stored.domain):
+    if has_curvature_rule(stored.metric, stored.domain):
         wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
     for name, values in wanted.items():
         stated = mechanism.get(name)

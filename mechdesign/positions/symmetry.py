@@ -23,7 +23,7 @@ from mechdesign.positions.program import Positions
 from mechdesign.positions.spline import SplineCones
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.symmetry import SAME, Turn, turns
+from mechdesign.solvers.symmetry import SAME, Turn, lattice_symmetries
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -94,7 +94,7 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
     """
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
-    for turn in turns(problem.domain.shape, n) if alike else ():
+    for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():
         way = turn(np.arange(n).reshape(problem.domain.shape)).ravel()
         seen = image(turn, way)
         if seen is None or not np.allclose(seen, limits.ravel(), rtol=SAME, atol=0.0):

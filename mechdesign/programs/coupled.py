@@ -57,7 +57,7 @@ class SideRows:
         """|h| (k,), 1 where that is 0: what margins and relaxations are measured against."""
         return np.where(self.limit == 0, 1.0, np.abs(self.limit))
 
-    def tightened(self, margin: NDArray[np.float64]) -> SideRows:
+    def with_margin(self, margin: NDArray[np.float64]) -> SideRows:
         """The same rows with limits lowered by margin (k,)."""
         return replace(self, limit=self.limit - margin)
 

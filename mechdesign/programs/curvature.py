@@ -30,8 +30,8 @@ TOTALS = {1: 2.0, 2: 2.0 * math.pi, 3: 8.0 * math.pi}  # c_n
 LEAST_SHARE = 0.02  # of the flat weight (eps h)^n / c_n that a local weight keeps where the excess is positive
 
 
-def ruled(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
-    """Whether the rule is stated: for an eikonal metric on a grid."""
+def has_curvature_rule(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
+    """True for an eikonal metric on a grid, for which the rule is stated."""
     return isinstance(metric, Eikonal) and domain.kind == "grid"
 
 

@@ -1,4 +1,4 @@
-"""Which solver takes a program: every rule of dispatch, and what is known of time and memory.
+"""Which solver takes a program: every rule of dispatch.
 
 The optimal program (`rule`, by method "auto"):
 
@@ -40,17 +40,14 @@ one that accepts the problem goes on. Measured by benchmarks/run.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.base.registry import Role
-from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
 from mechdesign.programs.eikonal import EikonalWeights
@@ -76,16 +73,6 @@ FAR = 0.45  # nats to the nearest other place, in the median, from which edges a
 FARTHER = 2.5  # the same, from which rays are few where edges are
 LONG = 1.0  # the same, from which rays are faster than the whole coupled program
 SIMPLEX_LIMIT = 10_000  # rows of the whole program up to which the simplex method is used
-GAP, POOL_GAP = 1e-3, 5e-3  # to which the seconds below are known
-# Secrets and CPU seconds, by class.
-KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
-    "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
-    "short edges": ((144, 2), (400, 20), (900, 150)),
-    "long edges, vertices": ((225, 1), (450, 4)),
-    "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
-    "a pool": ((4_900, 25), (10_000, 135), (40_000, 4600)),
-    "the whole program": ((100, 5),),
-}
 
 
 class PoolSolver(Protocol):
@@ -303,76 +290,5 @@ def takes_factors(program: EikonalWeights, method: str) -> bool:
     return FACTORED_SOLVER.get().rejection_reason(program) is None
 
 
-def seconds(problem: DesignProblem, route: MethodName) -> float:
-    """CPU seconds to `GAP` or `POOL_GAP`, about: those measured in its class, scaled by the cube of the secrets."""
-    known, size = KNOWN[_class(problem, route)], problem.domain.size
-    count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
-    return float(measured) * max(1.0, size / count) ** 3
-
-
-def memory(problem: DesignProblem, route: MethodName) -> int:
-    """Bytes that a route holds at its peak beside the program itself, about."""
-    n, m = problem.domain.size, problem.reports.size
-    tables: dict[MethodName, Callable[[], float]] = {
-        "highs": lambda: 25.0 * constraints(problem) / (n * m),
-        "columns": lambda: 3.0 + 24.0 * n / m,
-        "blocks": lambda: 14.0,
-        "pool": lambda: 20_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
-    }
-    return int(BYTES_PER_ENTRY * n * m * tables[route]())
-
-
-def explained(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
-    """The route, why, and the expected CPU seconds, to which gap, and memory; with the size of the program.
-
-    Raises: InputError for a method that is none.
-    """
-    if method not in ("auto", *METHODS):
-        raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
-    route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "asked for")
-    refused = rejection_reason(route, problem)
-    return {
-        "route": route,
-        "why": why if refused is None else refused,
-        "accepted": refused is None,
-        "secrets": problem.domain.size,
-        "reports": problem.reports.size,
-        "constraints": constraints(problem),
-        "nearest": nearest(problem),
-        "expected_seconds": seconds(problem, route),
-        "expected_gap": POOL_GAP if route == "pool" else GAP,
-        "expected_mb": memory(problem, route) / 2**20,
-    }
-
-
-def explanation(problem: DesignProblem, method: str = "auto") -> str:
-    """The same in a sentence or two."""
-    facts = explained(problem, method)
-    if not facts["accepted"]:
-        return f"route {facts['route']}: cannot be taken: {facts['why']}"
-    return (
-        f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
-        f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
-        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of "
-        f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
-    )
-
-
 def _is_small(problem: DesignProblem) -> bool:
     return constraints(problem) - problem.domain.size <= SMALL
-
-
-def _class(problem: DesignProblem, route: MethodName) -> str:
-    if route == "pool":
-        return "a pool"
-    if route == "highs":
-        return "the whole program"
-    if route == "columns" and is_complete(problem):
-        return "all pairs"
-    if route == "columns":
-        return "long edges, vertices" if has_few_rays(problem) else "short edges"
-    return "long edges, blocks"
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.1g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.time_budget import TimeBudget
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.lp.highs import solve_linear_program
@@ -28,13 +29,24 @@ from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
 from mechdesign.solvers.result import Design, Targets
 
-PRICED = 20_000  # entries of a table up to which multipliers are priced
-BROKEN = 1e-8  # relative; constraints broken by less are left to the repair
-ROUNDS = 60
-_TAKEN = 500  # constraints taken up in a round
-_LARGEST = 1e12  # coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this
-_UNDERFLOW = 1e-300  # least unit of a constraint
-_NOTHING = 1e-11  # largest probability of a kernel that counts as none: its true coefficient may be far beyond
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOptions:
+    """The constants of this solver; those without another word are guesses."""
+
+    priced: int = 20_000  # entries of a table up to which multipliers are priced
+    broken: float = 1e-8  # relative; constraints broken by less are left to the repair
+    rounds: int = 60
+    added: int = 500  # constraints taken up in a round
+    # Coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this.
+    largest: float = 1e12
+    underflow: float = 1e-300  # least unit of a constraint
+    # Largest probability of a kernel that counts as none: its true coefficient may be far beyond `largest`.
+    nothing: float = 1e-11
+    shortest: float = 1.0  # seconds that the linear program gets
+
+
+OPTIONS = QueryOptions()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +99,7 @@ class _Columns:
     def weights(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights (k,) of all kernels at a point of the linear program."""
         weights = np.zeros(self.count)
-        weights[self.used] = np.where(x > _NOTHING, x, 0.0) / self.unit
+        weights[self.used] = np.where(x > OPTIONS.nothing, x, 0.0) / self.unit
         return weights
 
 
@@ -101,43 +113,68 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
     """
     problem = program.problem
     started = time.monotonic()
-    every, columns = _constraints(program), _Columns.of(program)
-    taken = np.zeros(0, np.int64)
-    matrix, upper = [columns.mean[None, :]], [np.ones(1)]
-    while True:
-        left = TABLE_ENDS * targets.time_limit - (time.monotonic() - started)
-        rows = np.vstack(matrix)
-        solution = solve_linear_program(
-            LinearProgram(
-                cost=columns.cost,
-                matrix=sp.csr_array(rows),
-                row_lower=np.full(len(rows), -np.inf),
-                row_upper=np.concatenate(upper),
-                linking=len(rows),
-            ),
-            time_limit=max(1.0, left),
-        )
-        weights = columns.weights(solution.x)
-        table = program.table(weights)
-        excess = every.excess(table)
-        excess[taken] = 0.0
-        worst = np.flatnonzero(excess > BROKEN)
-        if len(worst) == 0 or len(matrix) > ROUNDS or left < 0:
-            break
-        worst = worst[np.argsort(-excess[worst], kind="stable")[:_TAKEN]]
-        coefficients, right = _rows(program, every.take(worst), columns.used)
-        matrix.append(np.clip(coefficients / columns.unit, -_LARGEST, _LARGEST))
-        upper.append(right)
-        taken = np.concatenate([taken, worst])
-    parameters = {**program.parameters(), "kernels_used": int((weights > 0).sum()), "constraints_used": len(taken)}
+    search = _ConstraintSearch(program)
+    search.run(TimeBudget(started + TABLE_ENDS * targets.time_limit))
+    used = int((search.weights > 0).sum())
+    parameters = {**program.parameters(), "kernels_used": used, "constraints_used": len(search.added)}
     interrupts.hold()
-    mass = repair(np.maximum(table, 0.0), problem.edges, problem.weighted_loss)
-    if mass.size > PRICED:
+    mass = repair(np.maximum(search.table, 0.0), problem.edges, problem.weighted_loss)
+    if mass.size > OPTIONS.priced:
         return Design(mass=mass, parameters=parameters)
-    first = _row_multipliers(program, every.take(taken), -solution.dual * columns.scale)
-    duals = (first, _border_multipliers(program))
+    duals = (search.row_multipliers(), _border_multipliers(program))
     bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
     return Design(mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters)
+
+
+class _ConstraintSearch:
+    """The linear program with the constraints that its solutions broke; `added` are their numbers."""
+
+    def __init__(self, program: QueryWeights) -> None:
+        self.program, self.every, self.columns = program, _constraints(program), _Columns.of(program)
+        self.matrix, self.upper = [self.columns.mean[None, :]], [np.ones(1)]
+        self.added = np.zeros(0, np.int64)
+
+    def run(self, budget: TimeBudget) -> None:
+        """Rounds until no constraint is broken, or time ends."""
+        while True:
+            seconds = budget.remaining()
+            self._solve(max(OPTIONS.shortest, seconds))
+            excess = self.every.excess(self.table)
+            excess[self.added] = 0.0
+            broken = np.flatnonzero(excess > OPTIONS.broken)
+            if len(broken) == 0 or len(self.matrix) > OPTIONS.rounds or seconds < 0:
+                return
+            self._add(broken[np.argsort(-excess[broken], kind="stable")[: OPTIONS.added]])
+
+    def _solve(self, time_limit: float) -> None:
+        rows = np.vstack(self.matrix)
+        program = LinearProgram(
+            cost=self.columns.cost,
+            matrix=sp.csr_array(rows),
+            row_lower=np.full(len(rows), -np.inf),
+            row_upper=np.concatenate(self.upper),
+            linking=len(rows),
+        )
+        solution = solve_linear_program(program, time_limit=time_limit)
+        self.dual, self.weights = solution.dual, self.columns.weights(solution.x)
+        self.table = self.program.table(self.weights)
+
+    def _add(self, numbers: NDArray[np.int64]) -> None:
+        coefficients, right = _rows(self.program, self.every.take(numbers), self.columns.used)
+        self.matrix.append(np.clip(coefficients / self.columns.unit, -OPTIONS.largest, OPTIONS.largest))
+        self.upper.append(right)
+        self.added = np.concatenate([self.added, numbers])
+
+    def row_multipliers(self) -> NDArray[np.float64]:
+        """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus what it is worth in the constraints."""
+        constraints, multipliers = self.every.take(self.added), -self.dual * self.columns.scale
+        answer = self.program.query.answer
+        dual = self.program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
+        share = multipliers[1:] / constraints.unit
+        at, beside = (answer[places] == constraints.report for places in (constraints.secret, constraints.other))
+        np.add.at(dual, constraints.secret[at], (constraints.ratio * share)[at])
+        np.add.at(dual, constraints.other[beside], -share[beside])
+        return dual
 
 
 def _constraints(program: QueryWeights) -> _Constraints:
@@ -150,7 +187,7 @@ def _constraints(program: QueryWeights) -> _Constraints:
     report = np.concatenate([answer[tail], answer[head[crossing]]])
     ratio = np.exp(-np.concatenate([length, length[crossing]]))
     within = answer[secret] == answer[other]
-    unit = np.where(within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), _UNDERFLOW))
+    unit = np.where(within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), OPTIONS.underflow))
     return _Constraints(secret=secret, other=other, report=report, ratio=ratio, unit=unit)
 
 
@@ -172,19 +209,6 @@ def _rows(
     beside, other = entry(constraints.other)
     ratio, unit = constraints.ratio, constraints.unit
     return (ratio[:, None] * at - beside) / unit[:, None], (other - ratio * constant) / unit
-
-
-def _row_multipliers(
-    program: QueryWeights, taken: _Constraints, multipliers: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus what it is worth in the constraints."""
-    answer = program.query.answer
-    dual = program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
-    share = multipliers[1:] / taken.unit
-    at, beside = (answer[places] == taken.report for places in (taken.secret, taken.other))
-    np.add.at(dual, taken.secret[at], (taken.ratio * share)[at])
-    np.add.at(dual, taken.other[beside], -share[beside])
-    return dual
 
 
 def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:

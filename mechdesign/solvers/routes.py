@@ -100,7 +100,7 @@ class WholeRoute:
         for _ in range(_TRIALS):
             if budget.is_spent():
                 return Stop.TIME
-            rows = task.rows.tightened(margin)
+            rows = task.rows.with_margin(margin)
             whole, solution = scaled.solve_whole(rows, self.method, self.cap, tolerance, budget.remaining())
             point = whole.table(solution.x)
             if solution.status is Status.INFEASIBLE or not point.max() > 0:

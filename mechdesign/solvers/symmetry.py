@@ -3,7 +3,7 @@ r"""Symmetries of a grid: flips and exchanges of axes, those that leave a design
 A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then stands
 for its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every flip of
 the group, matrices that commute with it fall into blocks, and within one A is the mean of (t v)(t v)^T over the
-`turns` t alone, one for each coset of the flips: 4 blocks and 2 turns for a square.
+representatives t alone, one for each coset of the flips: 4 blocks and 2 turns for a square.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _Floats = NDArray[np.float64]
 _Way = NDArray[np.int64]
 
 
-def exchanges(sides: Sequence[object]) -> list[tuple[int, ...]]:
+def axis_orders(sides: Sequence[object]) -> list[tuple[int, ...]]:
     """The exchanges of axes that leave sides, of the axes of a lattice, as they are; the identity first."""
     orders = itertools.permutations(range(len(sides)))
     return [order for order in orders if [sides[axis] for axis in order] == list(sides)]
 
 
-def turns(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
+def lattice_symmetries(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
     """The flips and exchanges of axes of a lattice of `size` cells, the identity first; none for one with gaps."""
     if shape is None or math.prod(shape) != size:
         return []
     signs = list(itertools.product((1, -1), repeat=len(shape)))
-    return [partial(_turned, order=order, steps=steps) for order in exchanges(shape) for steps in signs]
+    return [partial(_apply, order=order, steps=steps) for order in axis_orders(shape) for steps in signs]
 
 
-def _turned(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
+def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
     """Values over groups of axes, those of the lattice, of the ends of a cell along them and so on, turned alike."""
     groups = range(0, values.ndim, len(order))
     moved = values.transpose([group + axis for group in groups for axis in order])
@@ -53,12 +53,12 @@ def _turned(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, .
 class Symmetry:
     """A group of renumberings of n secrets.
 
-    ways, its members (n,), the identity first; turns, one for each coset of the flips; blocks, bases (n, n_b), together
-    orthonormal, one for each way to be even or odd; orbits (n,), the number of the orbit of each secret.
+    ways, its members (n,), the identity first; coset_representatives, one for each coset of the flips; blocks, bases
+    (n, n_b), together orthonormal, one for each way to be even or odd; orbits (n,), the orbit of each secret.
     """
 
     ways: list[_Way]
-    turns: list[_Way]
+    coset_representatives: list[_Way]
     blocks: list[_Floats]
     orbits: NDArray[np.int64]
 
@@ -72,45 +72,53 @@ class Symmetry:
 def no_symmetry(size: int) -> Symmetry:
     """The group of the identity alone."""
     everywhere = np.arange(size)
-    return Symmetry(ways=[everywhere], turns=[everywhere], blocks=[np.eye(size)], orbits=everywhere)
+    return Symmetry(ways=[everywhere], coset_representatives=[everywhere], blocks=[np.eye(size)], orbits=everywhere)
 
 
-def symmetry(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
-    """The group of `symmetries` of distances, prior and norm, and with_loss of the loss. Cost: O(n^2) for each of its
-    members.
-    """
-    domain, ways = problem.domain, symmetries(problem, alike(problem, norm, with_loss=with_loss))
+def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
+    """The group of `symmetries` of distances, prior and norm, and with_loss of the loss; O(n^2) for each member."""
+    domain, ways = problem.domain, symmetries(problem, invariant_matrices(problem, norm, with_loss=with_loss))
     if len(ways) == 1:
         return no_symmetry(domain.size)
     assert domain.shape is not None
     known = {way.tobytes() for way in ways}
     cells, axes = np.arange(domain.size).reshape(domain.shape), tuple(range(domain.dimension))
-    flips = [
-        (signs, way)
-        for signs in itertools.product((1, -1), repeat=domain.dimension)
-        if (way := _turned(cells, order=axes, steps=signs).ravel()).tobytes() in known
-    ]
+    flips = []
+    for signs in itertools.product((1, -1), repeat=domain.dimension):
+        way = _apply(cells, order=axes, steps=signs).ravel()
+        if way.tobytes() in known:
+            flips.append((signs, way))
     cosets: dict[bytes, _Way] = {}
     for way in ways:
         cosets.setdefault(min(way[flip].tobytes() for _, flip in flips), way)
-    first = np.min([way for _, way in flips], axis=0)
-    corner = np.unique(first)  # one secret of each orbit of the flips
-    blocks, parities = [], set()
-    for odd in itertools.product((0, 1), repeat=domain.dimension):
-        sign = tuple(int(np.prod(np.array(signs) ** np.array(odd))) for signs, _ in flips)
-        if sign in parities:
-            continue
-        parities.add(sign)
-        basis = np.zeros((domain.size, len(corner)))
-        for value, (_, way) in zip(sign, flips, strict=True):
-            np.add.at(basis, (way[corner], np.arange(len(corner))), value)
-        size = np.linalg.norm(basis, axis=0)
-        blocks.append(basis[:, size > 0] / size[size > 0])
     _, orbits = np.unique(np.min(ways, axis=0), return_inverse=True)
-    return Symmetry(ways=ways, turns=list(cosets.values()), blocks=blocks, orbits=orbits)
+    return Symmetry(
+        ways=ways,
+        coset_representatives=list(cosets.values()),
+        blocks=_parity_bases(flips, domain.dimension),
+        orbits=orbits,
+    )
 
 
-def alike(problem: DesignProblem, norm: _Floats, *, with_loss: bool) -> list[_Floats]:
+def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> list[_Floats]:
+    """Orthonormal bases of the functions that are even or odd under every flip, one for each way to be so."""
+    size = len(flips[0][1])
+    corner = np.unique(np.min([way for _, way in flips], axis=0))  # one secret of each orbit of the flips
+    bases, parities = [], set()
+    for odd in itertools.product((0, 1), repeat=dimension):
+        parity = tuple(int(np.prod(np.array(signs) ** np.array(odd))) for signs, _ in flips)
+        if parity in parities:
+            continue
+        parities.add(parity)
+        basis = np.zeros((size, len(corner)))
+        for sign, (_, way) in zip(parity, flips, strict=True):
+            np.add.at(basis, (way[corner], np.arange(len(corner))), sign)
+        norm = np.linalg.norm(basis, axis=0)
+        bases.append(basis[:, norm > 0] / norm[norm > 0])
+    return bases
+
+
+def invariant_matrices(problem: DesignProblem, norm: _Floats, *, with_loss: bool) -> list[_Floats]:
     """What symmetries of a mixture have to leave alone: distances, norm, and with_loss the loss; nothing where reports
     are not the secrets, so that no renumbering leaves the loss alone.
     """
@@ -128,7 +136,7 @@ def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way
     """
     domain = problem.domain
     everywhere = np.arange(domain.size)
-    lattice = turns(domain.shape, domain.size)
+    lattice = lattice_symmetries(domain.shape, domain.size)
     if not lattice or not matrices:
         return [everywhere]
     ways = []

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,12 +45,21 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 ERROR = 2.0**-44  # of the largest number that enters a value
-_LEAST = 3e-6  # entry of x: below, steps have no room
-_LONG = 1e-4  # the longer step, at most half of the entry
-_OFF_KINK = 1e-4  # share of an entry by which the point is moved at random, at most
-_FEW = 12  # entries of an inequality that get a tangent, those nearest to being broken
 _ROUNDED = 2.0**-48  # relative: the sums of (1), of products with relative error 2^-52
 _NOTHING = 1e-300  # below all sums of (1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """Where tangents are drawn, and with which steps; guesses, on which no proof rests."""
+
+    least: float = 3e-6  # entry of x: below, steps have no room
+    long: float = 1e-4  # the longer step, at most half of the entry
+    off_kink: float = 1e-4  # share of an entry by which the point is moved at random, at most
+    entries: int = 12  # of an inequality that get a tangent, those nearest to being broken
+
+
+_STEPS = StepOptions()
 
 
 def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,14 +85,14 @@ def tangent_rows(
     """Rows (1) of an inequality near a table (n, m), for its entries that are nearest to being broken there; none where
     g has no value. Cost: 4 n m values of g. Raises: OutOfTime at the deadline, of time.monotonic().
     """
-    x = np.maximum(point, _LEAST) * (1 + _OFF_KINK * rng.random(point.shape))
+    x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
     at = value_of(inequality, table, x)
     error = ERROR * _largest(inequality.expr)
-    chosen = np.argsort(-at, kind="stable")[:_FEW]
+    chosen = np.argsort(-at, kind="stable")[: _STEPS.entries]
     if not (np.isfinite(at[chosen]).all() and math.isfinite(error)):
         return stack_rows([], x.size)
     slope, off = np.zeros((len(chosen), x.size)), np.full((len(chosen), x.size), np.inf)
-    for steps in (np.sqrt(error * x), np.minimum(_LONG, x / 2)):
+    for steps in (np.sqrt(error * x), np.minimum(_STEPS.long, x / 2)):
         other, wide = _slopes(inequality, table, x, np.minimum(steps, x / 2), at[chosen], chosen, error, deadline)
         better = wide < off
         slope, off = np.where(better, other, slope), np.where(better, wide, off)

@@ -96,7 +96,7 @@ class _Folded:
 
     def __init__(self, rays: _Floats, norm: _Floats, group: Symmetry) -> None:
         self._group, mean = group, group.mean
-        self._rays = [[basis.T @ rays[turn] for turn in group.turns] for basis in group.blocks]
+        self._rays = [[basis.T @ rays[turn] for turn in group.coset_representatives] for basis in group.blocks]
         self._norm = [basis.T @ norm @ basis for basis in group.blocks]
         self.rows = np.asarray(mean @ rays)
 
@@ -106,7 +106,7 @@ class _Folded:
 
     def derivatives(self, theta: _Floats) -> tuple[float, _Floats, _Floats, _Floats]:
         """tr(W I^-1), G, diag(V^T G V), and the Hessian, at theta."""
-        k, turns = len(theta), len(self._group.turns)
+        k, turns = len(theta), len(self._group.coset_representatives)
         value, gain = 0.0, np.zeros((len(self._group.orbits),) * 2)
         spread, curvature = np.zeros(k), np.zeros((k, k))
         for basis, turned, norm in zip(self._group.blocks, self._rays, self._norm, strict=True):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.solvers.result import Targets, reporter
-from mechdesign.solvers.symmetry import Symmetry, symmetry
+from mechdesign.solvers.symmetry import Symmetry, symmetry_group
 from mechdesign.surveys.a_optimal import MixtureOptimum, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound
 from mechdesign.surveys.error_norm import area_indicators
@@ -84,7 +84,7 @@ def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
     """
     started, report = time.monotonic(), reporter(targets.on_progress)
     norm = design_norm(program)
-    group = symmetry(program.problem, program.norm, with_loss=program.loss_weight > 0)
+    group = symmetry_group(program.problem, program.norm, with_loss=program.loss_weight > 0)
     torus, eigenvalue = torus_of(program)
     pool, theta = _pool(program, torus, choose_mixture(torus, eigenvalue), group)
     chosen = np.arange(len(theta))

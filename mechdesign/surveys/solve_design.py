@@ -36,7 +36,7 @@ from mechdesign.solvers.lp.highs import CostSeries
 from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
 from mechdesign.solvers.solve import Entry
-from mechdesign.solvers.symmetry import alike, symmetries
+from mechdesign.solvers.symmetry import invariant_matrices, symmetries
 from mechdesign.surveys.a_optimal import MixtureOptimum, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion
 from mechdesign.surveys.frequency_estimation import with_bayes_losses
@@ -146,7 +146,9 @@ class RaySearch:
         self._program, self._prior, self._random = program, problem.prior_array, random
         self._shrink = np.exp(-np.minimum(problem.distances, FAR))
         self._cone = CostSeries(_slice_of_the_cone(problem))
-        self.symmetries = symmetries(problem, alike(problem, program.norm, with_loss=program.loss_weight > 0))
+        self.symmetries = symmetries(
+            problem, invariant_matrices(problem, program.norm, with_loss=program.loss_weight > 0)
+        )
 
     def find(
         self, mixture: MixtureOptimum, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int

@@ -22,7 +22,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.solvers.symmetry import exchanges
+from mechdesign.solvers.symmetry import axis_orders
 from mechdesign.surveys.statistical_design import FAR
 
 Cell = tuple[int, ...]
@@ -58,7 +58,7 @@ class Torus:
     @cached_property
     def orders(self) -> list[tuple[int, ...]]:
         """The exchanges of axes that leave the torus as it is."""
-        return exchanges(list(zip(self.shape, self.step, strict=True)))
+        return axis_orders(list(zip(self.shape, self.step, strict=True)))
 
     def kernel(self, cluster: Cluster) -> NDArray[np.float64]:
         """The kernel k (T1, T2), of sum 1."""

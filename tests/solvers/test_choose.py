@@ -20,13 +20,12 @@ from mechdesign.solvers.choose import (
     Attempt,
     choose,
     constraints,
-    explained,
-    explanation,
     has_few_rays,
     nearest,
     optimal_attempts,
     rejection_reason,
 )
+from mechdesign.solvers.estimate import route_facts, route_sentence
 
 
 def places(count: int, level: float = 0.01) -> DesignProblem:
@@ -101,25 +100,25 @@ def test_a_route_that_does_not_accept_a_problem_is_refused_with_its_reason() -> 
 
 def test_what_is_explained_is_the_program_and_the_rule() -> None:
     asked = places(150)
-    found = explained(asked)
+    found = route_facts(asked)
     assert (found["route"], found["secrets"], found["reports"]) == ("columns", 150, 150)
     assert found["constraints"] == constraints(asked) == 150 * 149 * 150 + 150
     assert found["expected_seconds"] > 0
     assert found["expected_mb"] > 0
-    sentence = explanation(asked)
+    sentence = route_sentence(asked)
     assert "route columns: all pairs are edges" in sentence
     assert "3,352,650 constraints" in sentence
     assert "to a gap of 0.1 %" in sentence
-    assert "cannot be taken" in explanation(load_problem("philadelphia", cells=30), "highs")
+    assert "cannot be taken" in route_sentence(load_problem("philadelphia", cells=30), "highs")
 
 
 @needs("factored")
 def test_a_pool_is_expected_to_end_at_its_own_gap() -> None:
-    assert "to a gap of 0.5 %" in explanation(load_problem("philadelphia", cells=30), "pool")
+    assert "to a gap of 0.5 %" in route_sentence(load_problem("philadelphia", cells=30), "pool")
 
 
 def test_more_places_are_expected_to_take_longer() -> None:
-    expected = [explained(load_problem("philadelphia", cells=k))["expected_seconds"] for k in (10, 15, 21, 40, 60)]
+    expected = [route_facts(load_problem("philadelphia", cells=k))["expected_seconds"] for k in (10, 15, 21, 40, 60)]
     assert expected == sorted(expected)
 
 

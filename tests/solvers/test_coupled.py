@@ -159,7 +159,7 @@ def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
     rows = SideRows(matrix=matrix, limit=np.array([1.0, 0.0]), share=np.array([0.0, 1.0]), names=["a", "b"])
     assert 0 < rows.excess_up(thirds)[0] < 1e-14
     assert rows.excess_up(thirds)[1] == 0
-    assert (rows.tightened(np.array([-1e-9, 0.0])).excess_up(thirds) == 0).all()
+    assert (rows.with_margin(np.array([-1e-9, 0.0])).excess_up(thirds) == 0).all()
     assert objective(np.ones((1, 3)), rows, thirds) == pytest.approx(2.0)
 
 

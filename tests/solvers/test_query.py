@@ -269,9 +269,9 @@ def test_large_problems_have_no_table_over_pairs_of_secrets(monkeypatch: pytest.
 
     problem = md.load_problem("neighbourhoods", cells=9, labels=3)
     monkeypatch.setattr(DesignProblem, "distances", property(refuse))
-    monkeypatch.setattr(solver, "PRICED", 81 * 3)
+    monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(priced=81 * 3))
     assert md.solve(md.programs.QueryWeights(problem=problem)).attrs["lower_bound"] > 0
-    monkeypatch.setattr(solver, "PRICED", 81 * 3 - 1)
+    monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(priced=81 * 3 - 1))
     mechanism = md.solve(md.programs.QueryWeights(problem=problem))
     assert "lower_bound" not in mechanism.attrs
     checked = md.verify(mechanism)
@@ -282,10 +282,10 @@ def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.Monke
     """Seven at a time or five hundred: the same loss; without any the repair pays for it."""
     problem = problem_of("eikonal, masked")
     full = solved("eikonal, masked").attrs["expected_loss"]
-    monkeypatch.setattr(solver, "_TAKEN", 7)
+    monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(added=7))
     few = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     assert few == pytest.approx(full, rel=ORACLE)
-    monkeypatch.setattr(solver, "ROUNDS", 0)
+    monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(rounds=0))
     none = md.solve(md.programs.QueryWeights(problem=problem))
     assert md.verify(none).certified
     assert none.attrs["expected_loss"] > 1.01 * full

@@ -20,7 +20,7 @@ import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.baselines import FREQUENCY_ORACLES
 from mechdesign.errors import InputError, SizeError
-from mechdesign.solvers.symmetry import no_symmetry, symmetry
+from mechdesign.solvers.symmetry import no_symmetry, symmetry_group
 from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
 from mechdesign.surveys.error_norm import area_indicators
@@ -91,8 +91,8 @@ def test_orbits_stand_for_all_their_rays(name):
     make, members, blocks, turns = GROUPS[name]
     problem = make()
     program = StatisticalDesign(problem)
-    group = symmetry(problem, program.norm)
-    assert (len(group.ways), len(group.blocks), len(group.turns)) == (members, blocks, turns)
+    group = symmetry_group(problem, program.norm)
+    assert (len(group.ways), len(group.blocks), len(group.coset_representatives)) == (members, blocks, turns)
     basis = np.column_stack(group.blocks)
     assert basis.T @ basis == pytest.approx(np.eye(problem.domain.size), abs=LINEAR_ALGEBRA)
     rays = np.random.default_rng(0).permutation(kernel_rays(problem).T)[: 3 * problem.domain.size].T
@@ -176,7 +176,7 @@ def test_kernels_on_the_grid_are_in_the_cone_and_make_rows(kind):
     torus, eigenvalue = torus_of(program)
     assert eigenvalue.shape == (math.prod(torus.shape) - 1,)
     assert eigenvalue.min() >= 0
-    group = symmetry(program.problem, program.norm)
+    group = symmetry_group(program.problem, program.norm)
     axes = len(torus.shape)
     cluster = cornered(((0,) * axes, (2,) + (0,) * (axes - 1), *([(1, 1)] if axes == 2 else [])))
     columns, weight = _columns(program, torus, cluster)

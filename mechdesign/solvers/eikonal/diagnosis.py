@@ -37,7 +37,7 @@ from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import COMMON_ATTRIBUTES, Schema, VariableSpec, coordinates
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.curvature import curvature_excess, ruled, signed_weights
+from mechdesign.programs.curvature import curvature_excess, has_curvature_rule, signed_weights
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.solvers.eikonal.negative_weights import CAUSES, Diagnosis, border_rings, diagnose, rings
 
@@ -94,7 +94,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     """
     domain, metric = problem.domain, problem.metric
     program = EikonalWeights(problem=problem)
-    if not ruled(metric, domain) and domain.size > DENSE:
+    if not has_curvature_rule(metric, domain) and domain.size > DENSE:
         message = f"more than {DENSE} secrets are diagnosed by the curvature rule, for an eikonal metric on a grid"
         raise UnsuitableError(message, field="metric", value=f"{metric.kind} metric, {domain.size} {domain.kind}")
     variables: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if outer is not None:
         attrs["border_rings"] = outer
-    if ruled(metric, domain):
+    if has_curvature_rule(metric, domain):
         excess = curvature_excess(domain, metric)
         unit = "1" if domain.unit == "1" else f"{domain.unit}^-2"
         variables["excess"] = ("secret", excess, {"units": unit})

@@ -13,7 +13,7 @@ from scipy.ndimage import distance_transform_cdt, maximum_filter
 from mechdesign.base.records import FrozenRecord
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.curvature import curvature_excess, ruled
+from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 
 ZERO = 1e-12  # weights above -ZERO times the largest are rounding, and count as zero
 CAUSES = ("boundary", "curvature", "unknown")
@@ -68,7 +68,7 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     cells = np.flatnonzero(weights < -ZERO * weights.max())
     domain, metric = problem.domain, problem.metric
     ring, excess = rings(domain), np.full(domain.size, -np.inf)
-    if ruled(metric, domain):
+    if has_curvature_rule(metric, domain):
         excess = curvature_excess(domain, metric)
     curved = _near_positive(problem, excess)
     outer = ring < (border_rings(problem) or 0)

@@ -1,0 +1,102 @@
+"""What the routes of the optimal program cost: expected time and memory, as far as they are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from mechdesign.base.memory import BYTES_PER_ENTRY
+from mechdesign.errors import InputError
+from mechdesign.problem.problem import DesignProblem
+from mechdesign.solvers.choose import (
+    METHODS,
+    MethodName,
+    choose,
+    constraints,
+    has_few_rays,
+    is_complete,
+    nearest,
+    rejection_reason,
+)
+
+GAP, POOL_GAP = 1e-3, 5e-3  # to which the seconds below are known
+# Secrets and CPU seconds, by class.
+KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
+    "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
+    "short edges": ((144, 2), (400, 20), (900, 150)),
+    "long edges, vertices": ((225, 1), (450, 4)),
+    "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
+    "a pool": ((4_900, 25), (10_000, 135), (40_000, 4600)),
+    "the whole program": ((100, 5),),
+}
+
+
+def seconds(problem: DesignProblem, route: MethodName) -> float:
+    """CPU seconds to `GAP` or `POOL_GAP`, about: those measured in its class, scaled by the cube of the secrets."""
+    known, size = KNOWN[_class(problem, route)], problem.domain.size
+    count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
+    return float(measured) * max(1.0, size / count) ** 3
+
+
+def memory(problem: DesignProblem, route: MethodName) -> int:
+    """Bytes that a route holds at its peak beside the program itself, about."""
+    n, m = problem.domain.size, problem.reports.size
+    tables: dict[MethodName, Callable[[], float]] = {
+        "highs": lambda: 25.0 * constraints(problem) / (n * m),
+        "columns": lambda: 3.0 + 24.0 * n / m,
+        "blocks": lambda: 14.0,
+        "pool": lambda: 20_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
+    }
+    return int(BYTES_PER_ENTRY * n * m * tables[route]())
+
+
+def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
+    """The route, why, and the expected CPU seconds, to which gap, and memory; with the size of the program.
+
+    Raises: InputError for a method that is none.
+    """
+    if method not in ("auto", *METHODS):
+        raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
+    route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "asked for")
+    refused = rejection_reason(route, problem)
+    return {
+        "route": route,
+        "why": why if refused is None else refused,
+        "accepted": refused is None,
+        "secrets": problem.domain.size,
+        "reports": problem.reports.size,
+        "constraints": constraints(problem),
+        "nearest": nearest(problem),
+        "expected_seconds": seconds(problem, route),
+        "expected_gap": POOL_GAP if route == "pool" else GAP,
+        "expected_mb": memory(problem, route) / 2**20,
+    }
+
+
+def route_sentence(problem: DesignProblem, method: str = "auto") -> str:
+    """The same in a sentence or two."""
+    facts = route_facts(problem, method)
+    if not facts["accepted"]:
+        return f"route {facts['route']}: cannot be taken: {facts['why']}"
+    return (
+        f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
+        f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
+        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of "
+        f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
+    )
+
+
+def _class(problem: DesignProblem, route: MethodName) -> str:
+    if route == "pool":
+        return "a pool"
+    if route == "highs":
+        return "the whole program"
+    if route == "columns" and is_complete(problem):
+        return "all pairs"
+    if route == "columns":
+        return "long edges, vertices" if has_few_rays(problem) else "short edges"
+    return "long edges, blocks"
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.1g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"
