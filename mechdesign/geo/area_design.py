@@ -317,7 +317,7 @@ def design(
             loss=loss,
             paths="inside" if positions == "inside" else "straight",
             name=name,
-            parameters={**claimed, "cell": cell, "unit": domain.unit},
+            parameters={**claimed, "cell": float(cell), "unit": domain.unit},
         ),
         program=program,
         positions="any" if positions == "inside" else positions,

@@ -167,9 +167,9 @@ class AreaInputs:
         metre = METRES[self.domain.unit]
         usual = [radius / metre for radius in _RADII]
         rule = {
-            "people": levels.people_per_disc,
-            "least": usual[0] if levels.least is None else levels.least,
-            "most": usual[1] if levels.most is None else levels.most,
+            "people": float(levels.people_per_disc),
+            "least": usual[0] if levels.least is None else float(levels.least),
+            "most": usual[1] if levels.most is None else float(levels.most),
         }
         nats = 2.0 if factor is None else nats_of_factor(factor)
         margin = positive(rule["most"], "most")

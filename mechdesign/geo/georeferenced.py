@@ -124,7 +124,7 @@ def raster_on(
     if plane is None or domain.shape is None or domain.cell is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
     if prior_is not in (None, *PRIORS):
-        raise InputError("unknown kind of prior", field="prior-is", value=prior_is, remedy="use counts or density")
+        raise InputError("unknown kind of prior", field="prior_is", value=prior_is, remedy="use counts or density")
     with open_pixels(path, variable) as pixels:
         if pixels.crs and crs is not None and on_note is not None:
             why = "declares its own coordinate system"

@@ -1,0 +1,138 @@
+"""`md.geo.design`: an area in one call, beside the command and the page that shows it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from rows import each_row
+from taken import needs
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.geo import people as reader
+
+pytest.importorskip("pyproj")
+pytest.importorskip("shapely")
+
+BOX = (2.34, 48.855, 2.355, 48.865)
+WORDS = ["area", "--box", ",".join(map(str, BOX)), "--cell", "300"]
+OF_A_RUN = {"seconds", "peak_mb", "file"}
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(4)
+    places = rng.normal((48.858, 2.343), (0.02, 0.02), (400, 2))
+    lines = ["latitude,longitude,population", *(f"{lat:.6f},{lon:.6f},{rng.integers(0, 60)}" for lat, lon in places)]
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@needs("positions")
+def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "locations.md").read_text(encoding="utf-8")
+    block = next(text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "geo.design" in text)
+    names: dict[str, object] = {}
+    exec(compile(block, "locations.md", "exec"), names)
+    said = " ".join(capsys.readouterr().out.split())
+    told = page.partition(block)[2].partition("`people=FILE`")[0]
+    figures = re.findall(r"(\d+\.\d) m", told)
+    assert figures == ["591.8", "591.5", "571.1"]
+    assert [figure for figure in figures if f"{figure} m" not in said] == []
+    assert names["loss"] == pytest.approx(591.72, abs=0.01)
+    assert md.verify("rome.nc").certified
+
+
+def test_the_call_is_the_command(run_json, tmp_path, people):
+    """Both spellings of the command and the call write one file and one document."""
+    area, file = md.geo.Area.box(*BOX), tmp_path / "a.nc"
+    options = ["--factor", "4", "--program", "eikonal", "--radii", "300,2000", "-o", file, "--overwrite"]
+    spellings = (["--people", people, "--people-per-disc", "600"], ["--levels-from", people, "--people", "600"])
+    found = []
+    for spelling in spellings:
+        code, document = run_json(*WORDS, *spelling, *options)
+        assert code == 0
+        found.append((file.read_bytes(), {name: document[name] for name in document if name not in OF_A_RUN}))
+    levels = md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)
+    made = md.geo.design(area, 300, factor=4, people=people, levels=levels, program="eikonal", name="a")
+    md.save(made.mechanism, file, overwrite=True)
+    document = made.report.to_json()
+    assert file.read_bytes() == found[0][0] == found[1][0]
+    assert found[0][1] == found[1][1]
+    chosen = found[0][1].pop("chosen"), found[0][1].pop("positions_reason")
+    assert chosen == ("eikonal, as --program says", "--program eikonal protects cells alone")
+    assert (document["chosen"], document["positions_reason"]) == (
+        "eikonal, as `program` says",
+        "program='eikonal' protects cells alone",
+    )
+    assert {name: document[name] for name in found[0][1]} == found[0][1]
+
+
+def test_people_alone_are_the_prior(people):
+    area = md.geo.Area.box(*BOX)
+    made = md.geo.design(area, 300, epsilon=0.01, people=people, program="planar-laplace")
+    domain = area.grid(300)
+    expected = md.priors.from_density(md.geo.read_people(people, domain).density, domain)
+    assert made.problem.prior_array == pytest.approx(expected)
+
+
+@needs("posteriors")
+def test_a_file_of_people_is_read_once(people, monkeypatch):
+    read, count = reader.read_frame, []
+
+    def counted(*given, **options):
+        count.append(given)
+        return read(*given, **options)
+
+    monkeypatch.setattr(reader, "read_frame", counted)
+    limit = md.posteriors.PosteriorCap(radius=300.0, share="60%")
+    levels = md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)
+    made = md.geo.design(md.geo.Area.box(*BOX), 400, people=people, levels=levels, limit=limit, gap=0.1)
+    assert len(count) == 1
+    assert np.sum(made.limit.people) > 0
+    assert made.verification.certified
+
+
+@each_row(
+    ("given", "words", "field", "named"),
+    [
+        ({}, [], "factor", ("within=200 factor=2, or epsilon=E", "--within 200 --factor 2, or --epsilon E")),
+        ({"within": 200.0}, ["--within", "200"], "factor", ("within=200", "--within 200")),
+        (
+            {"epsilon": 0.01, "program": "optimal", "bound": False},
+            ["--epsilon", "0.01", "--program", "optimal", "--no-bound"],
+            "bound",
+            ("a larger `gap` or a `time_limit`", "a larger --gap or a --time-limit"),
+        ),
+        (
+            {"within": 100.0, "factor": 2.0, "positions": "cells"},
+            ["--within", "100", "--factor", "2", "--positions", "cells"],
+            "cell",
+            ("use cell=100 or less, or positions='any'", "use --cell 100 or less, or --positions any"),
+        ),
+        (
+            {"epsilon": 0.01, "prior": md.geo.RasterPrior("p.tif", kind="some")},
+            ["--epsilon", "0.01", "--prior", "p.tif", "--prior-is", "some"],
+            "prior_is",
+            ("use counts or density", "use counts or density"),
+        ),
+    ],
+)
+def test_errors_name_arguments_of_python_and_options_of_the_command(run_json, tmp_path, given, words, field, named):
+    with pytest.raises(InputError) as caught:
+        md.geo.design(md.geo.Area.box(*BOX), 300, **given)
+    assert caught.value.field == field
+    assert named[0] in str(caught.value)
+    code, said = run_json(*WORDS, *words, "-o", tmp_path / "a.nc")
+    assert (code, said["error"]["field"]) == (2, field.replace("_", "-"))
+    assert named[1] in said["error"]["message"]
+
+
+def test_levels_from_people_need_people():
+    with pytest.raises(InputError, match="need a CSV file"):
+        md.geo.design(md.geo.Area.box(*BOX), 300, levels=md.geo.LevelsFromPeople(600))
