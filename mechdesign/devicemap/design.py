@@ -41,7 +41,7 @@ from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.vocabulary import CELLS, words_of
-from mechdesign.solvers.eikonal.row_sum_budget import settle
+from mechdesign.solvers.eikonal.row_sum_budget import find_fixed_point
 from mechdesign.solvers.result import Progress, Report, counter, reporter
 
 ROUNDS = 10  # of the fixed point, at most
@@ -80,7 +80,7 @@ def _settle_potential(
         report(stage, done=device_map.secrets, total=device_map.secrets, kappa=kappa)
         return np.log(above) - centre, kappa
 
-    potential, kappa = settle(logarithm - centre, measure, rounds=ROUNDS, good=GOOD)
+    potential, kappa = find_fixed_point(logarithm - centre, measure, rounds=ROUNDS, good_kappa=GOOD)
     return replace(device_map, potential=_round_potential(device_map, potential)), kappa
 
 

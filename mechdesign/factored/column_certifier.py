@@ -29,7 +29,7 @@ from mechdesign.factored.row_sums import (
 )
 from mechdesign.factored.work_folder import Arrays, BlockedWork, Work, Workers, merged_pass
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.solvers.eikonal.row_sum_budget import left
+from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Report, counter
 
 ROUNDS = 40  # passes in which lengths fall, at most, a guess
@@ -82,7 +82,7 @@ class ColumnCertifier:
                 kept, best, best_round = keeps, (units, sums), number
             if kappa <= GOOD or number - best_round >= _PATIENCE:
                 break
-            wanted = self.units.quantise(left(edges, np.log(sums), SLACK))
+            wanted = self.units.quantise(remaining_length(edges, np.log(sums), SLACK))
             units = np.minimum(units, (units + wanted) // 2)
         return best
 

@@ -72,8 +72,8 @@ from mechdesign.programs.curvature import curvature_excess, has_curvature_rule, 
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.solvers.choose import FactoredSolver
 from mechdesign.solvers.eikonal.negative_weights import border_step, rings
-from mechdesign.solvers.eikonal.row_sum_budget import left
-from mechdesign.solvers.eikonal.weights import FRAME_CELLS, Framed, frame_width, framed
+from mechdesign.solvers.eikonal.padding import MAX_CELLS, PaddedProblem, pad_problem, padding_width
+from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Progress, Report, Targets, counter, reporter
 
 BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
@@ -129,8 +129,8 @@ def solve_factored(
         raise UnsuitableError(f"no factored form: {reason}", field="method", value="factored")
     problem = program.problem
     widest = _widest_frame(problem)
-    _require_room(problem, frame_width(problem, widest))
-    frame = framed(problem, widest)
+    _require_room(problem, padding_width(problem, widest))
+    frame = pad_problem(problem, widest)
     first_weight = _first_weights(frame, problem.metric)
     state = EikonalState(number=0, weight=first_weight, potential=np.zeros(problem.domain.size))
     key = _run_key(program, options, block, frame, first_weight)
@@ -207,7 +207,7 @@ class FactoredRun:
 
     problem: DesignProblem
     rounds: int
-    frame: Framed
+    frame: PaddedProblem
     executor: Workers
     folder: Folder
     block: int
@@ -324,7 +324,7 @@ class FactoredRun:
     def _lengths(self, state: EikonalState) -> NDArray[np.float64]:
         """Lengths (e,) of the framed graph in nats, those of the claim as they are `left`."""
         length = self.frame.edges.length.copy()
-        length[self.claimed] = left(self.claim, state.potential, SLACK)
+        length[self.claimed] = remaining_length(self.claim, state.potential, SLACK)
         return length
 
     def _factors(self, state: EikonalState) -> Factors:
@@ -345,7 +345,7 @@ def _widest_frame(problem: DesignProblem) -> int:
     shape, border = problem.domain.shape, border_step(problem)
     if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
-    return max(FRAME_CELLS, max(shape) // 2)
+    return max(MAX_CELLS, max(shape) // 2)
 
 
 def _require_room(problem: DesignProblem, width: int) -> None:
@@ -365,7 +365,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
 
 
 def _run_key(
-    program: EikonalWeights, options: FactoredOptions, block: int, frame: Framed, first: NDArray[np.float64]
+    program: EikonalWeights, options: FactoredOptions, block: int, frame: PaddedProblem, first: NDArray[np.float64]
 ) -> str:
     """Digest of all that the bits of the result depend on but the processor; first (k,), the first weights."""
     problem, edges = program.problem, frame.edges
@@ -380,7 +380,7 @@ def _run_key(
     return run_key(described, *arrays)
 
 
-def _first_weights(frame: Framed, metric: Metric) -> NDArray[np.float64]:
+def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
     domain = frame.domain
     if not has_curvature_rule(metric, domain):
         return np.ones(domain.size)

@@ -44,7 +44,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
-from mechdesign.solvers.eikonal.row_sum_budget import spent
+from mechdesign.solvers.eikonal.row_sum_budget import used_slack
 from mechdesign.solvers.result import Design, Stop, Targets, counter, reporter
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
@@ -402,7 +402,7 @@ class PoolRun:
     def _spent(self, sums: Vector) -> float:
         """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
         edges = self.problem.edges
-        return float(np.mean(spent(edges, np.log(sums)) / edges.length))
+        return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 
 
 def _table_design(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:

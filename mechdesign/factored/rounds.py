@@ -31,8 +31,8 @@ from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric
 from mechdesign.factored.options import SETTLING
 from mechdesign.factored.work_folder import Arrays
 from mechdesign.problem.lattice import Edges
-from mechdesign.solvers.eikonal.row_sum_budget import moved
-from mechdesign.solvers.eikonal.weights import Framed
+from mechdesign.solvers.eikonal.padding import PaddedProblem
+from mechdesign.solvers.eikonal.row_sum_budget import damp
 
 RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
 FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
@@ -92,7 +92,7 @@ def quantised_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
 
-def claim_of(frame: Framed) -> tuple[Edges, NDArray[np.int64]]:
+def claim_of(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
     """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order; they are the
     edges of the problem.
     """
@@ -147,7 +147,7 @@ def next_round(
 ) -> EikonalState:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
     if leaves_weights(state, rounds):
-        weight, potential = state.weight, moved(state.potential, logarithm)
+        weight, potential = state.weight, damp(state.potential, logarithm)
     else:
         weight, potential = state.weight * update**_RELAXED, logarithm
     return EikonalState(number=state.number + 1, weight=weight / weight.max(), potential=potential)

@@ -338,7 +338,7 @@ def test_blocks_done_are_told_within_a_round(program):
 def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program, monkeypatch):
     program.problem.edges  # noqa: B018
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5e5))
-    monkeypatch.setattr(factored, "framed", None)
+    monkeypatch.setattr(factored, "pad_problem", None)
     with pytest.raises(SizeError, match=r"a factored design of 400 places with 1482 edges would need 0\.0 GB"):
         solved(program)
 

@@ -31,7 +31,9 @@ from mechdesign.extend import Metric
 from mechdesign.losses import SquaredDistance
 from mechdesign.problem.fast_marching import fast_marching, fast_marching_kernel
 from mechdesign.solvers.eikonal import weights as eikonal
+from mechdesign.solvers.eikonal.edge_budgets import edge_budget
 from mechdesign.solvers.eikonal.negative_weights import diagnose
+from mechdesign.solvers.eikonal.padding import pad_problem
 
 PHILADELPHIA = 0.77062  # expected squared loss at 15 x 15, 8 neighbours, to five decimals
 
@@ -169,7 +171,7 @@ def test_either_remedy_is_private(limit: int, monkeypatch: pytest.MonkeyPatch) -
 def test_edge_budgets_keep_every_edge_within_its_length() -> None:
     """Before any repair: the table of the remedy satisfies the claim to rounding, the signed solution does not."""
     problem = sharp_hill()
-    table, late = eikonal.edge_budget(problem, eikonal.framed(problem))
+    table, late = edge_budget(problem, pad_problem(problem))
     assert not late
     tail, head, length = problem.edges.both_ways()
     rise = (np.log(table[tail]) - np.log(table[head])).max(axis=1)

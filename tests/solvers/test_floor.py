@@ -23,7 +23,8 @@ from mechdesign.factored import design as factored
 from mechdesign.solvers import blocks
 from mechdesign.solvers.cone.pricing import ConePricer, anchor_multipliers, lower_bound
 from mechdesign.solvers.coupled import task_of
-from mechdesign.solvers.eikonal import weights
+from mechdesign.solvers.eikonal import edge_budgets
+from mechdesign.solvers.eikonal.padding import pad_problem
 from mechdesign.utility import remapped_loss
 
 NO_TIME = 1e-9  # seconds
@@ -205,17 +206,17 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, 
 
 def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
     clock, rounds = Clock(), []
-    monkeypatch.setattr(weights, "time", clock)
-    levelled = weights._level_rows
+    monkeypatch.setattr(edge_budgets, "time", clock)
+    levelled = edge_budgets._level_rows
 
     def slow(kernel, weights):
         clock.now += 1.0
         rounds.append(clock.now)
         return levelled(kernel, weights)
 
-    monkeypatch.setattr(weights, "_level_rows", slow)
+    monkeypatch.setattr(edge_budgets, "_level_rows", slow)
     problem = md.load_problem("philadelphia", cells=6, extent=3.0)
-    table, late = weights.edge_budget(problem, weights.framed(problem), deadline=6.0)
+    table, late = edge_budgets.edge_budget(problem, pad_problem(problem), deadline=6.0)
     assert late
     assert len(rounds) <= 6 + 1
     tail, head, length = problem.edges.both_ways()

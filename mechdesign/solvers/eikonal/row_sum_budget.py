@@ -24,33 +24,33 @@ from numpy.typing import NDArray
 from mechdesign.base.threads import OutOfTime
 from mechdesign.problem.lattice import Edges
 
-_KEPT = 0.3  # share of the previous potential in the next one
-_LEAST = 0.3  # share of d_e that an edge keeps
+_PREVIOUS_SHARE = 0.3  # share of the previous potential in the next one; a guess
+_LEAST_LENGTH = 0.3  # share of d_e that an edge keeps; a guess
 
 Vector = NDArray[np.float64]
 
 
-def spent(claim: Edges, potential: Vector) -> Vector:
+def used_slack(claim: Edges, potential: Vector) -> Vector:
     """|potential(u) - potential(v)| (c,) of every edge, in nats; the potential is ln s where row sums spend it."""
     return np.abs(potential[claim.tail] - potential[claim.head])
 
 
-def left(claim: Edges, potential: Vector, slack: float) -> Vector:
+def remaining_length(claim: Edges, potential: Vector, slack: float) -> Vector:
     """Lengths (c,) in nats, less what the potential (n,) spends of them, and a slack in nats."""
-    return np.maximum(claim.length - spent(claim, potential) - slack, _LEAST * claim.length)
+    return np.maximum(claim.length - used_slack(claim, potential) - slack, _LEAST_LENGTH * claim.length)
 
 
-def moved(potential: Vector, logarithm: Vector) -> Vector:
+def damp(potential: Vector, logarithm: Vector) -> Vector:
     """The next potential (n,), of the last one and ln s (n,)."""
-    return _KEPT * potential + (1 - _KEPT) * logarithm
+    return _PREVIOUS_SHARE * potential + (1 - _PREVIOUS_SHARE) * logarithm
 
 
-def settle(
-    potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good: float
+def find_fixed_point(
+    potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good_kappa: float
 ) -> tuple[Vector, float]:
     """The potential (n,) of the least kappa in so many rounds, and this kappa.
 
-    measure, called with the number of the round and its potential: ln s and kappa. Rounds end at a kappa of `good`, or
+    measure, called with the number of the round and its potential: ln s and kappa. Rounds end at `good_kappa`, or
     where it raises OutOfTime; without any, the first potential is returned with an infinite kappa.
     """
     best = potential, np.inf
@@ -59,7 +59,7 @@ def settle(
             logarithm, kappa = measure(number, potential)
             if kappa < best[1]:
                 best = potential, kappa
-            if kappa <= good:
+            if kappa <= good_kappa:
                 break
-            potential = moved(potential, logarithm)
+            potential = damp(potential, logarithm)
     return best

@@ -1,0 +1,87 @@
+"""Pad a grid problem by a margin of cells outside the domain, whose reports are moved to the nearest cell inside it.
+
+Moving a report is post-processing, so it leaves a claim as it is. The added columns help where the weight system has
+too few, at the boundary.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.lattice import Edges
+from mechdesign.problem.problem import DesignProblem
+
+LEAST_NATS = 3.0  # the margin is at least this wide, measured at the smallest eps; a guess
+MAX_CELLS = 6  # and, where tables hold its columns, at most this many cells
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PaddedProblem:
+    """A problem whose graph is extended by a margin of cells.
+
+    domain, the k places; edges over them; inner (n,), the places that are the secrets; target (k,), the secret that
+    each place is moved to; width of the margin in cells, 0 where the domain is not a grid.
+    """
+
+    domain: Domain
+    edges: Edges
+    inner: NDArray[np.int64]
+    target: NDArray[np.int64]
+    width: int
+
+    @property
+    def size(self) -> int:
+        """Number of places k."""
+        return len(self.target)
+
+    def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shortest paths (n, k) in nats from every secret to every place, for these edge lengths."""
+        graph = Edges(tail=self.edges.tail, head=self.edges.head, length=length).matrix(self.size)
+        return np.asarray(dijkstra(graph, directed=False, indices=self.inner))
+
+    def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns (n, k) merged into reports (n, n)."""
+        merged = np.zeros((len(self.inner), len(self.inner)))
+        np.add.at(merged.T, self.target, table.T)
+        return merged
+
+
+def padding_width(problem: DesignProblem, most: int = MAX_CELLS) -> int:
+    """Cells of the margin of `pad_problem`."""
+    domain, level = problem.domain, problem.metric.smallest_level
+    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+        return 0
+    return min(most, max(1, math.ceil(LEAST_NATS / (level * min(domain.cell)))))
+
+
+def pad_problem(problem: DesignProblem, most: int = MAX_CELLS) -> PaddedProblem:
+    """Extend a grid problem, of a metric with a smallest level, by a margin of at most `most` cells.
+
+    Other problems get a margin of width 0.
+    """
+    domain, metric = problem.domain, problem.metric
+    everyone = np.arange(domain.size)
+    width = padding_width(problem, most)
+    if width == 0:
+        return PaddedProblem(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
+    assert domain.origin is not None and domain.shape is not None and domain.cell is not None
+    wide = Domain.grid(
+        [k + 2 * width for k in domain.shape],
+        cell=domain.cell,
+        unit=domain.unit,
+        origin=[o - width * h for o, h in zip(domain.origin, domain.cell, strict=True)],
+        mask=np.pad(domain.lookup >= 0, width, constant_values=True),
+    )
+    core = wide.lookup[tuple(slice(width, -width) for _ in domain.shape)]
+    inner = core[domain.lookup >= 0]
+    _, target = cKDTree(domain.points).query(wide.points)
+    target = np.asarray(target, np.int64)
+    target[inner] = everyone
+    return PaddedProblem(domain=wide, edges=metric.edges(wide), inner=inner, target=target, width=width)
