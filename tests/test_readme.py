@@ -87,7 +87,7 @@ def test_the_tables_of_the_comparison_are_laid_out_as_they_are_printed(monkeypat
     monkeypatch.setenv("COLUMNS", "120")
     text = COMPARE.read_text(encoding="utf-8")
     rows = [line.split() for line in re.findall(rf"^[a-z]\w+ +{FIGURES}$", text, re.M)]
-    print_table(["mechanism", *(heading for heading, _, _ in COLUMNS)], rows)
+    print_table(["mechanism", *(column.heading for column in COLUMNS)], rows)
     assert capsys.readouterr().out.strip("\n") in text
     curve = _curve_block()
     lines = [line.split() for line in re.findall(r"^\d.*$", curve, re.M)]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import Enum
+from typing import Any
 
 from mechdesign.base.units import METRES, lengths
 
@@ -72,16 +76,48 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if is_word else text
 
 
-def cell(value: float | str | None, form: str) -> str:
-    """A figure in a table, "-" for None: "up 6" and "down 6" round to six digits, "near 6" to the nearest; "%", a share
-    in percent, rounded up.
-    """
+class Rounding(Enum):
+    """How a figure of a table is rounded; its value is `up` of `number`."""
+
+    UP = True
+    DOWN = False
+    NEAREST = None
+
+
+def format_cell(value: float | str | None, *, rounding: Rounding = Rounding.NEAREST, digits: int) -> str:
+    """A figure in a table, "-" for None; a text as it is."""
     if value is None or isinstance(value, str):
         return "-" if value is None else value
-    if form == "%":
-        return f"<{number(100 * _LEAST)}%" if 0 < value < _LEAST else f"{number(100 * value, up=True, digits=3)}%"
-    way, digits = form.split()
-    return number(value, up={"up": True, "down": False}.get(way), digits=int(digits))
+    return number(value, up=rounding.value, digits=digits)
+
+
+def format_share(value: float | None) -> str:
+    """A share in percent in a table, rounded up to three digits, "-" for None."""
+    if value is None:
+        return "-"
+    return f"<{number(100 * _LEAST)}%" if 0 < value < _LEAST else f"{number(100 * value, up=True, digits=3)}%"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of results: its heading, the name of its figure, and how that is rounded."""
+
+    heading: str
+    figure: str
+    rounding: Rounding = Rounding.UP
+    digits: int = 6
+    is_share: bool = False
+
+    def value(self, row: object) -> Any:
+        """The figure of a row, which is a mapping or has attributes; None if there is none."""
+        return row[self.figure] if isinstance(row, Mapping) else getattr(row, self.figure)
+
+    def text(self, row: object) -> str:
+        """The figure of a row as people read it."""
+        value = self.value(row)
+        if self.is_share:
+            return format_share(value)
+        return format_cell(value, rounding=self.rounding, digits=self.digits)
 
 
 def amount(value: float, unit: str, *, up: bool | None = None) -> str:

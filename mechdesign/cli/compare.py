@@ -98,13 +98,13 @@ def _table(
 ) -> None:
     """One row a mechanism."""
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.compare import Row, best_private, bounded, each_mechanism, row_of
+    from mechdesign.output.compare import ComparisonRow, best_private, bounded, each_mechanism, row_of
     from mechdesign.output.comparison_files import write_rows
     from mechdesign.output.export import PAGE_WRITER
-    from mechdesign.output.reports.solve import comparison_words
+    from mechdesign.output.reports.comparison import comparison_words
 
     printing.note_compiling()
-    table: list[Row] = []
+    table: list[ComparisonRow] = []
     tables, interrupted = {}, False
     try:
         with printing.progress(problem.name, limit=targets["time_limit"]) as on_progress:
@@ -131,7 +131,8 @@ def _table(
             PAGE_WRITER.get().save(page_of, output, comparison=table, overwrite=overwrite)
     elif output is not None:
         write_rows(table, output, overwrite=overwrite)
-    printing.show(table, comparison_words(table, problem), as_json=as_json)
+    document = [row.to_json() for row in table]
+    printing.show(document, comparison_words(table, problem), as_json=as_json)
     if interrupted:
         printing.note("error: run: interrupted; the rows that were finished are above")
         raise SystemExit(INTERRUPTED)
@@ -151,7 +152,7 @@ def _curve(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.comparison_files import CURVES, save_curve
     from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
-    from mechdesign.output.reports.solve import curve_words
+    from mechdesign.output.reports.curve import curve_words
     from mechdesign.output.sweep import sweep, sweep_rows
 
     printing.note_compiling()

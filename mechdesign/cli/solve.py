@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -93,7 +94,7 @@ def solve(
     from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.reports.solve import design_exit_code, proved, summarise, summary_words
+    from mechdesign.output.reports.solve import SolveReport, proved
     from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.optimal import Optimal
     from mechdesign.solvers.choose import FACTORED_SOLVER
@@ -150,8 +151,8 @@ def solve(
             save(mechanism, output, overwrite=overwrite)
             if work is not None:
                 FACTORED_SOLVER.get().discard_finished(work)
-        summary = summarise(mechanism, checked, seconds=time.monotonic() - started, file=output) | beside
-        words = summary_words(summary, mechanism, checked, verbose=verbose, limit=time_limit)
-        printing.show(summary, words, as_json=as_json)
+        report = SolveReport.of(mechanism, checked, seconds=time.monotonic() - started, file=output)
+        report = replace(report, beside=beside)
+        printing.show(report.to_json(), report.words(verbose=verbose, limit=time_limit), as_json=as_json)
     remedy = "use --method auto" if method != "auto" else "ask for a larger gap, or a smaller problem"
-    return design_exit_code(summary, mechanism, remedy=remedy)
+    return report.exit_code(remedy=remedy)

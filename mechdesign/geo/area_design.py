@@ -32,7 +32,7 @@ from mechdesign.geo.geojson import read_area
 from mechdesign.geo.georeferenced import prior_figures
 from mechdesign.geo.people import persons_of
 from mechdesign.geo.terminal import area_sentences, choice_words, reason_words
-from mechdesign.output.reports.solve import proved, summarise, summary_words
+from mechdesign.output.reports.solve import SolveReport, proved
 from mechdesign.output.text_tables import Block, where_possible
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
@@ -54,7 +54,7 @@ class AreaReport(FrozenRecord):
     ----------
     design : AreaDesign
         What the report is of.
-    figures : dict
+    figures : SolveReport
         Those that `mechdesign solve` has of any mechanism.
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
@@ -72,7 +72,7 @@ class AreaReport(FrozenRecord):
     """
 
     design: AreaDesign
-    figures: dict[str, Any]
+    figures: SolveReport
     constant_position_loss: float | None
     alternative: str
     alternative_loss: float | None
@@ -85,7 +85,7 @@ class AreaReport(FrozenRecord):
         plane = design.problem.domain.plane
         assert plane is not None
         return {
-            **self.figures,
+            **self.figures.to_json(),
             "chosen": choice_words(design.choice),
             "constant_position_loss": self.constant_position_loss,
             "alternative": self.alternative,
@@ -106,16 +106,11 @@ class AreaReport(FrozenRecord):
 
     def blocks(self, document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
         """The sentences and the figures of a document of `to_json`, for a terminal."""
-        design = self.design
-        return summary_words(
-            document,
-            design.mechanism,
-            design.verification,
-            verbose=verbose,
-            because=design.because,
-            limit=design.time_limit,
-            more=area_sentences(self),
-        )
+        solved = self.figures.to_json()
+        beside = {name: value for name, value in document.items() if name not in solved}
+        report = replace(self.figures, file=document["file"], beside=beside)
+        because, limit = self.design.because, self.design.time_limit
+        return report.words(verbose=verbose, because=because, limit=limit, more=area_sentences(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,8 +169,8 @@ class AreaDesign(FrozenRecord):
     @cached_property
     def report(self) -> AreaReport:
         """What is known of the mechanism, computed when it is first asked for."""
-        figures = summarise(self.mechanism, self.verification, seconds=self.seconds, file=None)
-        return AreaReport(design=self, figures=figures, **alternative(self, figures["position_loss"]))
+        figures = SolveReport.of(self.mechanism, self.verification, seconds=self.seconds, file=None)
+        return AreaReport(design=self, figures=figures, **alternative(self, figures.position_loss))
 
 
 # Options rather than one object: a whole design is one call, and the command line has the same words.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -128,7 +129,6 @@ def area(
     from mechdesign.geo.area_design import design
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster, RasterPrior
     from mechdesign.mechanism.storage import check_target, save
-    from mechdesign.output.reports.solve import design_exit_code
     from mechdesign.output.text_tables import note, note_compiling, progress, show
 
     if output.suffix != ".nc":
@@ -182,7 +182,7 @@ def area(
             document[words] = None if document[words] is None else as_options(document[words])
         blocks = report.blocks(document, verbose=verbose)
         show(document, (as_options(block) if type(block) is str else block for block in blocks), as_json=as_json)
-    return design_exit_code(document, made.mechanism, remedy="ask for a larger --gap, or larger cells")
+    return replace(report.figures, file=str(output)).exit_code(remedy="ask for a larger --gap, or larger cells")
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:

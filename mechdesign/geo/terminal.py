@@ -152,7 +152,7 @@ def _other(report: AreaReport) -> str:
 def _little(report: AreaReport) -> str:
     """That a report says little in a box that is small for its level, with the box and the level that would do."""
     problem, domain = report.design.problem, report.design.problem.domain
-    constant, loss = report.constant_position_loss, report.figures["position_loss"]
+    constant, loss = report.constant_position_loss, report.figures.position_loss
     if constant is None or loss is None or problem.loss.name != "distance" or loss <= _USEFUL * constant:
         return ""
     warning = (

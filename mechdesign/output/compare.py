@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 import pandas as pd
 import xarray as xr
 
-from mechdesign.base.formatting import cell
+from mechdesign.base.formatting import Column, Rounding
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import Role
@@ -36,45 +37,67 @@ from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
 POSITIONS = "positions"  # of `claim_over`
-COLUMNS = (  # heading, key and format of what people read
-    ("loss", "loss", "up 6"),
-    ("lower bound", "lower_bound", "down 6"),
-    ("gap", "gap", "%"),
-    ("remapped loss", "remapped_loss", "up 6"),
-    ("distance", "expected_distance", "up 6"),
-    ("claimed eps", "claimed_epsilon", "near 6"),
-    ("effective eps", "effective_epsilon", "up 6"),
-    ("ratio", "ratio", "up 5"),
-    ("rank", "rank", "near 6"),
-    ("asymptotic MSE", "asymptotic_mse", "near 6"),
+COLUMNS = (
+    Column("loss", "loss"),
+    Column("lower bound", "lower_bound", Rounding.DOWN),
+    Column("gap", "gap", is_share=True),
+    Column("remapped loss", "remapped_loss"),
+    Column("distance", "expected_distance"),
+    Column("claimed eps", "claimed_epsilon", Rounding.NEAREST),
+    Column("effective eps", "effective_epsilon"),
+    Column("ratio", "ratio", digits=5),
+    Column("rank", "rank", Rounding.NEAREST),
+    Column("asymptotic MSE", "asymptotic_mse", Rounding.NEAREST),
 )
-POSITION_COLUMNS = (  # beside claims of both kinds
-    ("position loss", "position_loss", "up 6"),
-    ("claim over", "claim_over", ""),
-)
+POSITION_COLUMNS = (Column("position loss", "position_loss"), Column("claim over", "claim_over"))  # of both kinds
 _SHARE = 0.6  # of the time that is left, for a row that is a solve
 _SHORTEST = 1e-3  # seconds that one gets
-_Column = tuple[str, str, str]
 Maker = Callable[[], xr.Dataset]
 
 
-Row = dict[str, Any]
-"""One mechanism: losses in loss units, distance in units of length. None where a figure does not exist.
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRow:
+    """Figures of one mechanism; None where one does not exist. Losses in loss units, distance in units of length.
 
-Claimed epsilon in nats per unit (in nats for randomized response). Effective epsilon, in the same unit: what the
-mechanism truly has. Where the problem's metric is Euclidean, the largest log-ratio per unit of distance over all
-pairs; elsewhere the claimed epsilon times the ratio. Ratio: the largest log-ratio over the distance of the problem's
-metric, or of the mechanism's own where it is tuned to the problem's `matched_distance`.
-Epsilon lower bound, in nats per unit: no mechanism that is private below it has the matched distance.
-Rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
-Asymptotic MSE in squared units: the number of reports times the mean squared error of the distribution estimated
-from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
-secrets.
-Position loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
-positions, drawn by the weights of a spline. Claim over "cells", their centres, or any "positions": levels and ratio
-of such a mechanism are those of the claim about positions; row ratio, of its rows, may be above 1, since only their
-means over a spline are drawn.
-"""
+    claimed_epsilon in nats per unit (in nats for randomized response). effective_epsilon, in the same unit: where the
+    metric of the problem is Euclidean, the largest log-ratio per unit of distance over all pairs; elsewhere
+    claimed_epsilon times ratio. ratio: the largest log-ratio over the distance of the problem's metric, or of the
+    mechanism's own where it is tuned to the problem's `matched_distance`.
+    epsilon_lower_bound, in nats per unit: no mechanism that is private below it has the matched distance.
+    rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
+    asymptotic_mse in squared units: the number of reports times the mean squared error of the distribution estimated
+    from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
+    secrets.
+    position_loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
+    positions, drawn by the weights of a spline. claim_over "cells", their centres, or any "positions": levels and ratio
+    of such a mechanism are those of the claim about positions; row_ratio, of its rows, may be above 1, since only their
+    means over a spline are drawn.
+    """
+
+    mechanism: str
+    loss: float
+    lower_bound: float | None = None
+    gap: float | None = None
+    remapped_loss: float | None
+    expected_distance: float | None
+    claimed_epsilon: float | None
+    effective_epsilon: float | None
+    ratio: float
+    epsilon_lower_bound: float | None = None
+    rank: int | None
+    asymptotic_mse: float | None
+    position_loss: float | None
+    claim_over: str
+    row_ratio: float | None
+
+    @property
+    def is_private_between_cells(self) -> bool:
+        """True if the rows of the mechanism satisfy the claim of the problem, and are what is drawn."""
+        return self.claim_over != POSITIONS and self.ratio <= AT_CLAIM
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures by name."""
+        return asdict(self)
 
 
 def makers(
@@ -202,7 +225,7 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        The columns of `mechdesign.output.compare.Row`, missing figures NaN.
+        The columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN.
 
     Raises
     ------
@@ -225,47 +248,42 @@ def compare(
             positions=positions,
             on_progress=report,
         )
-        table = pd.DataFrame(rows(dict(results), problem))
+        table = pd.DataFrame([row.to_json() for row in rows(dict(results), problem)])
     figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
     return table.astype({name: "Int64" if name == "rank" else float for name in figures})
 
 
-def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[Row]:
+def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[ComparisonRow]:
     """The rows of mechanisms that were made for one problem; those that do not fit have none."""
     tables = {name: mechanism for name, mechanism in results.items() if isinstance(mechanism, xr.Dataset)}
     return bounded([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
-def bounded(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> list[Row]:
+def bounded(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> list[ComparisonRow]:
     """The rows of `row_of` with the best lower bound that was proved, where it holds, and that of epsilon."""
-    attrs = [mechanisms[row["mechanism"]].attrs for row in rows]
+    attrs = [mechanisms[row.mechanism].attrs for row in rows]
     of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
     bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
     epsilon = next((float(a["epsilon_lower_bound"]) for a in attrs if "epsilon_lower_bound" in a), None)
     complete = []
     for row in rows:
-        full = row | {"epsilon_lower_bound": epsilon}
-        if bound is not None and private_between_cells(row):
-            full |= {"lower_bound": bound}
-            full |= {"gap": relative_gap(row["loss"], bound, constant_loss(mechanisms[row["mechanism"]]))}
+        full = replace(row, epsilon_lower_bound=epsilon)
+        if bound is not None and row.is_private_between_cells:
+            gap = relative_gap(row.loss, bound, constant_loss(mechanisms[row.mechanism]))
+            full = replace(full, lower_bound=bound, gap=gap)
         complete.append(full)
     return complete
 
 
-def best_private(rows: Sequence[Row], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def best_private(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
-    private = [row for row in rows if private_between_cells(row)] or list(rows[:1])
-    return mechanisms[min(private, key=lambda row: row["loss"])["mechanism"]]
+    private = [row for row in rows if row.is_private_between_cells] or list(rows[:1])
+    return mechanisms[min(private, key=lambda row: row.loss).mechanism]
 
 
-def private_between_cells(row: Mapping[str, Any]) -> bool:
-    """Whether the rows of a mechanism satisfy the claim of the problem, and are what is drawn."""
-    return bool(row["claim_over"] != POSITIONS and row["ratio"] <= AT_CLAIM)
-
-
-def columns(rows: Sequence[Mapping[str, Any]]) -> tuple[_Column, ...]:
+def columns(rows: Sequence[ComparisonRow]) -> tuple[Column, ...]:
     """What people read of rows: COLUMNS, and POSITION_COLUMNS where one claims anything about positions."""
-    return COLUMNS + POSITION_COLUMNS * any(row["claim_over"] == POSITIONS for row in rows)
+    return COLUMNS + POSITION_COLUMNS if any(row.claim_over == POSITIONS for row in rows) else COLUMNS
 
 
 class ChannelFigures(Protocol):
@@ -279,12 +297,12 @@ class ChannelFigures(Protocol):
 CHANNEL_FIGURES: Role[ChannelFigures] = Role("channel")
 
 
-def printed(row: Mapping[str, Any], shown: Sequence[_Column] = COLUMNS) -> list[str]:
+def printed(row: ComparisonRow, shown: Sequence[Column] = COLUMNS) -> list[str]:
     """The figures of a row as people read them, in the order of columns; - where there is none."""
-    return [cell(row[key], form) for _, key, form in shown]
+    return [column.text(row) for column in shown]
 
 
-def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
+def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> ComparisonRow:
     """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
     ratio, row_ratio, over = float(mechanism.attrs["ratio"]), None, "cells"
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
@@ -301,17 +319,14 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Row:
         effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
     if effective is None and claimed is not None:
         effective = float(claimed) * ratio
-    return dict(
+    return ComparisonRow(
         mechanism=name,
         loss=float(mechanism.attrs["expected_loss"]),
-        lower_bound=None,
-        gap=None,
         remapped_loss=where_possible(f"{name}: the remapped loss", lambda: remapped_loss(mechanism), None),
         expected_distance=where_possible(f"{name}: the distance", lambda: expected_distance(mechanism), None),
         claimed_epsilon=None if claimed is None else float(claimed),
         effective_epsilon=effective,
         ratio=ratio,
-        epsilon_lower_bound=None,
         rank=rank,
         asymptotic_mse=asymptotic,
         position_loss=where_possible(f"{name}: the loss at positions", lambda: position_loss(mechanism), None),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -27,15 +28,15 @@ def check_table_target(path: str | Path, kinds: Sequence[str] = TABLES, *, overw
     return target
 
 
-def write_rows(table: Sequence[compare.Row], path: str | Path, *, overwrite: bool = False) -> Path:
+def write_rows(table: Sequence[compare.ComparisonRow], path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the rows of a comparison, atomically: .csv or .json with figures in all their digits, .tex as people read
     them.
     """
     target = check_table_target(path, overwrite=overwrite)
     shown = compare.columns(table)
-    head = ["mechanism", *(heading for heading, _, _ in shown)]
-    lines = [[row["mechanism"], *compare.printed(row, shown)] for row in table]
-    return _write(target, table, head, lines)
+    head = ["mechanism", *(column.heading for column in shown)]
+    lines = [[row.mechanism, *compare.printed(row, shown)] for row in table]
+    return _write(target, [row.to_json() for row in table], head, lines)
 
 
 def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -49,7 +50,7 @@ def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) 
     return _write(target, rows, sweep.headings(rows[0]), [sweep.printed_losses(row) for row in rows])
 
 
-def _write(target: Path, rows: Sequence[compare.Row], head: list[str], lines: list[list[str]]) -> Path:
+def _write(target: Path, rows: Sequence[Mapping[str, Any]], head: list[str], lines: list[list[str]]) -> Path:
     """Rows with all their digits, or in LaTeX, by the package booktabs, the lines that people read."""
     suffix = target.suffix.lower()
     if suffix == ".json":

@@ -68,6 +68,7 @@ from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.storage import check_target, file_sha256, write_atomically
+from mechdesign.output.compare import ComparisonRow
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
 from mechdesign.programs.constrained import claimed_limits
@@ -317,7 +318,7 @@ class PageWriter(Protocol):
         result: xr.Dataset,
         path: Path,
         *,
-        comparison: Sequence[Any] | None = None,
+        comparison: Sequence[ComparisonRow] | None = None,
         mechanisms: Sequence[xr.Dataset] = (),
         overwrite: bool,
     ) -> Path:

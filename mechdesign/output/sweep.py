@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.formatting import cell
+from mechdesign.base.formatting import Column, Rounding, format_cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.validation import validated
@@ -58,12 +58,12 @@ SWEEP = Schema(
 _MOST = 1000  # points of a sweep
 _SHORTEST = 1e-9  # seconds that a search gets
 
-COLUMNS = (  # heading, variable and format of the figures of the optimum
-    ("scale", "scale", "near 4"),
-    ("loss", "loss", "up 5"),
-    ("lower bound", "lower_bound", "down 5"),
-    ("gap", "gap", "%"),
-    ("position loss", "position_loss", "up 5"),
+COLUMNS = (  # of the optimum
+    Column("scale", "scale", Rounding.NEAREST, 4),
+    Column("loss", "loss", digits=5),
+    Column("lower bound", "lower_bound", Rounding.DOWN, 5),
+    Column("gap", "gap", is_share=True),
+    Column("position loss", "position_loss", digits=5),
 )
 
 CurveRow = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
@@ -175,24 +175,24 @@ def baselines_of(row: CurveRow) -> dict[str, bool | None]:
     return {name: None if levels[name] is None else levels[name] > row["scale"] * AT_CLAIM for name in ordered}
 
 
-def columns(row: CurveRow) -> tuple[tuple[str, str, str], ...]:
+def columns(row: CurveRow) -> tuple[Column, ...]:
     """COLUMNS, but for the last where the loss of the problem is not known at positions."""
     return COLUMNS if row.get("position_loss") is not None else COLUMNS[:-1]
 
 
 def headings(row: CurveRow) -> list[str]:
     """What stands above the figures of `printed_losses`."""
-    return [heading for heading, _, _ in columns(row)] + [name.replace("_", " ") for name in baselines_of(row)]
+    return [column.heading for column in columns(row)] + [name.replace("_", " ") for name in baselines_of(row)]
 
 
 def printed_losses(row: CurveRow) -> list[str]:
     """The figures of `columns`, then the loss of each baseline, as people read them; a star where it breaks its claim,
     - where there is none.
     """
-    star = {None: "", False: "", True: "*"}
-    return [cell(row[name], form) for _, name, form in columns(row)] + [
-        cell(row[f"{name}_loss"], "up 4") + star[broken] for name, broken in baselines_of(row).items()
-    ]
+    losses = [column.text(row) for column in columns(row)]
+    for name, broken in baselines_of(row).items():
+        losses.append(format_cell(row[f"{name}_loss"], rounding=Rounding.UP, digits=4) + ("*" if broken else ""))
+    return losses
 
 
 def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mechdesign.base.formatting import cell, length, number, percent
+from mechdesign.base.formatting import Rounding, format_cell, length, number, percent
 from mechdesign.base.units import unit_word
 from mechdesign.output.text_tables import Block, Table
 from mechdesign.problem.domain import AXES
@@ -51,7 +51,7 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
             *(
                 [
                     design["name"],
-                    *([] if within is None else [cell(design["odds_within"], "up 3")]),
+                    *([] if within is None else [format_cell(design["odds_within"], rounding=Rounding.UP, digits=3)]),
                     NOTHING if design["uninformative"] else _points(design["worst_error"]),
                     design["worst_area"],
                     _whole(design["people"]),

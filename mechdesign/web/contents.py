@@ -25,7 +25,7 @@ import io
 import json
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.files import visible
-from mechdesign.base.formatting import TIMES, cell, length, number
+from mechdesign.base.formatting import TIMES, format_cell, length, number
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
@@ -43,7 +43,7 @@ from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.output.captions import mechanism_words, readable_unit
-from mechdesign.output.compare import AT_CLAIM, Row
+from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
@@ -275,7 +275,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
         "picture": _curve_picture(curve),
         "figures": [],
         "listed": {
-            "head": [heading for heading, _, _ in columns(first)]
+            "head": [column.heading for column in columns(first)]
             + [f"loss of {visible(name)}" for name in baselines_of(first)],
             "rows": [printed_losses(row) for row in rows],
             "rest": 0,
@@ -309,7 +309,7 @@ def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
     return f"the least loss falls from {high} to {low}"
 
 
-def comparison_facts(rows: Sequence[Row], unit: str, mechanism: xr.Dataset) -> dict[str, Any]:
+def comparison_facts(rows: Sequence[Mapping[str, Any]], unit: str, mechanism: xr.Dataset) -> dict[str, Any]:
     """Rows of a comparison as the page of a mechanism shows them; unit, that of losses."""
     names = ("loss", "claimed_epsilon", "effective_epsilon", "ratio")
     return {
@@ -318,7 +318,7 @@ def comparison_facts(rows: Sequence[Row], unit: str, mechanism: xr.Dataset) -> d
             {
                 "name": mechanism_words(visible(row["mechanism"]), mechanism),
                 "broken": not row["ratio"] <= AT_CLAIM,
-                "figures": [cell(row[name], "near 3") for name in names],
+                "figures": [format_cell(row[name], digits=3) for name in names],
             }
             for row in rows
         ],

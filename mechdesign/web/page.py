@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.schema import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
-from mechdesign.output.compare import Row
+from mechdesign.output.compare import ComparisonRow
 from mechdesign.output.export import PageWriter, handed_over, handed_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
@@ -66,7 +66,7 @@ def save_page(
     result: Any,
     path: str | Path,
     *,
-    comparison: Sequence[Row] | None = None,
+    comparison: Sequence[Mapping[str, Any]] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
     title: str | None = None,
     overwrite: bool = False,
@@ -133,11 +133,12 @@ class ResultPages(PageWriter):
         result: xr.Dataset,
         path: Path,
         *,
-        comparison: Sequence[Row] | None = None,
+        comparison: Sequence[ComparisonRow] | None = None,
         mechanisms: Sequence[xr.Dataset] = (),
         overwrite: bool,
     ) -> Path:
-        return save_page(result, path, comparison=comparison, mechanisms=mechanisms, overwrite=overwrite)
+        rows = None if comparison is None else [row.to_json() for row in comparison]
+        return save_page(result, path, comparison=rows, mechanisms=mechanisms, overwrite=overwrite)
 
 
 RESULT_PAGES = ResultPages()
@@ -156,7 +157,7 @@ def load_shown(path: str | Path) -> Any:
 def page_text(
     result: Any,
     *,
-    comparison: Sequence[Row] | None = None,
+    comparison: Sequence[Mapping[str, Any]] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
     title: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,

@@ -19,7 +19,7 @@ from rewritten import rewritten
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
-from mechdesign.output.reports.solve import summarise, worst_prior
+from mechdesign.output.reports.solve import SolveReport, worst_prior
 from mechdesign.programs import Minimax
 
 AT_CLAIM = 1e-9  # relative; edge lengths are rounded down and tables rounded to integers
@@ -228,7 +228,7 @@ def test_parameters_in_every_spelling_and_the_python_api_give_the_same_mechanism
     code, summary = run_json("solve", "philadelphia", *words, "-o", tmp_path / "p.nc")
     mechanism = philadelphia()
     save(mechanism, tmp_path / "api.nc")
-    ours = summarise(mechanism, verify(mechanism), seconds=0.0, file=None)
+    ours = SolveReport.of(mechanism, verify(mechanism), seconds=0.0, file=None).to_json()
     varying = ("seconds", "peak_mb", "file")
     assert code == 0
     assert summary.pop("published") == {"planar_laplace": "37.5", "eikonal": "5.78", "optimal": "1.37"}

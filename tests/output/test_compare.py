@@ -18,7 +18,8 @@ import mechdesign as md
 from mechdesign import compare, sweep
 from mechdesign.baselines import BASELINES
 from mechdesign.output import compare as of_comparisons
-from mechdesign.output.reports.solve import comparison_words
+from mechdesign.output.compare import ComparisonRow
+from mechdesign.output.reports.comparison import comparison_words
 from mechdesign.output.text_tables import show
 from mechdesign.plot import sweep as plot_sweep
 
@@ -259,7 +260,11 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     bounded = found[found["lower_bound"].notna()]  # that of the loss between centres, not of another objective
     assert (bounded["lower_bound"] <= found.loc["optimal", "loss"]).all()
     assert (bounded["gap"] >= 0).all()
-    show([], comparison_words(table.replace(np.nan, None).to_dict("records"), plane), as_json=False)
+    show(
+        [],
+        comparison_words([ComparisonRow(**row) for row in table.replace(np.nan, None).to_dict("records")], plane),
+        as_json=False,
+    )
     said = " ".join(capsys.readouterr().out.split())
     assert "Of those that protect any two positions, positions has the least loss to the true position, " in said
     broken = said.partition("Not private as claimed: ")[2].partition(".")[0]

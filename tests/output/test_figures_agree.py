@@ -21,9 +21,9 @@ from tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
 from mechdesign.mechanism.claim import MechanismFile
-from mechdesign.output.compare import columns, row_of
+from mechdesign.output.compare import ComparisonRow, columns, row_of
 from mechdesign.output.comparison_files import write_rows
-from mechdesign.output.reports.solve import summarise
+from mechdesign.output.reports.solve import SolveReport
 
 NAMES = ("expected_loss", "objective", "lower_bound", "position_loss", "remapped_loss", "ratio", "row_ratio", "gap")
 CASES = {
@@ -48,7 +48,7 @@ def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, A
     page = json.loads(Texts.in_page(page_of(md.load(file))).contents)
     found = {
         "file": dict(mechanism.attrs),
-        "solve --json": {"expected_loss": None, **summarise(mechanism, checked, seconds=0.0, file=None)},
+        "solve --json": {"expected_loss": None, **SolveReport.of(mechanism, checked, seconds=0.0, file=None).to_json()},
         "verify --json": run_json("verify", file)[1],
         "page": page["attrs"] | {"position_loss": page["position_loss"]},
         "page, verified": page["verification"],
@@ -61,7 +61,7 @@ def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, A
     if "mass" in mechanism:
         stored = MechanismFile.read(mechanism)
         row = row_of("it", mechanism, replace(stored.problem, metric=stored.problem_metric))
-        found["compare"] = row | {"expected_loss": row["loss"]}
+        found["compare"] = row.to_json() | {"expected_loss": row.loss}
         found["compare, LaTeX"] = typeset(row, folder / "row.tex")
     if checked.row_ratio is not None:  # the attribute of a file is of rows, and outputs name it so
         for source in ("file", "page"):
@@ -69,16 +69,16 @@ def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, A
     return found
 
 
-def typeset(row: dict[str, Any], path: Path) -> dict[str, Any]:
+def typeset(row: ComparisonRow, path: Path) -> dict[str, Any]:
     """The figures of a row of LaTeX that is rounded to six digits, where these are those of the row."""
     body = write_rows([row], path).read_text("ascii").split("\\midrule")[1].split(" \\\\")[0]
     cells = [cell.strip() for cell in body.split("&")]
-    shown = dict(zip([key for _, key, _ in columns([row])], cells[1:], strict=True))
-    losses = {name: row[name] for name in ("loss", "position_loss", "remapped_loss") if row[name] is not None}
+    shown = dict(zip([column.figure for column in columns([row])], cells[1:], strict=True))
+    losses = {name: getattr(row, name) for name in ("loss", "position_loss", "remapped_loss")}
     for name, value in losses.items():
-        if name in shown:
+        if value is not None and name in shown:
             assert float(shown[name].replace(",", "")) == pytest.approx(value, rel=SIX_DIGITS)
-    return {"expected_loss": row["loss"], "position_loss": row["position_loss"]}
+    return {"expected_loss": row.loss, "position_loss": row.position_loss}
 
 
 def comments(path: Path) -> dict[str, Any]:

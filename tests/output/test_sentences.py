@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 
 import numpy as np
@@ -18,10 +18,20 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.base.formatting import TIMES, amount, cell, length, number, percent, sentence
+from mechdesign.base.formatting import (
+    TIMES,
+    Rounding,
+    amount,
+    format_cell,
+    format_share,
+    length,
+    number,
+    percent,
+    sentence,
+)
 from mechdesign.errors import InputError
 from mechdesign.mechanism.figures import relative_gap
-from mechdesign.output.compare import COLUMNS
+from mechdesign.output.compare import ComparisonRow
 from mechdesign.output.comparison_files import write_rows
 from mechdesign.output.sentences import at_most
 
@@ -59,7 +69,7 @@ def test_lengths_shares_and_cells_of_tables():
     assert [length(x, "m", up=True) for x in (498.151, 4290.0, 42_901.0)] == ["498.2 m", "4,290 m", "42.91 km"]
     assert [length(1.0, unit) for unit in ("km", "cell", "1")] == ["1 km", "1 cell", "1 unit"]
     assert [percent(x, up=True) for x in (0.0008, 0.1199, 5e-10)] == ["0.08 %", "12 %", "under 0.0001 %"]
-    assert [cell(x, f) for x, f in ((None, "%"), (0.00164, "%"), (5e-10, "%"), (12.75591, "up 6"))] == [
+    assert [*map(format_share, (None, 0.00164, 5e-10)), format_cell(12.75591, rounding=Rounding.UP, digits=6)] == [
         "-", "0.164%", "<0.0001%", "12.756",
     ]  # fmt: skip
     assert (amount(2.0, "m^2"), amount(2.0, "1"), amount(7.5, "USD")) == ("2 m²", "2", "7.5 USD")
@@ -85,10 +95,10 @@ def test_only_the_first_letter_is_raised_and_no_symbol(text, raised):
 
 def test_latex_has_powers_as_formulas(tmp_path):
     """Figures beyond 10^9 and below 10^-4 of a comparison, whose signs no font of LaTeX has by default."""
-    rows = [dict.fromkeys([key for _, key, _ in COLUMNS]) for _ in range(2)]
-    first = {"mechanism": "tiny", "loss": 4.1234567e-12, "lower_bound": 4e-12, "gap": 5e-10, "claim_over": "cells"}
-    second = {"mechanism": "huge", "loss": 7.5e21, "claim_over": "cells"}
-    written = write_rows([rows[0] | first, rows[1] | second], tmp_path / "rows.tex").read_text("utf-8")
+    figures = dict.fromkeys(field.name for field in fields(ComparisonRow)) | {"claim_over": "cells"}
+    first = {"mechanism": "tiny", "loss": 4.1234567e-12, "lower_bound": 4e-12, "gap": 5e-10}
+    rows = [ComparisonRow(**figures | row) for row in (first, {"mechanism": "huge", "loss": 7.5e21})]
+    written = write_rows(rows, tmp_path / "rows.tex").read_text("utf-8")
     assert r"$4.12346 \times 10^{-12}$ & $4 \times 10^{-12}$ & $<$0.0001\%" in written
     assert r"$7.5 \times 10^{21}$" in written
     assert written.isascii()

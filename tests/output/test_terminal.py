@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -17,8 +18,10 @@ from mechdesign import baselines, verify
 from mechdesign.base import progress as progress_of_base
 from mechdesign.extend import Progress
 from mechdesign.output import text_tables as printing
-from mechdesign.output.compare import Row, printed, rows
-from mechdesign.output.reports.solve import comparison_words, curve_words, summarise, summary_words
+from mechdesign.output.compare import ComparisonRow, printed, rows
+from mechdesign.output.reports.comparison import comparison_words
+from mechdesign.output.reports.curve import curve_words
+from mechdesign.output.reports.solve import SolveReport
 from mechdesign.output.reports.verdict import verification_words
 from mechdesign.output.sentences import protects
 
@@ -32,8 +35,8 @@ def show_words(blocks):
     printing.show({}, blocks, as_json=False)
 
 
-def row(name: str, figure: float, bound: float | None = 0.123456) -> Row:
-    return Row(
+def row(name: str, figure: float, bound: float | None = 0.123456) -> ComparisonRow:
+    return ComparisonRow(
         mechanism=name, loss=figure, lower_bound=bound, gap=figure / 7, remapped_loss=figure / 3,
         expected_distance=figure / 11, claimed_epsilon=0.400024, effective_epsilon=1.2345678,
         ratio=1.0 if bound else 1.52, epsilon_lower_bound=None, rank=225, asymptotic_mse=9759.3911,
@@ -79,8 +82,8 @@ def test_pairs_of_epsilons_stand_side_by_side(monkeypatch, capsys):
 
 
 def test_columns_without_figures_are_left_out(capsys):
-    table = [{**row("optimal", 0.5), "expected_distance": None}]
-    show_words(comparison_words(table, CASES["discrete"]()))  # type: ignore[list-item]
+    table = [replace(row("optimal", 0.5), expected_distance=None)]
+    show_words(comparison_words(table, CASES["discrete"]()))
     assert "distance" not in capsys.readouterr().out.splitlines()[2].split()
 
 
@@ -116,10 +119,8 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
 def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = placed(name)
-    checked = verify(mechanism)
-    show_words(
-        summary_words(summarise(mechanism, checked, seconds=1.0, file=None) | {"price": price}, mechanism, checked)
-    )
+    report = SolveReport.of(mechanism, verify(mechanism), seconds=1.0, file=None)
+    show_words(replace(report, price=price).words())
     cell = SIDES[name] / 4 ** (1 / order)
     assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 
@@ -163,10 +164,9 @@ def test_no_rows_are_no_table(capsys):
     assert capsys.readouterr().out.startswith("problem: 6 secrets")
 
 
-SUMMARY = {
-    "problem": "p", "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "objective": None,
-    "objective_of": None, "lower_bound": 0.7693546, "gap": 5.25e-7, "ratio": 1.0, "certified": True,
-    "peak_mb": 300.0, "seconds": 1.234, "file": "x.nc", "remedy": None, "position_loss": None, "stopped": "gap",
+FIGURES = {
+    "program": "optimal", "claim": "the whole claim", "loss": 0.769355, "lower_bound": 0.7693546, "gap": 5.25e-7,
+    "file": "x.nc", "position_loss": None, "stopped": "gap",
 }  # fmt: skip
 
 
@@ -184,7 +184,9 @@ SUMMARY = {
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     mechanism = baselines.exponential(CASES[case]())
-    show_words(summary_words(SUMMARY | changed, mechanism, checked := verify(mechanism), verbose=verbose, limit=90))
+    checked = verify(mechanism)
+    report = SolveReport.of(mechanism, checked, seconds=1.234, file=None)
+    show_words(replace(report, **FIGURES | changed).words(verbose=verbose, limit=90))
     said = " ".join(capsys.readouterr().out.split())
     early = "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 360 goes on. "
     told = early * (changed.get("stopped") == "time") + protects(checked.protection)

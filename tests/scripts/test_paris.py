@@ -68,18 +68,18 @@ def test_every_row_stands_at_one_distance() -> None:
     problem = load_problem("paris", cells=4, distance=150.0)
     made = dict(each_mechanism(problem))
     table = rows(made, problem)
-    assert [row["mechanism"] for row in table] == NAMES
+    assert [row.mechanism for row in table] == NAMES
     for row in table:
-        assert row["expected_distance"] == pytest.approx(150, rel=MATCHED)
-        log = np.log(probabilities(made[row["mechanism"]]).values)  # type: ignore[arg-type]
+        assert row.expected_distance == pytest.approx(150, rel=MATCHED)
+        log = np.log(probabilities(made[row.mechanism]).values)  # type: ignore[arg-type]
         apart = problem.domain.euclidean_to(problem.domain) + np.diag(np.full(16, np.inf))
         rise = (abs(log[:, None, :] - log).max(axis=2) / apart).max()
-        assert row["effective_epsilon"] == pytest.approx(rise, rel=1e-9)
-        assert row["epsilon_lower_bound"] is not None
-        assert row["epsilon_lower_bound"] < row["effective_epsilon"]
-        if row["mechanism"] != "randomized_response":
-            assert row["effective_epsilon"] == pytest.approx(row["ratio"] * row["claimed_epsilon"], rel=1e-9)
-    assert min(table, key=lambda row: row["effective_epsilon"])["mechanism"] == "optimal"
+        assert row.effective_epsilon == pytest.approx(rise, rel=1e-9)
+        assert row.epsilon_lower_bound is not None
+        assert row.epsilon_lower_bound < row.effective_epsilon
+        if row.mechanism != "randomized_response":
+            assert row.effective_epsilon == pytest.approx(row.ratio * row.claimed_epsilon, rel=1e-9)
+    assert min(table, key=lambda row: row.effective_epsilon).mechanism == "optimal"
 
 
 def test_a_matched_comparison_is_printed_and_written(tmp_path: Path, run: Any) -> None:
