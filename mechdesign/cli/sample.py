@@ -27,10 +27,10 @@ def sample(
     location = parse_place(at, context.args)
     from mechdesign.output.reports.sample import sample_document, sample_words
     from mechdesign.output.text_tables import progress, show
-    from mechdesign.verification.verify import kind_of, loaded
+    from mechdesign.verification.verify import file_kind, load_any
 
-    mechanism = loaded(file)
-    table = kind_of(mechanism) is None
+    mechanism = load_any(file)
+    table = file_kind(mechanism) is None
     with contextlib.nullcontext() if table else progress(f"verify {file.name}") as on_progress:
         document = sample_document(
             mechanism, at=location, degrees=(lon, lat), secret=secret, count=count, seed=seed, on_progress=on_progress

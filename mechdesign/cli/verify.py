@@ -45,28 +45,23 @@ def verify(
 
     Prove or refuse the claim of a mechanism file, a session design or a compact map, from their integers alone.
     """
-    from mechdesign.mechanism.claim import MechanismFile
-    from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import verification_words
-    from mechdesign.verification.verify import kind_of
+    from mechdesign.verification.verify import file_kind
     from mechdesign.verification.verify import verify as verify_file
 
-    table = kind_of(file) is None
     if extra is not None:
-        extra.check(file, is_table=table)
+        extra.check(file, is_table=file_kind(file) is None)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_file(file, bound=bound, on_progress=on_progress)
-    document, stored = result.as_dict(), None
+    document = result.as_dict()
+    stored = result.file if result.certified else None
     more: list[str] = []
-    has_extra = extra is not None and extra.is_given
-    if table and result.certified and (has_extra or not as_json):
-        stored = MechanismFile.read(load(file))
     if extra is not None and extra.is_given and stored is not None:
         fields, more = extra.report(stored)
         document |= fields
-    words = verification_words(result, stored, verbose=verbose)
+    words = () if as_json else verification_words(result, stored, verbose=verbose)
     printing.show(document, [*words, *more], as_json=as_json)
     if not result.certified:
         raise typer.Exit(1)

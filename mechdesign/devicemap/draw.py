@@ -59,7 +59,7 @@ from mechdesign.mechanism.rows import checked_secrets
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import place_at, positions_given
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import require_certified
 
 ROUND_BYTES = 16
 
@@ -160,7 +160,7 @@ class MapSampler(FrozenRecord, Drawing):
     on_progress: Callable[[Progress], None] | None = None
 
     def __post_init__(self) -> None:
-        certified(self.device_map, on_progress=self.on_progress)
+        require_certified(self.device_map, on_progress=self.on_progress)
 
     def facts(self) -> Mapping[str, object]:
         return self.device_map.facts()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from mechdesign.factored.row_sums import join_words, row_sums
 from mechdesign.factored.verify import worst_edge
 from mechdesign.mechanism.container import is_frame
 from mechdesign.solvers.result import Progress, counter, reporter
-from mechdesign.verification.verify import OF_A_MAP, Kind
+from mechdesign.verification.verify import OF_A_MAP, FileKind, Verification
 
 
 def check_compact(
     device_map: DeviceMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
-) -> dict[str, Any]:
-    """The fields of a `Verification`; on_progress is called with how many row sums were added up; a map has no bound.
+) -> Verification:
+    """The verification of a map; on_progress is called with how many row sums were added up; a map has no bound.
 
     The lengths of the claim and of the kernel, weights and kernel follow from the bytes by device_map.py; every S(u) is
     added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
@@ -40,16 +39,16 @@ def check_compact(
     slow = "rows sum to less than a quarter of their bound, so that draws do not end"
     reasons += [f"bound: {under} {slow}"] * bool(under)
     ratio = largest_ratio(factors, edges, words)
-    return {
-        "violations": bad,
-        "claim": device_map.claim,
-        "rebuilt": OF_A_MAP,
-        "ratio": ratio,
-        "worst": worst_edge(factors, edges, words, np.arange(factors.size)),
-        "expected_loss": None,
-        "lower_bound_checked": None,
-        "reasons": reasons,
-    }
+    return Verification(
+        violations=bad,
+        claim=device_map.claim,
+        rebuilt=OF_A_MAP,
+        ratio=ratio,
+        worst=worst_edge(factors, edges, words, np.arange(factors.size)),
+        expected_loss=None,
+        lower_bound_checked=None,
+        reasons=reasons,
+    )
 
 
 def protection_of_map(device_map: DeviceMap) -> Protection:
@@ -60,11 +59,11 @@ def protection_of_map(device_map: DeviceMap) -> Protection:
     return Protection(kind="cells", subject=subject, unit=lengths(domain.unit), within=0.0, factor=factor, exact=False)
 
 
-COMPACT = Kind(
+COMPACT = FileKind(
     check=check_compact,
     protection=protection_of_map,
     source_type=DeviceMap,
-    holds=partial(is_frame, kind=KIND),
+    recognises=partial(is_frame, kind=KIND),
     load=load_compact,
     sampler=MapSampler,
 )

@@ -31,7 +31,7 @@ from mechdesign.mechanism.container import framed
 from mechdesign.output.export import handed_over
 from mechdesign.output.sentences import joined, protects
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import Verification, certified
+from mechdesign.verification.verify import Verification, require_certified
 from mechdesign.web.client import folder_contents
 from mechdesign.web.contents import Arrays, exact, identity_of, protection_contents
 from mechdesign.web.packed import size_words
@@ -43,7 +43,7 @@ _NUMBERS = 15  # with the advances that 8 neighbours lack as 0
 
 def region_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
     """The page of a compact map, which is verified first."""
-    checked, content, arrays = certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
+    checked, content, arrays = require_certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
     place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(device_map, checked, content)
     contents = {
         "kind": "region",
@@ -133,7 +133,7 @@ def room(device_map: DeviceMap) -> int:
 
 def region_contents(device_map: DeviceMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
     """Every file of the folder of a compact map, by name, which is verified first."""
-    certified(device_map, on_progress=on_progress)
+    require_certified(device_map, on_progress=on_progress)
     table, flat = pack(device_map), region_map(device_map)
     frame = device_map.shape[0] * device_map.shape[1] - device_map.secrets
     words = {

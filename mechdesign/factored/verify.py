@@ -25,13 +25,20 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.solvers.result import Progress, counter, reporter
-from mechdesign.verification.verify import AGREE, Kind, bound_reasons, figure_differences, unchecked_bound
+from mechdesign.verification.verify import (
+    AGREE,
+    FileKind,
+    Verification,
+    bound_reasons,
+    figure_differences,
+    unchecked_bound,
+)
 
 
 def check_factored(
     stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
-) -> dict[str, Any]:
-    """The fields of a `Verification` for a factored mechanism; bound, whether its lower bound is priced again;
+) -> Verification:
+    """The verification of a factored mechanism; bound, whether its lower bound is priced again;
     on_progress, called with where the sums of rows and that stand.
 
     Raises: MechdesignError where the Dataset contradicts itself.
@@ -49,17 +56,17 @@ def check_factored(
     follows = _check_bound(stored, on_progress) if bound else None
     least = figures.loss if figures.remapped_loss is None else min(figures.loss, figures.remapped_loss)
     reasons += bound_reasons(mechanism, follows, least)
-    return {
-        "violations": proof.violations,
-        "claim": stored.claim,
-        "rebuilt": stored.rebuilt,
-        "ratio": value,
-        "worst": worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
-        "expected_loss": figures.loss,
-        "lower_bound_checked": follows,
-        "lower_bound_reason": unchecked_bound(mechanism, follows, priced=bound),
-        "reasons": reasons,
-    }
+    return Verification(
+        violations=proof.violations,
+        claim=stored.claim,
+        rebuilt=stored.rebuilt,
+        ratio=value,
+        worst=worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
+        expected_loss=figures.loss,
+        lower_bound_checked=follows,
+        lower_bound_reason=unchecked_bound(mechanism, follows, priced=bound),
+        reasons=reasons,
+    )
 
 
 def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] | None) -> bool | None:
@@ -120,4 +127,4 @@ def worst_edge(
     return {"secret": secret, "other": other, "report": int(target[np.argmax(far - near)])}
 
 
-FACTORED = Kind(check=check_factored, protection=protection)
+FACTORED = FileKind(check=check_factored, protection=protection)

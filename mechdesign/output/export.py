@@ -73,7 +73,7 @@ from mechdesign.problem.domain import AXES
 from mechdesign.problem.plane import Plane
 from mechdesign.programs.constrained import claimed_limits
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import require_certified
 
 FORMAT = "mechdesign/table/1"  # of JSON
 DEGREES = ("x", "y", "longitude", "latitude")  # x and y in `unit`
@@ -457,7 +457,7 @@ def write_content(content: Content, target: Path) -> None:
 
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
-    checked = certified(mechanism)
+    checked = require_certified(mechanism)
     proved = {"expected_loss": True, "objective": "objective" in mechanism.attrs}
     proved["lower_bound"] = bool(checked.lower_bound_checked)
     proved["ratio"] = checked.ratio is not None and checked.row_ratio is None

@@ -58,7 +58,7 @@ from mechdesign.pictures.panels import (
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.solvers.eikonal.negative_weights import rings
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import require_certified
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,7 +109,7 @@ def plot_mechanism(
     >>> len(md.plot.mechanism(md.baselines.exponential(md.load_problem("line", cells=4))).axes) > 0
     True
     """
-    checked = certified(mechanism)
+    checked = require_certified(mechanism)
     stored = MechanismFile.read(mechanism)
     above = lines_over(over, stored.domain)
     claim = protection_sentence(mechanism, checked)

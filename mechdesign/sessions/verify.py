@@ -15,13 +15,13 @@ from mechdesign.sessions.advance import SessionState, append_report, begin, plan
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.design_files import WINDOWS, document, is_design, load_design, read_document, rebuilt
 from mechdesign.sessions.windows import Window
-from mechdesign.verification.verify import Kind, verify
+from mechdesign.verification.verify import FileKind, Verification, verify
 
 MOST, LONGEST = 2000, 500  # transcripts that are walked through, and ticks of one
 
 
-def check_design(source: Path | SessionDesign, **options: object) -> dict[str, Any]:
-    """The fields of a `Verification` of a design, or of its file.
+def check_design(source: Path | SessionDesign, **options: object) -> Verification:
+    """The verification of a design, or of its file.
 
     Raises: VerificationError where the file is damaged, or names another table.
     """
@@ -36,17 +36,17 @@ def check_design(source: Path | SessionDesign, **options: object) -> dict[str, A
     for words, most, bound in zip(WINDOWS, reached, bounds, strict=True):
         if most > bound:
             reasons.append(f"worst: a transcript costs {most} in {words}, which the rule bounds by {bound}")
-    return {
-        "violations": sum(verification.violations or 0 for verification in proved),
-        "claim": design.claim,
-        "rebuilt": proved[0].rebuilt,
-        "ratio": None,
-        "worst": None,
-        "expected_loss": None,
-        "lower_bound_checked": None,
-        "windows": {w: {"worst": str(most), "transcripts": count} for w, most in zip(WINDOWS, bounds, strict=True)},
-        "reasons": reasons,
-    }
+    return Verification(
+        violations=sum(verification.violations or 0 for verification in proved),
+        claim=design.claim,
+        rebuilt=proved[0].rebuilt,
+        ratio=None,
+        worst=None,
+        expected_loss=None,
+        lower_bound_checked=None,
+        windows={w: {"worst": str(most), "transcripts": count} for w, most in zip(WINDOWS, bounds, strict=True)},
+        reasons=reasons,
+    )
 
 
 def exhausted(
@@ -88,4 +88,4 @@ def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]
     ] + [f"{name}: not part of such a design" for name in sorted(set(content) - set(again))]
 
 
-DESIGN = Kind(check=check_design, source_type=SessionDesign, holds=is_design, opened=load_design)
+DESIGN = FileKind(check=check_design, source_type=SessionDesign, recognises=is_design, open=load_design)

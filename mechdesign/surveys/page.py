@@ -25,7 +25,7 @@ from mechdesign.problem.vocabulary import words_of
 from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.tables import interval_words, share_rows
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import MOST_LISTED, exact, identity_of
 from mechdesign.web.page import Page
 
@@ -48,7 +48,7 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
     """
     ordered = in_order(estimate, mechanisms) if mechanisms else []
     with verification_errors():
-        checked = [certified(mechanism) for mechanism in ordered]
+        checked = [require_certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
         return _facts(estimate, board_saying(estimate, [each.protection for each in checked]), proved=bool(ordered))
 

@@ -1,10 +1,10 @@
-"""verify: prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
+"""Prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
 
-The edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
-effective epsilon and the lower bound are recomputed and compared with what the file says. Only where a file carries
-given edges (a graph) is its own list the claim, and then the answer says "edge list only"; lengths in nats along given
-streets are rebuilt from their lengths, and then it says "streets". Where the objective is not the expected loss, the
-program is stated again from its parameters, and objective, limits and bound are checked against it.
+Edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
+effective epsilon and the lower bound are recomputed and compared with the file. Only the edges of a graph are the
+file's own, and the answer then says "edge list only"; lengths in nats along given streets are rebuilt from their
+lengths ("streets"). If the objective is not the expected loss, the program is stated again from its parameters, and
+objective, limits and bound are checked against it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
@@ -43,18 +42,16 @@ OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
 _HDF5 = b"\x89HDF"  # what a NetCDF file begins with
-Checked = dict[str, Any]  # fields of a `Verification`
 OnProgress = Callable[[Progress], None] | None
 Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
 CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
 
 
 def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
-    """What is wrong with the objective and the limits of a mechanism whose objective is not the loss, and its bound.
+    """Check objective, limits and bound of a mechanism whose objective is not the expected loss.
 
-    Returns: reasons; whether the stored bound follows from the stored multipliers, None where there is none, or where
-    the program has constraints of the user's own, which a file cannot hold.
-    Raises: KeyError for a program that cannot be stated again.
+    Returns: reasons to refuse it; True if the stored bound follows from the stored multipliers, None if there is none
+    or if the program has constraints of the user's own, which a file cannot hold.
     """
     mechanism = stored.mechanism
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
@@ -62,9 +59,11 @@ def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
         return [f"objective_of: is not {program.objective_of!r}"], None
     if program.name in CHECKS:
         return CHECKS[program.name](stored, program)
-    if not isinstance(program, Coupled):  # an extension that states its program again and has no check
+    if not isinstance(program, Coupled):
+        # An extension states its program again and registers no check.
         raise KeyError(program.name)
-    rows, table = program.side_rows(), mechanism["mass"].values / float(ROW_SUM)
+    rows = program.side_rows()
+    table = mechanism["mass"].values / float(ROW_SUM)
     reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
     over = np.flatnonzero(rows.excess_up(table))
     if len(over):
@@ -93,12 +92,12 @@ def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) ->
 
 
 def _agrees(mechanism: xr.Dataset, bound: float) -> bool:
-    """Whether the stored bound is at most the recomputed one."""
+    """True if the stored bound is at most the recomputed one."""
     return bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
 
 
 def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None]) -> list[str]:
-    """Which attributes differ from the recomputed figures; those that are None have no attribute to compare."""
+    """Reasons for the attributes that differ from recomputed figures; a figure of None is not compared."""
     stored: dict[str, float] = {name: mechanism.attrs.get(name, math.nan) for name in figures}
     return [
         f"{name}: the file says {stored[name]!r}, recomputed {value!r}"
@@ -108,7 +107,7 @@ def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None
 
 
 def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool = True) -> str | None:
-    """Why the lower bound of a file is not to be shown as proved; None where it is proved, or there is none."""
+    """The reason why the lower bound of a file is not proved; None if it is, or if there is none."""
     if follows or "lower_bound" not in mechanism.attrs:
         return None
     if follows is False:
@@ -117,10 +116,10 @@ def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
-    """What is wrong with the lower bound, given whether it follows from the multipliers: it may not exceed what it
-    bounds, the objective, or where there is none the recomputed loss.
-    """
-    reasons = ["lower_bound: does not follow from the stored multipliers"] * (follows is False)
+    """Reasons to refuse the lower bound: it does not follow, or exceeds the objective or else the recomputed loss."""
+    reasons = []
+    if follows is False:
+        reasons.append("lower_bound: does not follow from the stored multipliers")
     bound = mechanism.attrs.get("lower_bound", -math.inf)
     bounded = float(mechanism.attrs.get("objective", loss))
     if not bound <= bounded + AGREE * abs(bounded):
@@ -130,26 +129,49 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(FrozenRecord):
-    """What was proved.
+    """The outcome of a verification.
 
-    certified: rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; violations:
-    (edge, direction, report) triples that break the claim; claim: the claim as rebuilt; rebuilt: "geometry", "streets",
-    "edge list only" or "levels of the map"; ratio: what the mechanism truly has over what it claims, largest log-ratio
-    over length, and 1 where the claim about positions is certified; row_ratio: there, that of the rows of the table,
-    which may exceed 1, since only means of them are drawn (positions/patches.py); effective_epsilon:
-    `ratio` times the level of the problem's metric, in nats per unit (of a discrete metric: nats), None where that has
-    no single level; worst: the secret, other and report that attain
-    it, of rows; protection: what is protected, None where it is not certified, and of a session design; expected_loss,
-    recomputed, None where the file has no prior; lower_bound_checked: True if the stored bound follows from the stored
-    multipliers, None if there is none, or if it rests on constraints that a file cannot hold, or if that was not asked;
-    lower_bound_reason: why a bound that the file names is not proved, and shown nowhere; sha256: of every byte of the
-    file, as `sha256sum` prints it, None for what is no file; reasons: why it is not certified;
-    windows, of a session design alone: for a calendar day and any 24 hours the most that they cost on any transcript,
-    an exact multiple of the metric, and how many transcripts were walked through one by one, None where they are too
-    many.
+    Attributes
+    ----------
+    certified : bool
+        True if rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed.
+    violations : int or None
+        (edge, direction, report) triples that break the claim.
+    claim : str
+        The claim as rebuilt.
+    rebuilt : str
+        Where edges come from: "geometry", "streets", "edge list only" or "levels of the map".
+    ratio : float
+        Largest log-ratio over claimed length; 1 if the claim between positions is certified.
+    worst : dict
+        The secret, other and report that attain the ratio of rows.
+    expected_loss : float or None
+        Recomputed; None if the file has no prior.
+    lower_bound_checked : bool or None
+        True if the stored bound follows from the stored multipliers; None if there is none, if it rests on constraints
+        that a file cannot hold, or if the check was not wanted.
+    lower_bound_reason : str or None
+        Why a bound that the file states is not proved, and shown nowhere.
+    reasons : list of str
+        Why it is not certified.
+    position_claim, position_breaches
+        The claim between positions, and the (cell, report) pairs that break it.
+    windows : dict or None
+        Of a session design: the most that a calendar day and any 24 hours cost on any transcript, an exact multiple of
+        the metric, and how many transcripts were walked through one by one, None if they are too many.
+    sha256 : str or None
+        Of every byte of the file, as `sha256sum` prints it.
+    effective_epsilon : float or None
+        `ratio` times the level of the problem's metric, in nats per unit; None if that has no single level.
+    row_ratio : float or None
+        With a claim between positions, the ratio of rows. It may exceed 1: only means of rows are drawn.
+    protection : Protection or None
+        What is protected, of a certified mechanism.
+    file : MechanismFile or None
+        The mechanism that was verified, of a table or factors.
     """
 
-    certified: bool
+    certified: bool = field(init=False)
     violations: int | None
     claim: str | None
     rebuilt: str | None
@@ -166,28 +188,33 @@ class Verification(FrozenRecord):
     effective_epsilon: float | None = None
     row_ratio: float | None = None
     protection: Protection | None = None
+    file: MechanismFile | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certified", not self.reasons)
 
     def facts(self) -> Mapping[str, object]:
-        return {
-            "certified": self.certified,
-            **({} if self.protection is None else {"protects": self.protection.subject}),
-            "ratio": self.ratio,
-            "claim": self.claim,
-            **({} if self.windows is None else {"windows": self.windows}),
-            **({"reasons": "; ".join(self.reasons)} if self.reasons else {"expected_loss": self.expected_loss}),
-        }
+        facts: dict[str, object] = {"certified": self.certified}
+        if self.protection is not None:
+            facts["protects"] = self.protection.subject
+        facts |= {"ratio": self.ratio, "claim": self.claim}
+        if self.windows is not None:
+            facts["windows"] = self.windows
+        if self.reasons:
+            return facts | {"reasons": "; ".join(self.reasons)}
+        return facts | {"expected_loss": self.expected_loss}
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: protects, within and factor_within in place of `protection`, a factor without bound None."""
-        document = asdict(replace(self, protection=None)) | protected(self.protection)
-        del document["protection"]
+        document = asdict(replace(self, protection=None, file=None)) | protected(self.protection)
+        del document["protection"], document["file"]
         if self.windows is None:
             del document["windows"]
         return document
 
 
 def protected(p: Protection | None) -> dict[str, Any]:
-    """What is protected as JSON has it: the subject, the radius and the factor within it; None where there is none."""
+    """What is protected as JSON has it: subject, radius and the factor within it, all None if nothing is."""
     if p is None:
         return dict.fromkeys(("protects", "within", "factor_within"))
     factor = None if p.factor is None or math.isinf(p.factor) else p.factor
@@ -195,21 +222,21 @@ def protected(p: Protection | None) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
-    """How a kind of mechanism is verified.
+class FileKind:
+    """How a kind of mechanism is verified and read.
 
-    check(source, bound=, on_progress=), the fields of a `Verification`; protection(source), what is protected where it
-    is certified. The source is a `MechanismFile` of Datasets; else source_type, its class in memory, holds(path),
-    whether a file is of this kind, load(path), what is checked of a file, opened(path), where that is another, what it
-    holds, and sampler(source, on_progress=), what draws reports.
+    check(source, bound=, on_progress=) verifies it; protection(source) is what it protects if it is certified. The
+    source is a `MechanismFile` for Datasets. Other kinds have source_type, a class in memory; recognises(path), True
+    for their files; load(path), the source of a file; open(path), the object in memory, if that is another; and
+    sampler(source, on_progress=), which draws reports.
     """
 
-    check: Callable[..., Checked]
+    check: Callable[..., Verification]
     protection: Callable[[Any], Protection | None] = lambda source: None
     source_type: type | None = None
-    holds: Callable[[str | Path], bool] = lambda path: False
+    recognises: Callable[[str | Path], bool] = lambda path: False
     load: Callable[[str | Path], Any] = Path
-    opened: Callable[[str | Path], Any] | None = None
+    open: Callable[[str | Path], Any] | None = None
     sampler: Callable[..., Any] | None = None
 
 
@@ -249,132 +276,138 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
     >>> md.verify(md.baselines.exponential(md.load_problem("discrete", secrets=3))).certified
     True
     """
-    path = source if isinstance(source, (str, Path)) else None
-    kind = kind_of(source)
+    kind = file_kind(source)
     if kind is not None:
-        read_source, sha256 = (source, None) if path is None else (kind.load(path), file_sha256(path))
-        return _verified(kind, read_source, sha256, bound, on_progress)
-    if not isinstance(source, (str, Path, xr.Dataset)):
+        if isinstance(source, (str, Path)):
+            return _verification(kind, kind.load(source), file_sha256(source), bound, on_progress)
+        return _verification(kind, source, None, bound, on_progress)
+    mechanism = source
+    if isinstance(source, (str, Path)):
+        if Path(source).suffix.lower() in _EXPORTED:
+            remedy = "give the NetCDF file, or run python -m mechdesign.verification.verify_table on CSV or JSON"
+            raise InputError("an exported table cannot rebuild its claim", field="file", value=source, remedy=remedy)
+        mechanism = load(source)
+    elif not isinstance(source, xr.Dataset):
         raise InputError("must be a file or a mechanism", field="source", value=type(source).__name__)
-    if path is not None and Path(path).suffix.lower() in _EXPORTED:
-        remedy = "give the NetCDF file, or run python -m mechdesign.verification.verify_table on CSV or JSON"
-        raise InputError("an exported table cannot rebuild its claim", field="file", value=path, remedy=remedy)
-    mechanism = source if isinstance(source, xr.Dataset) else load(source)
     with verification_errors():
-        stored = MechanismFile.read(mechanism)
-    kind = KINDS[mechanism.attrs["schema"].rpartition("/")[0]]
-    return _verified(kind, stored, file_digest(mechanism), bound, on_progress)
+        file = MechanismFile.read(mechanism)
+    kind = FILE_KINDS[mechanism.attrs["schema"].rpartition("/")[0]]
+    return _verification(kind, file, file_digest(mechanism), bound, on_progress)
 
 
-def _verified(kind: Kind, source: Any, sha256: str | None, bound: bool, on_progress: OnProgress) -> Verification:
-    """The result of the check of a kind."""
+def _verification(
+    kind: FileKind, source: Any, sha256: str | None, bound: bool, on_progress: OnProgress
+) -> Verification:
+    """Run the check of a kind, and add what follows from its outcome."""
+    file = source if isinstance(source, MechanismFile) else None
     with verification_errors():
-        fields = kind.check(source, bound=bound, on_progress=on_progress)
-        protects = None if fields["reasons"] else kind.protection(source)
-        stated = source.problem_metric.stated_level(source.domain.unit) if isinstance(source, MechanismFile) else None
-    effective = None if stated is None or fields["ratio"] is None else fields["ratio"] * stated[0]
-    return Verification(
-        **fields, certified=not fields["reasons"], effective_epsilon=effective, protection=protects, sha256=sha256
-    )
+        checked = kind.check(source, bound=bound, on_progress=on_progress)
+        protects = kind.protection(source) if checked.certified else None
+        level = None if file is None else file.problem_metric.stated_level(file.domain.unit)
+    effective = None if level is None or checked.ratio is None else checked.ratio * level[0]
+    return replace(checked, effective_epsilon=effective, protection=protects, sha256=sha256, file=file)
 
 
-def loaded(path: str | Path) -> Any:
-    """The mechanism of a file, of whatever kind. Raises: InputError, VerificationError, as loading it does."""
-    kind = kind_of(path)
-    return load(path) if kind is None else (kind.opened or kind.load)(path)
+def load_any(path: str | Path) -> Any:
+    """The mechanism of a file, of whatever kind."""
+    kind = file_kind(path)
+    return load(path) if kind is None else (kind.open or kind.load)(path)
 
 
-def certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification:
-    """What `verify` proved of a mechanism. Raises: VerificationError where it does not certify it."""
+def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification:
+    """The verification of a mechanism; raises a VerificationError if it is not certified."""
     checked = verify(mechanism, on_progress=on_progress)
     if not checked.certified:
         raise unproved(checked.reasons)
     return checked
 
 
-def _check_table(stored: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Checked:
-    """The fields of a `Verification` of a table."""
-    mechanism, proof = stored.mechanism, check_claim(stored)
+def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+    mechanism, proof = file.mechanism, check_claim(file)
     mass = np.ascontiguousarray(mechanism["mass"].values)
-    at = max_log_ratio(np.maximum(mass, np.uint64(1)), stored.edges)
-    stored.problem_metric  # noqa: B018  the metric that `scale` is of fits that of the claim
-    row_ratio = float(mechanism.attrs["scale"]) * (min(at.value, 1.0) if proof.violations == 0 else at.value)
-    check_prior(mechanism["prior"].values, stored.domain.size)
+    # A mass of 0 is refused above; here it must not give an infinite logarithm.
+    worst = max_log_ratio(np.maximum(mass, np.uint64(1)), file.edges)
+    file.problem_metric  # noqa: B018  raises if the metric that `scale` is of does not fit that of the claim
+    row_ratio = float(mechanism.attrs["scale"]) * (min(worst.value, 1.0) if proof.violations == 0 else worst.value)
+    check_prior(mechanism["prior"].values, file.domain.size)
     check_loss(loss_matrix(mechanism))
     loss = mechanism_loss(mechanism)
-    reasons = proof.reasons + figure_differences(mechanism, {"expected_loss": loss, "ratio": row_ratio})
-    differences, follows = _check_program(stored)
-    reasons += differences
-    reasons += bound_reasons(mechanism, follows, loss)
-    placed = stored.positions is not None
-    ratio = row_ratio if not placed else None if reasons else 1.0
-    return {
-        "violations": proof.violations,
-        "claim": stored.claim,
-        "rebuilt": stored.rebuilt,
-        "ratio": ratio,
-        "row_ratio": row_ratio if placed else None,
-        "worst": {"secret": at.secret, "other": at.other, "report": at.report},
-        "expected_loss": loss,
-        "lower_bound_checked": follows,
-        "lower_bound_reason": unchecked_bound(mechanism, follows),
-        "reasons": reasons,
-        "position_claim": mechanism.attrs["position_claim"] if placed else None,
-        "position_breaches": proof.position_breaches,
-    }
+    differences, follows = _check_program(file)
+    reasons = [
+        *proof.reasons,
+        *figure_differences(mechanism, {"expected_loss": loss, "ratio": row_ratio}),
+        *differences,
+        *bound_reasons(mechanism, follows, loss),
+    ]
+    result = Verification(
+        violations=proof.violations,
+        claim=file.claim,
+        rebuilt=file.rebuilt,
+        ratio=row_ratio,
+        worst={"secret": worst.secret, "other": worst.other, "report": worst.report},
+        expected_loss=loss,
+        lower_bound_checked=follows,
+        lower_bound_reason=unchecked_bound(mechanism, follows),
+        reasons=reasons,
+        position_breaches=proof.position_breaches,
+    )
+    if file.positions is None:
+        return result
+    claim = mechanism.attrs["position_claim"]
+    return replace(result, ratio=None if reasons else 1.0, row_ratio=row_ratio, position_claim=claim)
 
 
-def _check_program(stored: MechanismFile) -> tuple[list[str], bool | None]:
-    """Reasons to refuse the objective and the limits of a table, and whether its bound follows."""
-    attrs = stored.mechanism.attrs
+def _check_program(file: MechanismFile) -> tuple[list[str], bool | None]:
+    """Reasons to refuse the objective and the limits of a table; True if its bound follows, None if it has none."""
+    attrs = file.mechanism.attrs
     name, entry = attrs["program"], SOLVERS.get(attrs["program"])
     has_objective = entry is not None and entry.rebuild is not None
     between_positions = entry is not None and entry.program.between_positions
     # A position draws means of rows, which limits and bounds between centres say nothing about.
-    if stored.positions is not None and not between_positions and (has_objective or "lower_bound" in attrs):
+    if file.positions is not None and not between_positions and (has_objective or "lower_bound" in attrs):
         return [f"position_claim: limits and bounds of {name} are of rows, and no row is drawn alone"], None
     # The objective decides how limits and bound are checked: without it another check would take its place.
     if has_objective and "objective" not in attrs:
         return ["objective: is missing"], None
-    return check_objective(stored) if "objective" in attrs else ([], _check_bound(stored))
+    return check_objective(file) if "objective" in attrs else ([], _check_bound(file))
 
 
-def _check_bound(stored: MechanismFile) -> bool | None:
-    mechanism, domain, edges = stored.mechanism, stored.domain, stored.edges
+def _check_bound(file: MechanismFile) -> bool | None:
+    mechanism, domain, edges = file.mechanism, file.domain, file.edges
     if "lower_bound" not in mechanism.attrs:
         return None
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
     loss = loss_matrix(mechanism)
-    # Any anchors give a bound; which ones the design took cannot be told where the reports lie on the secrets.
-    choices = [np.arange(domain.size)] * stored.same_places + [np.argmin(loss, axis=0)]
-    straight = stored.metric.straight(domain)
-    pricers = (ConePricer(edges, domain.size, anchors, straight) for anchors in choices)
-    return any(_bound_follows(mechanism, pricer, loss) for pricer in pricers)
-
-
-def _bound_follows(mechanism: xr.Dataset, pricer: ConePricer, loss: NDArray[np.float64]) -> bool:
+    # Any anchors give a bound. Reports that lie on the secrets do not show which ones the design took.
+    choices = [np.argmin(loss, axis=0)]
+    if file.same_places:
+        choices.insert(0, np.arange(domain.size))
+    direct = file.metric.straight(domain)
     cost = mechanism["prior"].values[:, None] * loss
-    return _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values))
+    for anchors in choices:
+        pricer = ConePricer(edges, domain.size, anchors, direct)
+        if _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values)):
+            return True
+    return False
 
 
-KINDS: Registry[Kind] = Registry(  # by what schemas begin with
-    "kinds", {"mechdesign/mechanism": Kind(check=_check_table, protection=protection)}
+# By what schemas begin with, and by name of kinds that are no Datasets.
+FILE_KINDS: Registry[FileKind] = Registry(
+    "kinds", {"mechdesign/mechanism": FileKind(check=_check_table, protection=protection)}
 )
 
 
-def kind_of(source: Any) -> Kind | None:
-    """The kind of what is no Dataset and no NetCDF file: of an object, or of the file at a path; None for none."""
+def file_kind(source: Any) -> FileKind | None:
+    """The kind of an object, or of the file at a path; None for Datasets and NetCDF files."""
     if isinstance(source, xr.Dataset):
         return None
+    kinds = FILE_KINDS.values()
     if not isinstance(source, (str, Path)):
-        return next(
-            (kind for kind in KINDS.values() if kind.source_type is not None and isinstance(source, kind.source_type)),
-            None,
-        )
-    place = Path(source)
-    if place.is_file():
-        with place.open("rb") as stream:
-            if stream.read(4) == _HDF5:
+        typed = (kind for kind in kinds if kind.source_type is not None)
+        return next((kind for kind in typed if isinstance(source, kind.source_type or ())), None)
+    if Path(source).is_file():
+        with Path(source).open("rb") as stream:
+            if stream.read(len(_HDF5)) == _HDF5:
                 return None
-    return next((kind for kind in KINDS.values() if kind.holds(source)), None)
+    return next((kind for kind in kinds if kind.recognises(source)), None)

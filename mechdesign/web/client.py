@@ -23,13 +23,13 @@ import xarray as xr
 
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import MechanismFile, certify
+from mechdesign.mechanism.claim import certify
 from mechdesign.mechanism.storage import check_target, unwritten
 from mechdesign.output import sentences
 from mechdesign.output.export import handed_over, handed_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import certified
+from mechdesign.verification.verify import require_certified
 from mechdesign.web.packed import packed, size_words
 
 _READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
@@ -203,7 +203,9 @@ def write_client(
 
 
 def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
-    checked, stored = certified(mechanism), MechanismFile.read(mechanism)
+    checked = require_certified(mechanism)
+    stored = checked.file
+    assert stored is not None
     assert checked.protection is not None
     about: dict[str, str | float] = {
         "problem": str(mechanism.attrs["problem"]),

@@ -24,12 +24,12 @@ def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any
     """Reports in a browser or in Node, with memory and a budget; of a compact map in C too; of a session design a
     session. Its README.md says how.
     """
-    from mechdesign.verification.verify import loaded
+    from mechdesign.verification.verify import load_any
     from mechdesign.web.client import check_folder, write_client
     from mechdesign.web.packed import size_words
 
     check_folder(output, overwrite=overwrite)
-    written = write_client(loaded(file), output, overwrite=overwrite, on_progress=on_progress)
+    written = write_client(load_any(file), output, overwrite=overwrite, on_progress=on_progress)
     sizes = {path.name: path.stat().st_size for path in sorted(written.iterdir())}
     begin = "open index.html to try it" if "index.html" in sizes else "README.md says how to begin"
     words = f"wrote {written}: report.bin has {size_words(sizes['report.bin'])}; {begin}"

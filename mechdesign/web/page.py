@@ -22,14 +22,13 @@ import xarray as xr
 from mechdesign.base.files import visible
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.schema import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.compare import ComparisonRow
 from mechdesign.output.export import PageWriter, handed_over, handed_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import certified, kind_of
+from mechdesign.verification.verify import file_kind, require_certified
 from mechdesign.web.contents import comparison_facts, curve_facts, mechanism_contents, mechanism_facts
 
 SUFFIXES = (".html", ".htm")
@@ -148,7 +147,7 @@ def load_shown(path: str | Path) -> Any:
     """Read a file that `save_page` shows: a mechanism, a compact map, a sweep or an estimate. Raises what `load` and
     what other kinds raise.
     """
-    kind = kind_of(path)
+    kind = file_kind(path)
     if kind is not None:
         return kind.load(path)
     return load_sealed(path, *SHOWN.values(), what="a mechanism, sweep or estimate")
@@ -186,7 +185,9 @@ def page_text(
 
 
 def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
-    checked, stored = certified(result), MechanismFile.read(result)
+    checked = require_certified(result)
+    stored = checked.file
+    assert stored is not None
     facts = mechanism_facts(stored, checked)
     kind, packed = mechanism_contents(stored, checked, facts)
     return Page(kind=kind, facts=facts, packed=packed)

@@ -234,7 +234,7 @@ def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, an
         calls.append(mechanism)
         if answer == "raised":
             raise VerificationError("contradicts itself", field="mass", remedy="none")
-        return replace(verification.verify(mechanism), certified=False, reasons=["mass: too little", "prior: odd"])
+        return replace(verification.verify(mechanism), reasons=["mass: too little", "prior: odd"])
 
     monkeypatch.setattr(summary, "verify", doubt)
     code, out, _ = run(*words, "--json")

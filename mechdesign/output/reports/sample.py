@@ -14,7 +14,7 @@ from mechdesign.output.text_tables import Block, Note, Table
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, rounded
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import kind_of
+from mechdesign.verification.verify import file_kind
 
 MOST = 1_000_000  # reports of one document: half a gigabyte
 
@@ -49,7 +49,7 @@ def sample_document(
     places = sum(place is not None for place in (at, secret, longitude))
     if (longitude is None) != (latitude is None) or places != 1:
         raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
-    kind = kind_of(mechanism)
+    kind = file_kind(mechanism)
     sampler: Any
     if kind is not None and kind.sampler is not None:
         sampler = kind.sampler(mechanism, on_progress=on_progress)
