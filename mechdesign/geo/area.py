@@ -41,7 +41,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.losses import named_loss
 from mechdesign.problem.metric import Eikonal, Euclidean, Metric
-from mechdesign.problem.plane import WIDEST, unwrapped
+from mechdesign.problem.plane import WIDEST, middle_longitude, unwrapped
 from mechdesign.problem.plane import Plane as Plane
 from mechdesign.problem.priors import uniform
 from mechdesign.problem.privacy_level import PrivacyLevel
@@ -89,16 +89,6 @@ class Area(FrozenRecord):
         ----------
         west, south, east, north : float
             In degrees.
-
-        Returns
-        -------
-        Area
-            The area.
-
-        Raises
-        ------
-        InputError
-            For degrees out of range, an empty box, latitudes beyond 85 degrees, a missing extra.
         """
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
         if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
@@ -160,19 +150,6 @@ class Area(FrozenRecord):
             Where no cell may lie.
         on_note : callable
             Called with a sentence where `forbidden` holds no cell.
-
-        Returns
-        -------
-        Domain
-            The cells.
-
-        Raises
-        ------
-        InputError
-            For a cell that is not positive, fewer than two cells, an area that the plane stretches by more than 0.1
-            %.
-        SizeError
-            For a lattice of more than 2^20 cells.
         """
         about = plane or self.plane(unit)
         positive(cell, "cell")
@@ -236,9 +213,6 @@ def area_of(
 
     Of rings that cross or touch themselves or another, the valid polygons of shapely are taken: all that a ring goes
     around, without what a hole goes around. `on_note` is called with a sentence about what changed.
-
-    Raises: InputError for none, degrees out of range or beyond 85 degrees of latitude, polygons without an area, and
-        more than 180 degrees of longitude; for a missing extra.
     """
     shapely = import_optional("shapely", "geo")
     import_optional("pyproj", "geo")
@@ -290,18 +264,6 @@ def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
     if polar.any():
         position = f"{positions[polar][0, 1]:g}"
         raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, position, "keep away from the poles")
-
-
-def middle_longitude(longitude: NDArray[np.float64]) -> tuple[float, float]:
-    """The middle, in (-180, 180], and the width of the shortest arc that holds all longitudes."""
-    around = np.unique(longitude % 360)
-    gaps = np.diff(np.append(around, around[0] + 360))
-    last = int(np.argmax(gaps))
-    width = 360 - float(gaps[last])
-    middle = float(around[(last + 1) % len(around)]) + width / 2
-    while middle > 180:
-        middle -= 360
-    return middle, width
 
 
 def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputError:
@@ -366,12 +328,6 @@ def area_problem(
     -------
     DesignProblem
         The problem.
-
-    Raises
-    ------
-    InputError
-        For a domain without a plane, places outside a raster without `extend`, levels that are not positive, a slope
-        without levels, both levels and a level, a loss without a name, a density that is zero everywhere.
 
     References
     ----------
@@ -438,10 +394,7 @@ def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
 
 @validated
 def rectangle(domain: Domain) -> Domain:
-    """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one.
-
-    Raises: InputError for places that are no grid.
-    """
+    """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one."""
     if domain.shape is None or domain.index is None or domain.cell is None or domain.origin is None:
         raise InputError("only a grid has a lattice", field="domain", value=domain.kind, remedy="use Area.grid")
     low, high = domain.index.min(axis=0), domain.index.max(axis=0) + 1
@@ -493,11 +446,6 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
     -------
     float
         Nats per unit on the plane.
-
-    Raises
-    ------
-    InputError
-        For a domain without a plane or a level not positive.
 
     Examples
     --------

@@ -258,11 +258,6 @@ def design(
     AreaDesign
         The mechanism, its verification, and its report.
 
-    Raises
-    ------
-    InputError
-        For arguments that contradict each other, and what `area_problem`, `read_people` and `solve` raise.
-
     References
     ----------
     Andrés et al. 2013, section 3.

@@ -52,7 +52,6 @@ def audit_rule_discs(
 
     Parameters: domain, the window, a grid of cells of 125 m on a plane; radii in m.
     Returns: rule, people (within the window), mean_distance (m), and discs, a `DiscAudit` as a document for each.
-    Raises: InputError for another name, a missing epsilon, or one beside a rule; what `read_people` raises.
     """
     if (name == LAPLACE) != (epsilon is not None):
         raise InputError(f"belongs to {LAPLACE} alone, which needs it", field="epsilon", value=epsilon)

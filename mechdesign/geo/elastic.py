@@ -91,9 +91,6 @@ def elastic_level(
 def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> NDArray[np.float64]:
     """r(v) of the module docstring at the nodes of a raster of people per square unit, shape (kx, ky), in its unit.
 
-    Raises: InputError for a raster that is no evenly spaced lattice of two axes or has negative values, radii that are
-        not 0 < least <= most, and where no disc of radius `most` holds so many people; SizeError, before any is made,
-        where the shares of cells in discs would not fit in memory.
     Cost: O(n log(J) (most / step)^2) for n nodes: 25 s for 10^6 nodes and 10 steps.
     """
     positive(people, "people")

@@ -66,13 +66,6 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
     Area
         The region.
 
-    Raises
-    ------
-    FileFormatError
-        For a file that is missing, is not GeoJSON, or has no polygon, and for an unknown coordinate system.
-    InputError
-        For numbers that are not degrees, polygons without an area, and where shapely is not installed.
-
     Examples
     --------
     >>> import json, pathlib, tempfile
@@ -89,10 +82,7 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
 
 
 def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
-    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are left out.
-
-    Raises: FileFormatError for a file that is missing, not GeoJSON, or without lines, and for degrees out of range.
-    """
+    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are left out."""
     features = _read_features(path, "over", None, silent)
     lines = [line for feature in features for line in _lines(feature.geometry)]
     if not lines:
@@ -241,10 +231,7 @@ def _in_degrees(
 
 
 def points_in_degrees(positions: NDArray[np.float64], crs: str, path: str | Path, on_note: Note) -> NDArray[np.float64]:
-    """Longitudes and latitudes (k, 2) in WGS 84 of positions, the coordinate that goes east first, in a named system.
-
-    Raises: FileFormatError for an unknown system, and for positions that do not belong to it.
-    """
+    """Longitudes and latitudes (k, 2) in WGS 84 of positions (k, 2) in a named system, the way east first."""
     shapely = import_optional("shapely", "geo")
     to_degrees = _to_degrees(crs, path, "crs", on_note)
     if to_degrees is None:
@@ -290,12 +277,12 @@ def _name(declared: Any, path: str | Path, field: str) -> str:
 
 
 def is_map(name: str, path: str | Path) -> bool:
-    """True if a named coordinate system is of lengths on a map, and not of degrees. Raises: as `points_in_degrees`."""
+    """True if a named coordinate system is of lengths on a map, and not of degrees."""
     return bool(_system(name, path, "crs").is_projected)
 
 
 def _system(name: str, path: str | Path, field: str) -> Any:
-    """The coordinate system of a name. Raises: FileFormatError where it is not known, and for other kinds."""
+    """The coordinate system of a name."""
     pyproj = import_optional("pyproj", "geo")
     plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
     remedy = "use another name of it, such as EPSG:27700" if field == "crs" else _CONVERT

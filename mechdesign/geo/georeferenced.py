@@ -103,13 +103,6 @@ def raster_on(
     Raster
         On the plane.
 
-    Raises
-    ------
-    InputError
-        For a domain without a plane, NODATA at the centre of a cell, a file that does not reach half a pixel beyond
-        every cell centre of the domain, a file of numbers that may be degrees and declares no coordinate system, or a
-        coordinate system that PROJ does not know; what `md.read.raster` raises.
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -221,7 +214,7 @@ class _Frame:
         return self.plane.forward(*self._transformed(x, y, direction="INVERSE").T)
 
     def _transformed(self, x: Array, y: Array, **options: str) -> Array:
-        """Coordinates (n, 2) in the other system. Raises: InputError where it does not reach."""
+        """Coordinates (n, 2) in the other system."""
         try:
             return np.column_stack(self._out.transform(x, y, errcheck=True, **options))
         except import_optional("pyproj.exceptions", "geo").ProjError as error:
@@ -260,7 +253,7 @@ class _Grid:
 
 
 def _frame(pixels: Pixels, crs: str | None, plane: Plane) -> _Frame:
-    """How the coordinates of a file lie to the plane. Raises: UnitError for axes in another unit than its system."""
+    """How the coordinates of a file lie to the plane."""
     declared = pixels.crs or crs
     if declared is None:
         if not pixels.units:

@@ -36,7 +36,6 @@ def level_document(
         expected_distance and quantiles (by probability) of one Laplace report, in units; reports, nats_together
         and factor_together for so many reports at this epsilon, epsilon_each and expected_distance_each where they
         share it; interest, confidence and retrieval_radius, None unless interest is given.
-    Raises: InputError for numbers out of range; UnitError for an unknown unit or an angle.
     """
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":

@@ -107,16 +107,6 @@ class Areas(FrozenRecord):
             The grid.
         across, along : int
             Blocks along either axis.
-
-        Returns
-        -------
-        Areas
-            The blocks.
-
-        Raises
-        ------
-        InputError
-            For a domain that is no grid of two axes, and for more blocks along an axis than cells.
         """
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
             raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)
@@ -171,14 +161,6 @@ def read_areas(
     -------
     Areas
         Names and labels.
-
-    Raises
-    ------
-    InputError
-        For polygons that overlap, each named, or hold no place; for a domain without a plane where there are
-        polygons.
-    FileFormatError
-        For a file that is missing or of another format; what `md.read.raster` raises.
 
     Examples
     --------

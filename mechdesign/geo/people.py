@@ -104,18 +104,6 @@ def read_people(
     People
         `density`, in people per square unit, and how many live inside and outside.
 
-    Raises
-    ------
-    FileFormatError
-        For a file that is missing, empty, without such columns, or with a field that is no number; for x and y without
-        `crs`, an unknown system, and positions that do not belong to it.
-    InputError
-        For a domain without a plane, a position or population that is missing, a latitude beyond 90 or a longitude
-        beyond 360 degrees, a population that is negative, no people within the lattice, with a hint where latitude
-        and longitude seem to be exchanged, and a lattice under water.
-    SizeError
-        Before any array of the lattice is made, where it would not fit in memory.
-
     Notes
     -----
     Cost: O(n log p) for n cells and p points: 1 s for 10^6 cells.

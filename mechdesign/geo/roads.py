@@ -27,12 +27,11 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnitError
-from mechdesign.geo.area import middle_longitude
 from mechdesign.problem.domain import MOST_PLACES, Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
-from mechdesign.problem.plane import WIDEST, Plane
+from mechdesign.problem.plane import WIDEST, Plane, middle_longitude
 from mechdesign.problem.text import (
     LATITUDE,
     LONGITUDE,
@@ -171,10 +170,7 @@ class Roads(FrozenRecord):
 
     @property
     def domain(self) -> Domain:
-        """The nodes as secrets, at their points in m, on their plane.
-
-        Raises: InputError where two nodes coincide, or reach 490 km from the middle of the plane.
-        """
+        """The nodes as secrets, at their points in m, on their plane."""
         return Domain.points_at(self.points, unit="m", plane=self.plane)
 
     def metric(self, epsilon: float) -> Streets:
@@ -206,17 +202,6 @@ def read_roads(
     -------
     Roads
         The network.
-
-    Raises
-    ------
-    FileFormatError
-        For a table that is missing or lacks a column.
-    InputError
-        For a node given twice, an edge to an unknown node, a length or coordinate that is no finite number, a length
-        that is not positive, parts without a street between them; for degrees, with the command to run where pyproj
-        is not installed.
-    UnitError
-        For coordinates that are not in the unit, such as degrees where m were asked for.
 
     Notes
     -----

@@ -128,7 +128,6 @@ def audit_rule(name: str) -> dict[str, Any]:
         of the own one, and in `probabilities`, of reports that probable, both empty without an offset, where nats are 0
         or infinite. mean_distance and mean_squared_error (m^2) for positions spread evenly; laplace, the level in nats
         per km at which planar Laplace noise has the same of either, for all reports and distances.
-    Raises: InputError for another name.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
@@ -154,7 +153,7 @@ def audit_rule(name: str) -> dict[str, Any]:
 
 
 def named_rule(name: str) -> Rule:
-    """The rule of a name. Raises: InputError for another."""
+    """The rule of a name."""
     if name not in RULES:
         raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(RULES))
     return RULES[name]

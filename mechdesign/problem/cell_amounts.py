@@ -148,7 +148,7 @@ def _shared(cells: Array, edges: Array, *, extend: bool) -> sp.csr_array:
 
 
 def _along(shares: sp.csr_array, density: Array, axis: int) -> Array:
-    """Shares (cells, pixels) times a density along one of its axes. Raises: InputError for a negative value."""
+    """Shares (cells, pixels) times a density along one of its axes."""
     first = np.moveaxis(density, axis, 0)
     flat = first.reshape(len(first), -1)
     if (flat < 0).any() and (shares @ np.minimum(flat, 0)).any():

@@ -131,11 +131,6 @@ class Domain(FrozenRecord):
         plane : Plane
             Where the grid lies on Earth, its centre at (0, 0).
 
-        Returns
-        -------
-        Domain
-            The n cells.
-
         Examples
         --------
         >>> md.Domain.grid((2, 2), 1.0, mask=[[True, True], [True, False]]).size
@@ -184,11 +179,6 @@ class Domain(FrozenRecord):
         plane : Plane
             Where they lie on Earth.
 
-        Returns
-        -------
-        Domain
-            The n places.
-
         Examples
         --------
         >>> md.Domain.points_at([0.0, 2.0, 5.0], unit="km").points.shape
@@ -207,11 +197,6 @@ class Domain(FrozenRecord):
             Their number (coordinates are then 0..n-1, without meaning), or their coordinates.
         unit : str
             Unit of the coordinates.
-
-        Returns
-        -------
-        Domain
-            The n nodes.
 
         Examples
         --------

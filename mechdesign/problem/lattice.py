@@ -59,7 +59,7 @@ def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
 
 
 def check_stencil(domain: Domain, stencil: int) -> None:
-    """Refuse places that are not cells of a grid, and a stencil that their axes do not have. Raises: InputError."""
+    """Refuse places that are not cells of a grid, and a stencil that their axes do not have."""
     if domain.kind != "grid":
         raise InputError("a stencil needs a grid", field="domain", value=domain.kind, remedy="use a graph metric")
     known = _STENCILS[domain.dimension]
@@ -83,7 +83,6 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     axis, therefore exceeds its component along L by at most w (4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a
     share of 150 u, and lengths rounded down by 2^-44 = 512 u, each right to 6 u, still add up to less than epsilon L.
 
-    Raises: InputError for a grid with M > 2^27 h; SizeError where the pairs would not fit in memory.
     Cost: O(pairs), step by step; on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n
     cells, whatever the size of the lattice.
     """
@@ -228,7 +227,7 @@ class Edges:
             object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), kind)))
 
     def check(self, size: int) -> None:
-        """Refuse edges that do not join places below `size`. Raises: InputError."""
+        """Refuse edges that do not join places below `size`."""
         count = len(self.length)
         shaped = self.tail.shape == self.head.shape == self.length.shape == (count,)
         if not shaped or not ((self.tail >= 0) & (self.tail < size) & (self.head >= 0) & (self.head < size)).all():

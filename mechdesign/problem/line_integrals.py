@@ -55,7 +55,6 @@ def line_integrals(raster: Raster, start: Array, end: Array) -> Array:
     The relative defect of the result against the true integral lies in [0, 2^-43] while eps varies by less than 128
     times over the map and a segment crosses few of its cells; beyond that the upper end grows in proportion to the
     range, or to what the module docstring says is needed. A length under 2^-960 is rounded down to 0.
-    Raises: InputError where the needed defect exceeds 10^-6: nodes or levels too far apart for doubles.
     Cost: O(e (c + 1)) for c crossings per segment. Elementwise IEEE arithmetic only: the bits repeat.
     """
     with np.errstate(over="ignore", invalid="ignore"):

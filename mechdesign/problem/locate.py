@@ -28,8 +28,6 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     upper border of the grid, the last. Elsewhere: the place with exactly these coordinates. Computed in fractions.
     The claim is about places: locations of one cell cannot be told apart at all, and those of two cells by the distance
     of their cells, however close they are to the border.
-    Raises: InputError for another number of axes, a location that is not finite, outside, in a masked cell, or none of
-        the places; nothing is moved further than half a cell.
     """
     if len(location) != domain.dimension or not all(math.isfinite(x) for x in location):
         message = f"needs {domain.dimension} finite number(s), in {domain.unit}, or the number of the secret"
@@ -105,10 +103,6 @@ def nearest_node(domain: Domain, location: Sequence[float]) -> int:
 def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
     """The location [x, y] in the unit of a domain with a plane, of degrees; among points that of the nearest one, as
     `nearest_node` says it.
-
-    Raises: InputError for a domain without a plane and degrees out of range; with the degrees that the domain covers
-        and the nearest place in degrees, for a position for which no place stands: outside a grid or in a masked cell,
-        and among points beyond their bounding box by more than the way from the loneliest of them to its neighbour.
     """
     degrees = f"{longitude} {latitude}"
     if domain.plane is None:
@@ -124,7 +118,7 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
 
 
 def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -> list[float]:
-    """What `place_on_earth` returns. Raises: InputError, not in degrees, where no place stands for the position."""
+    """What `place_on_earth` returns."""
     point = plane.forward(np.array([longitude]), np.array([latitude]))[0]
     if domain.kind != "points":
         place_at(domain, point.tolist())
@@ -243,7 +237,7 @@ def _several(domain: Domain) -> str:
 
 
 def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
-    """Positions (b, k) from (b, k) or (k,) numbers. Raises: InputError for anything else, and for degrees."""
+    """Positions (b, k) from (b, k) or (k,) numbers."""
     try:
         array = np.atleast_2d(np.asarray(positions, float))
     except (TypeError, ValueError):

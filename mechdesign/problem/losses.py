@@ -209,11 +209,6 @@ def named_loss(name: str) -> Loss:
     Loss
         The loss.
 
-    Raises
-    ------
-    InputError
-        For a name that is not in `LOSSES`.
-
     Examples
     --------
     >>> type(md.losses.named_loss("distance")).__name__

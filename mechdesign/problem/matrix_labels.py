@@ -37,7 +37,7 @@ class MatrixLabels:
         self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
 
     def labels(self) -> tuple[bool, bool]:
-        """Whether the first line and the first column are labels. Raises: InputError where they may be either."""
+        """Whether the first line and the first column are labels."""
         if self.words.shape[1] == 1:
             return bool(np.isnan(self.first[0]) and not is_missing(self.words[0, 0])), False
         header = self._header_of_words()

@@ -98,19 +98,11 @@ class Metric(FrozenRecord, ABC):
         return replace(self, scale=self.scale * float(factor))
 
     def over(self, domain: Domain) -> Self:
-        """The metric of a problem over `domain`: levels converted to the unit of the domain, and rounded down.
-
-        Raises: UnitError where one of the two units is no length; InputError for a map of levels that does not reach
-        all places.
-        """
+        """The metric of a problem over `domain`: levels converted to the unit of the domain, and rounded down."""
         return self
 
     def edges(self, domain: Domain) -> Edges:
-        """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs.
-
-        Raises: InputError if the domain does not fit the metric, or falls into parts that no edge joins, and for an
-            edge that is too long or, at scale 1, too short for a double.
-        """
+        """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs."""
         with np.errstate(over="ignore"):
             plain = self.unscaled_edges(domain)
             plain.check(domain.size)
@@ -490,7 +482,6 @@ def metric_from_description(description: dict[str, Any], listed: Edges | None = 
     """The metric that `Metric.describe` described.
 
     listed, the edges of the claim as the file lists them: a graph is nothing else, and without them has no edge.
-    Raises: InputError that names the field of a wrong name, type or range.
     """
     kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
     if kind not in METRICS:

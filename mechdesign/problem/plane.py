@@ -43,6 +43,18 @@ def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
 
 
+def middle_longitude(longitude: NDArray[np.float64]) -> tuple[float, float]:
+    """The middle, in (-180, 180], and the width of the shortest arc that holds all longitudes."""
+    around = np.unique(longitude % 360)
+    gaps = np.diff(np.append(around, around[0] + 360))
+    last = int(np.argmax(gaps))
+    width = 360 - float(gaps[last])
+    middle = float(around[(last + 1) % len(around)]) + width / 2
+    while middle > 180:
+        middle -= 360
+    return middle, width
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plane(FrozenRecord):
     """A plane about a position on Earth, on which x goes east and y north. Projecting needs the extra `geo`.
@@ -79,21 +91,18 @@ class Plane(FrozenRecord):
 
     @validated
     def forward(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Points (n, 2), x east and y north in `unit`, of degrees (n,). Raises: InputError where pyproj is missing."""
+        """Points (n, 2), x east and y north in `unit`, of degrees (n,)."""
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))
         return np.column_stack([east, north]) / METRES[self.unit]
 
     def backward(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2). Raises: as `forward`."""
+        """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2)."""
         metres = np.asarray(points, float) * METRES[self.unit]
         longitude, latitude = self._projection(metres[:, 0], metres[:, 1], inverse=True)
         return np.asarray(longitude), np.asarray(latitude)
 
     def excess(self, radius: float) -> float:
-        """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre.
-
-        Raises: InputError beyond 0.1 %.
-        """
+        """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre."""
         bound = self.any_excess(radius)
         if not bound <= LARGEST_EXCESS:
             raise InputError(
@@ -138,7 +147,7 @@ class Plane(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: dict[str, Any], unit: str) -> Plane:
-        """The plane of `describe`. Raises: InputError for a description of another form, projection or ellipsoid."""
+        """The plane of `describe`."""
         parts = named(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
         degrees = [float(finite(parts[name], name)) for name in ("latitude", "longitude")]
         plane = cls(latitude=degrees[0], longitude=degrees[1], unit=unit)

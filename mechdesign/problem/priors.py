@@ -52,11 +52,6 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     (n,) array
         Sums to 1.
 
-    Raises
-    ------
-    InputError
-        For weights that are negative, not finite or all 0.
-
     Examples
     --------
     >>> md.priors.proportional([1.0, 3.0])
@@ -77,7 +72,6 @@ def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
     """A prior (n,) over a number of places or those of a domain, if it is one; of a grid also in the shape of the grid.
 
     One of single precision is divided by its sum in double precision, where that is 1 to its rounding.
-    Raises: InputError for a wrong shape, negative, non-finite or all-zero entries, and a sum not 1 within 1e-9.
     """
     values = as_numbers(prior, "prior", places.points if isinstance(places, Domain) else None)
     single = np.asarray(prior).dtype == np.float32

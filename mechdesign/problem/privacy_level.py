@@ -82,11 +82,6 @@ class PrivacyLevel(FrozenRecord):
         unit : str
             Unit of length.
 
-        Returns
-        -------
-        PrivacyLevel
-            The level.
-
         Examples
         --------
         >>> md.PrivacyLevel.constant(0.5, "km").at(np.array([[3.0, 4.0]]))
@@ -110,11 +105,6 @@ class PrivacyLevel(FrozenRecord):
             Nats per unit of length, positive.
         extend : bool
             Whether the level goes on beyond the raster as at its border.
-
-        Returns
-        -------
-        PrivacyLevel
-            The level.
 
         References
         ----------
@@ -147,11 +137,6 @@ class PrivacyLevel(FrozenRecord):
         values : array of shape `domain.shape`
             Nats per unit of length.
 
-        Returns
-        -------
-        PrivacyLevel
-            The level.
-
         Examples
         --------
         >>> domain = md.Domain.grid((2, 1), 1.0)
@@ -179,7 +164,7 @@ class PrivacyLevel(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: object, field: str = "level") -> PrivacyLevel:
-        """The level of `describe`, wherever its places lie. Raises: InputError for a description of another form."""
+        """The level of `describe`, wherever its places lie."""
         fields = named(description, field, ("x", "y", "eps", "unit"), ("z",))
         values, unit = finites(fields["eps"], "eps", 2 + ("z" in fields)), word(fields["unit"], "unit")
         x, y, z = (finites(fields.get(name, [0.0]), name) for name in AXES)
@@ -190,7 +175,6 @@ class PrivacyLevel(FrozenRecord):
 
         A converted node may lie off its place by u M, u = 2^-53 and M the largest coordinate; in a cell of width g or
         more that moves eps by no more than 4 u (M / g) of the largest eps, and products take u each.
-        Raises: UnitError where one of the two units is no length; InputError where that is more than 10^-6.
         """
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
@@ -230,10 +214,7 @@ def _require_positive(levels: Array) -> None:
 
 
 def _in_nats(raster: Raster) -> Raster:
-    """Levels in nats per unit of the axes, of a raster that says what its values are.
-
-    Raises: UnitError for values in a unit that is not a level per length. Undeclared values are taken as nats per unit.
-    """
+    """Levels in nats per unit of the axes, which those are taken as that declare no unit."""
     if raster.amounts is not None:
         raster = replace(raster, amounts=None, counts=False)
     declared = raster.value_unit.strip()

@@ -161,7 +161,7 @@ class DesignProblem(FrozenRecord):
 
 
 def _plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Parameters that a file can keep, those of NumPy as Python's. Raises: InputError for others."""
+    """Parameters that a file can keep, those of NumPy as Python's."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
     for name, value in plain.items():
         if not (isinstance(name, str) and isinstance(value, (int, float, str)) and value == value):

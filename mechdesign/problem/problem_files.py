@@ -96,11 +96,6 @@ def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignPr
     DesignProblem
         The problem.
 
-    Raises
-    ------
-    InputError
-        For an unknown name or parameter, and a file that is no problem.
-
     Examples
     --------
     >>> md.load_problem("line", cells=4).domain.size

@@ -109,7 +109,7 @@ class Raster(FrozenRecord):
         return outside
 
     def require_cover(self, points: Array) -> None:
-        """Refuse points (n, 1..3) of which some lie `outside`. Raises: InputError that counts them."""
+        """Refuse points (n, 1..3) of which some lie `outside`."""
         outside = self.outside(points)
         if outside.any():
             axes = [(name, nodes) for name, nodes in zip(AXES, self.axes, strict=False) if len(nodes) > 1]
@@ -122,7 +122,7 @@ class Raster(FrozenRecord):
             )
 
     def in_unit(self, unit: str) -> Raster:
-        """The raster with its nodes in another unit of length. Raises: UnitError where one of the two is none."""
+        """The raster with its nodes in another unit of length."""
         ratio = float(unit_ratio(self.unit, unit, self.name))
         if canonical_unit(self.unit) == canonical_unit(unit):
             return self

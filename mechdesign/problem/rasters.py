@@ -69,7 +69,7 @@ class Pixels:
     title: str = ""
 
     def raster(self, unit: str) -> Raster:
-        """The whole raster, its axes in `unit`. Raises: UnitError for another unit; InputError for NODATA."""
+        """The whole raster, its axes in `unit`."""
         self.require_unit(unit)
         across, along = np.argsort(self.x, kind="stable"), np.argsort(self.y, kind="stable")
         values = self.load(np.arange(len(self.x)), np.arange(len(self.y)))[np.ix_(across, along)]
@@ -78,7 +78,7 @@ class Pixels:
         )
 
     def require_unit(self, unit: str) -> None:
-        """Refuse axes that are declared in another unit. Raises: UnitError."""
+        """Refuse axes that are declared in another unit."""
         for axis, declared in self.units.items():
             require_unit(declared, unit, field=f"{self.name}:{axis}" if axis else self.name)
 
@@ -108,15 +108,6 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     Raster
         Values at the nodes.
 
-    Raises
-    ------
-    UnitError
-        Where the declared unit is another, or lengths are not those on the ground.
-    FileFormatError
-        For a missing, cut-short or malformed file.
-    InputError
-        For NODATA inside.
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -135,7 +126,7 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
 
 @contextmanager
 def open_pixels(source: str | Path | xr.DataArray | xr.Dataset, variable: str | None = None) -> Iterator[Pixels]:
-    """The raster of a file or of xarray, open for reading. Raises: FileFormatError for what is malformed."""
+    """The raster of a file or of xarray, open for reading."""
     if not isinstance(source, (str, Path)):
         yield _in_memory(source, variable)
         return
@@ -280,7 +271,7 @@ def _read_ascii(source: Path) -> Pixels:
 
 
 def _with_points(text: str, source: Path) -> str:
-    """The text with decimal points for decimal commas. Raises: FileFormatError where commas may mean thousands."""
+    """The text with decimal points for decimal commas."""
     numbers = re.findall(r"\S*,\S*", text)
     if not numbers:
         return text

@@ -73,16 +73,6 @@ def read_table(
     (n, m) array
         The entries.
 
-    Raises
-    ------
-    FileFormatError
-        For a missing or malformed file.
-    InputError
-        For a field that is not a number, with row and column; for numbers that may be labels or data; for labels in two
-        orders.
-    SizeError
-        Where the table of a long form would not fit.
-
     Examples
     --------
     >>> import pathlib, tempfile
@@ -123,14 +113,6 @@ def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.floa
     -------
     (n, k) array
         Coordinates, k = 1 to 3, in the unit of the file.
-
-    Raises
-    ------
-    FileFormatError
-        For a missing or malformed file, and for a header that names no coordinates.
-    InputError
-        For longitudes and latitudes, which are not lengths, and a first column that may be coordinates or numbers of
-        lines.
 
     Examples
     --------
@@ -243,7 +225,7 @@ def _is_number(word: str, decimal: str) -> bool:
 
 
 def _numbers(words: NDArray[Any], text: TextFile, field: str) -> NDArray[np.float64]:
-    """The numbers (n, m) of texts. Raises: InputError that names row and column of what is not a number."""
+    """The numbers (n, m) of texts."""
     shares = field == "table"
     try:
         table = words.astype(float)

@@ -89,7 +89,6 @@ def read_frame(
     """The data frame of a text file with a header, as `TextFile.frame` gives it.
 
     Parameters: encoding_errors, "replace" where words of other encodings may stand beside the columns that are used.
-    Raises: FileFormatError for a file that is missing, empty or not a table, or without a column that was named.
     """
     return TextFile(path, field, encoding_errors).frame(texts=texts, columns=columns, roles=roles, whole=whole)
 
@@ -366,7 +365,7 @@ def _matching(columns: list[str], chosen: Mapping[str, str], names: Names) -> li
 
 
 def named_column(frame: Any, names: Names, field: str) -> str:
-    """The column that one of these names means. Raises: FileFormatError for none, and for two."""
+    """The column that one of these names means."""
     found = matching_columns(frame, names)
     role = names[0].rstrip("*")
     if len(found) == 1:
@@ -390,8 +389,6 @@ def number_column(
     """The numbers (k,) of the column with one of these names; percentages too where they are `shares`.
 
     whole: of people or counts, where 1.000 may be a thousand.
-
-    Raises: FileFormatError as `named_column`; InputError, with the line, for a field that is not a finite number.
     """
     name = named_column(frame, names, field)
     values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
@@ -419,10 +416,7 @@ def number_column(
 
 
 def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> NDArray[np.float64]:
-    """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names.
-
-    Raises: as `number_column`; InputError, with the line, for longitudes beyond 360 and latitudes beyond 90 degrees.
-    """
+    """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names."""
     longitude, latitude = (number_column(frame, spellings, field) for spellings in names)
     odd = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
     exchanged = bool((np.abs(longitude) <= 90).all() and (np.abs(latitude) <= 360).all())
