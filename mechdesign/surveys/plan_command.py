@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +32,7 @@ from mechdesign.geo.commands import parse_area
 
 if TYPE_CHECKING:
     from mechdesign.geo.area import Area
+    from mechdesign.geo.partition import Areas
     from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem
 
@@ -73,32 +75,22 @@ def plan(
     """
     from mechdesign.base.validation import positive
 
-    words = context.args
-    if source is not None and source.startswith("--"):  # after --box, what follows is no source
-        words, source = [source, *words], None
-    file = source is not None and Path(source).suffix.lower() == ".nc"
-    on_earth = source is None or Path(source).suffix.lower() in (".geojson", ".json")
-    if file:
+    given = _Source.of(source, box, context.args)
+    if given.is_file:
         parameter_values("a mechanism file", (), context.args)
-    if file and levels is not None:
-        raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
-    if source is not None and box is not None:
-        raise InputError("is an area of its own, beside no other source", field="box", value=source)
+        if levels is not None:
+            raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
+    if given.name is not None and box is not None:
+        raise InputError("is an area of its own, beside no other source", field="box", value=given.name)
     within = None if within is None else positive(within, "within")
+    if given.is_area and within is None:
+        within = RADIUS
     inputs = InputOptions(columns, crs)
-    inputs.refuse_unused_system(source if on_earth else None, areas if Path(areas).suffix else None)
-    problem = None
-    if on_earth:
-        within = RADIUS if within is None else within
-        given = parameter_values("an area", ("cell",), words)
-        problem = _of_area(parse_area(None if source is None else Path(source), box, crs), given, within)
-    elif not file:
-        problem_file, parameters = parse_problem(str(source), context)
-        problem = problem_file.build(**parameters)
+    inputs.refuse_unused_system(given.name if given.is_area else None, areas if Path(areas).suffix else None)
+    problem = None if given.is_file else _problem(given, crs, within, context)
     from mechdesign.geo.partition import read_areas
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.export import check_shares_target, save_shares
-    from mechdesign.surveys.plan import epsilon_for
     from mechdesign.surveys.plan import plan as make_plan
     from mechdesign.surveys.tables import plan_document
     from mechdesign.surveys.terminal import plan_words
@@ -108,58 +100,135 @@ def plan(
     if not 0 < error < 0.5:
         points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
         raise InputError("must be a share between 0 and 0.5", field="error", value=error, remedy=points)
-    files = [*([Path(str(source))] if file else []), *(mine or [])]
-    domain, truth, tables, described = _of_files(files)
-    if problem is not None:
-        if domain is not None and (
-            domain.describe() != problem.domain.describe() or (domain.points != problem.domain.points).any()
-        ):
-            raise InputError("has other secrets than the problem", field="with", value=files[0])
-        domain, truth = problem.domain, problem.prior_array
-        numbers = _numbers(levels)
-        if on_earth:
-            designed, more = _of_levels(problem, numbers or _of_odds(within), "epsilon", share=1 / _lengthened(domain))
-        else:
-            designed, more = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
-        tables, described = designed | tables, more | described
-    assert domain is not None
-    parted = read_areas(
+    files = [*([Path(str(given.name))] if given.is_file else []), *(mine or [])]
+    collection = _collection(given, problem, files, levels, within)
+    partition = read_areas(
         areas,
-        domain,
+        collection.domain,
         name_field=name_field,
         crs=crs,
         columns=inputs.columns_of("cell", "area"),
-        on_note=lambda told: printing.note(as_options(told)),
+        on_note=lambda text: printing.note(as_options(text)),
     )
     options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
     options["error"] = error
     planned = make_plan(
-        tables,
-        parted,
-        domain,
-        truth=truth,
-        problem=Path(str(source)).stem if file or problem is None else problem.name,
-        described=described,
+        collection.tables,
+        partition,
+        collection.domain,
+        truth=collection.truth,
+        problem=Path(str(given.name)).stem if problem is None else problem.name,
+        described=collection.described,
         **options,
     )
-    needed: dict[str, float | None] = {}
-    if problem is not None:
-        least = epsilon_for(problem, FAMILY, parted, **options)
-        needed = {FAMILY: least if least is None or not on_earth else least * _lengthened(domain)}
+    needed = {} if problem is None else {FAMILY: _epsilon_needed(given, problem, partition, options)}
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
     document = plan_document(planned) | {"epsilon_for_error": needed}
     if within is not None:
         document |= {"within": within, "designs": [_with_odds(design, within) for design in document["designs"]]}
-    if on_earth:
-        epsilon, place = needed[FAMILY] or max(design["epsilon"] for design in more.values()), source or f"--box {box}"
-        if crs is not None and source is not None:
-            place = f"{place} --crs {crs}"
-        document["next"] = (
-            f"mechdesign area {place} --cell {domain.spacing:g} --epsilon {epsilon:.4g} --positions cells "
-            "--program planar-laplace -o survey.nc"  # the optimal program may leave shares that no report tells
-        )
-    printing.show(document, plan_words(document, domain.unit), as_json=as_json)
+    if given.is_area:
+        document["next"] = _next_command(given, collection, crs, needed[FAMILY])
+    printing.show(document, plan_words(document, collection.domain.unit), as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """What a plan is for, as it was written: name, None for the area of `box`; words, the parameters after it."""
+
+    name: str | None
+    box: str | None
+    words: list[str]
+
+    @classmethod
+    def of(cls, source: str | None, box: str | None, words: list[str]) -> _Source:
+        """After --box, what follows is not a source but its parameters."""
+        if source is not None and source.startswith("--"):
+            return cls(name=None, box=box, words=[source, *words])
+        return cls(name=source, box=box, words=words)
+
+    @property
+    def suffix(self) -> str:
+        """Of the file, in lower case."""
+        return "" if self.name is None else Path(self.name).suffix.lower()
+
+    @property
+    def is_file(self) -> bool:
+        """True for a mechanism file."""
+        return self.suffix == ".nc"
+
+    @property
+    def is_area(self) -> bool:
+        """True for an area on Earth."""
+        return self.name is None or self.suffix in (".geojson", ".json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Collection:
+    """domain and truth (n,), the planned distribution; by name the tables and what to keep of each; epsilons of the
+    designs made here.
+    """
+
+    domain: Domain
+    truth: Any
+    tables: dict[str, Any]
+    described: dict[str, dict[str, Any]]
+    epsilons: list[float]
+
+
+def _problem(given: _Source, crs: str | None, within: float | None, context: typer.Context) -> DesignProblem:
+    """The problem of an area or of a name."""
+    if not given.is_area:
+        problem_file, parameters = parse_problem(str(given.name), context)
+        return problem_file.build(**parameters)
+    parameters = parameter_values("an area", ("cell",), given.words)
+    path = None if given.name is None else Path(given.name)
+    return _of_area(parse_area(path, given.box, crs), parameters, within or RADIUS)
+
+
+def _collection(
+    given: _Source, problem: DesignProblem | None, files: list[Path], levels: str | None, within: float | None
+) -> _Collection:
+    """The designs of a problem at its levels, and those of mechanism files, which must have its secrets."""
+    domain, truth, tables, described = _of_files(files)
+    if problem is None:
+        assert domain is not None
+        return _Collection(domain=domain, truth=truth, tables=tables, described=described, epsilons=[])
+    own = problem.domain
+    if domain is not None and (domain.describe() != own.describe() or (domain.points != own.points).any()):
+        raise InputError("has other secrets than the problem", field="with", value=files[0])
+    numbers: Sequence[float | None] = _numbers(levels)
+    if given.is_area:
+        designed, kept = _of_levels(problem, numbers or _of_odds(within), "epsilon", share=1 / _lengthened(own))
+    else:
+        designed, kept = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
+    return _Collection(
+        domain=own,
+        truth=problem.prior_array,
+        tables=designed | tables,
+        described=kept | described,
+        epsilons=[design["epsilon"] for design in kept.values()],
+    )
+
+
+def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, options: dict[str, Any]) -> float | None:
+    """The least epsilon of the family for the wanted error, on the ground for an area; None where none is enough."""
+    from mechdesign.surveys.plan import epsilon_for
+
+    least = epsilon_for(problem, FAMILY, partition, **options)
+    return least if least is None or not given.is_area else least * _lengthened(problem.domain)
+
+
+def _next_command(given: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
+    """The command that makes the mechanism. The optimal program may leave shares that no report identifies."""
+    place = given.name or f"--box {given.box}"
+    if crs is not None and given.name is not None:
+        place = f"{place} --crs {crs}"
+    epsilon = needed or max(collection.epsilons)
+    return (
+        f"mechdesign area {place} --cell {collection.domain.spacing:g} --epsilon {epsilon:.4g} --positions cells "
+        "--program planar-laplace -o survey.nc"
+    )
 
 
 def _of_area(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:

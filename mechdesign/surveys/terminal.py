@@ -25,67 +25,13 @@ _LEAST = 1e-300  # p values are not told smaller
 def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
     """The document of a plan, epsilon_for_error included: the designs side by side, then the error of every area."""
     designs, rows, people = document["designs"], document["areas"], f"{document['people']:,} people"
-    best = min(designs, key=lambda design: design["worst_error"] or math.inf)
-    together = " for all together" if document["simultaneous"] else ""
-    confidence = f"{100 * document['confidence']:g} % confidence{together}"
-    wanted = f"+-{100 * document['wanted_error']:g}"
-    if best["worst_standard_error"] is None:
-        yield f"No share of the worst area, {best['worst_area']}, can be told from reports of any number."
-    elif best["uninformative"]:
-        yield (
-            f"With {people} {best['name']} tells of the share of {best['worst_area']} no more than is known "
-            f"beforehand, from 0 to 100 %, {confidence}: {wanted} points take {_whole(best['people'])} people, or a "
-            "larger epsilon."
-        )
-    else:
-        yield (
-            f"With {people} {best['name']} tells the share of every area to +-{_points(best['worst_error'])} points or "
-            f"better, {confidence}; worst is {best['worst_area']}."
-        )
-    plain = max(rows, key=lambda row: row["error_without"])
-    within = document.get("within")
-    odds = [] if within is None else [f"odds within {length(within, unit)}"]
-    yield Table(
-        ["design", *odds, "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
-        [
-            *(
-                [
-                    design["name"],
-                    *([] if within is None else [format_cell(design["odds_within"], rounding=Rounding.UP, digits=3)]),
-                    NOTHING if design["uninformative"] else _points(design["worst_error"]),
-                    design["worst_area"],
-                    _whole(design["people"]),
-                    _times(design["times_median"]),
-                    _times(design["times_worst"]),
-                ]
-                for design in designs
-            ),
-            [
-                "no privacy",
-                *["-" for _ in odds],
-                _error(plain, "error_without"),
-                "",
-                _whole(document["people_without"]),
-                "1",
-                "1",
-            ],
-        ],
-    )
+    wanted, within = f"+-{100 * document['wanted_error']:g}", document.get("within")
+    yield _plan_sentence(document, people, wanted)
+    yield _design_table(document, unit, wanted)
     areas: dict[str, list[Row]] = {}
     for row in rows:
         areas.setdefault(row["area"], []).append(row)
-    yield Table(
-        ["area", "planned %", "no privacy", *(design["name"] for design in designs)],
-        [
-            [
-                area,
-                f"{100 * own[0]['share']:.2f}",
-                _error(own[0], "error_without"),
-                *(_error(row, "error") for row in own),
-            ]
-            for area, own in list(areas.items())[:_MOST]
-        ],
-    )
+    yield _area_table(areas, [design["name"] for design in designs])
     yield from _left_out(len(areas))
     for name, epsilon in document["epsilon_for_error"].items():
         per = "nats" if name == "randomized_response" else f"nats per {unit_word(unit)}"
@@ -97,10 +43,69 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
             "places so far apart, at most; of cells, between their centres."
         )
     yield (
-        f"Errors in points (hundredths), half the length of an interval at {confidence}, of the linear estimator: "
-        "exact at every number of people if they are distributed as planned. times: people against those that it takes "
-        "without privacy, in the median and in the worst area."
+        f"Errors in points (hundredths), half the length of an interval at {_confidence(document)}, of the linear "
+        "estimator: exact at every number of people if they are distributed as planned. times: people against those "
+        "that it takes without privacy, in the median and in the worst area."
     )
+    yield from _uninformative_notes(rows)
+    if "next" in document:
+        yield f"Next: {document['next']} makes the mechanism that people report with, and plan FILE says what it gives."
+    fewest = max(design["fewest"] or 0 for design in designs)
+    if fewest > document["people"]:
+        yield f"An interval for every area takes {_whole(fewest)} people at least, whatever its length."
+
+
+def _confidence(document: Mapping[str, Any]) -> str:
+    """The confidence of a plan in words."""
+    together = " for all together" if document["simultaneous"] else ""
+    return f"{100 * document['confidence']:g} % confidence{together}"
+
+
+def _plan_sentence(document: Mapping[str, Any], people: str, wanted: str) -> str:
+    """What the best design gives its worst area."""
+    best = min(document["designs"], key=lambda design: design["worst_error"] or math.inf)
+    if best["worst_standard_error"] is None:
+        return f"No share of the worst area, {best['worst_area']}, can be told from reports of any number."
+    if best["uninformative"]:
+        return (
+            f"With {people} {best['name']} tells of the share of {best['worst_area']} no more than is known "
+            f"beforehand, from 0 to 100 %, {_confidence(document)}: {wanted} points take {_whole(best['people'])} "
+            "people, or a larger epsilon."
+        )
+    return (
+        f"With {people} {best['name']} tells the share of every area to +-{_points(best['worst_error'])} points or "
+        f"better, {_confidence(document)}; worst is {best['worst_area']}."
+    )
+
+
+def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> Table:
+    """A row a design, and one without privacy."""
+    plain, within = max(document["areas"], key=lambda row: row["error_without"]), document.get("within")
+    rows = []
+    for design in document["designs"]:
+        error = NOTHING if design["uninformative"] else _points(design["worst_error"])
+        times = [_times(design["times_median"]), _times(design["times_worst"])]
+        odds = [] if within is None else [format_cell(design["odds_within"], rounding=Rounding.UP, digits=3)]
+        rows.append([design["name"], *odds, error, design["worst_area"], _whole(design["people"]), *times])
+    heads = [] if within is None else [f"odds within {length(within, unit)}"]
+    without = [_error(plain, "error_without"), "", _whole(document["people_without"]), "1", "1"]
+    return Table(
+        ["design", *heads, "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
+        [*rows, ["no privacy", *["-" for _ in heads], *without]],
+    )
+
+
+def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> Table:
+    """A row an area: its planned share, its error without privacy, and that of every design."""
+    rows = []
+    for area, by_design in list(areas.items())[:_MOST]:
+        planned = [f"{100 * by_design[0]['share']:.2f}", _error(by_design[0], "error_without")]
+        rows.append([area, *planned, *(_error(row, "error") for row in by_design)])
+    return Table(["area", "planned %", "no privacy", *designs], rows)
+
+
+def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
+    """Which intervals are from 0 to 100 %, and what helps."""
     lost = sorted({row["area"] for row in rows if row["standard_error"] is None})
     if lost:
         yield (
@@ -112,11 +117,6 @@ def plan_words(document: Mapping[str, Any], unit: str) -> Iterator[Block]:
             f"{NOTHING}: an interval from 0 to 100 %, no more than is known beforehand. More people, a larger epsilon "
             "or larger areas help."
         )
-    if "next" in document:
-        yield f"Next: {document['next']} makes the mechanism that people report with, and plan FILE says what it gives."
-    fewest = max(design["fewest"] or 0 for design in designs)
-    if fewest > document["people"]:
-        yield f"An interval for every area takes {_whole(fewest)} people at least, whatever its length."
 
 
 _SECRETS = {"position": "places", "value": "values", "class": "classes"}
