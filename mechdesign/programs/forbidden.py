@@ -35,11 +35,6 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     DesignProblem
         The smaller problem.
 
-    Raises
-    ------
-    InputError
-        For a number out of range, or if fewer than two reports stay.
-
     Examples
     --------
     >>> md.programs.without_reports(md.load_problem("line", cells=4), [3]).reports.size

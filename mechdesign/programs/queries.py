@@ -55,11 +55,6 @@ class QueryWeights(Program):
     problem : DesignProblem
         Made by `md.losses.query_problem`.
 
-    Raises
-    ------
-    UnsuitableError
-        For a problem without a query.
-
     References
     ----------
     Koufogiannis & Pappas 2016, Algorithm 1 with a query q.

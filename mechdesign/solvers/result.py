@@ -135,7 +135,7 @@ class Progress:
 
 
 def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
-    """What calls back with a `Progress` of this method and further fields, with the seconds from now on."""
+    """A function that reports a `Progress` with the seconds from now on, by the name of a method and its fields."""
     started = time.monotonic()
 
     def tell(method: str, **state: Any) -> None:
@@ -146,11 +146,11 @@ def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
 
 
 def silent(method: str, **state: Any) -> None:
-    """A report to nobody."""
+    """Report nothing."""
 
 
 def counter(report: Report, method: str, total: int) -> Callable[[int], None]:
-    """What a pass calls with how many of its rows, or reports, are done."""
+    """A function that reports how many rows, or reports, of a pass are done."""
     return lambda done: report(method, done=done, total=total)
 
 
@@ -247,9 +247,7 @@ class Design:
 
 
 def with_floor(design: Design, floor: ClosedForm | None) -> Design:
-    """The design, or with its bound and its word the closed form where that loses less; the parameter closed_form is
-    its name then.
-    """
+    """The design, its table replaced by the closed form where that loses less."""
     if floor is None or design.loss <= floor.loss:
         return design
     parameters = {**design.parameters, "closed_form": floor.name}

@@ -1,9 +1,7 @@
 """solve: the one verb. A program goes in, a certified mechanism with its bound comes out.
 
-Beside it the one table of programs: how each is solved, by which methods, and how a file's is stated again.
-
-A program of another package is added by one line, `SOLVERS[Mine.name] = Entry(program=Mine, solve=...)`; `solve`,
-`verify`, `compare` and the command line then know it by its `name`.
+`SOLVERS` has every program by name, with its solver and methods. `SOLVERS[Mine.name] = Entry(program=Mine, solve=...)`
+adds one: `solve`, `verify`, `compare` and the command line then know it.
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ def solve(
     options: object = None,
     verbose: bool = False,
 ) -> xr.Dataset:
-    """Solve a program, for a problem its optimal program, and return the certified mechanism.
-
-    It is repaired and certified at the claim of the problem's metric. `SOLVERS` names the solver of each program,
-    solvers/choose.py the routes that "auto" takes for `Optimal`.
+    """Solve a program, for a problem its optimal program, and return the mechanism, certified at the problem's claim.
 
     Parameters
     ----------
@@ -108,8 +103,6 @@ def solve(
     ------
     SolverError
         With an estimate, where the time limit is too short for any certified table.
-    InputError
-        For a gap or limit that is not positive, or a method or option that the program has no use for.
     UnsuitableError
         For a program without a factored form, or a route that does not accept the problem.
     SizeError
@@ -117,8 +110,8 @@ def solve(
 
     Notes
     -----
-    The optimal program, and those with limits of their own that it keeps, starts from the best closed form
-    (closed_forms/best.py): the mechanism is that where no better table was found, its name the parameter closed_form.
+    The first table is the best closed form. Where no better one is found it is the mechanism, with its name as the
+    parameter closed_form.
 
     Examples
     --------
@@ -233,9 +226,7 @@ def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, 
 
 
 def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
-    """What the solver of a program makes. Raises: InputError for options that it does not take, and for a solver that
-    returns anything else; SizeError where a table does not fit; what the solver raises.
-    """
+    """The result of a program's solver. Raises: SizeError where a table does not fit; what the solver raises."""
     entry = entry_of(program)
     _check_options(targets, takes_bound=entry.takes_bound, takes_options=entry.takes_options)
     if not entry.large:
