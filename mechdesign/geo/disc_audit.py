@@ -26,6 +26,7 @@ from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
+from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.text import Columns
 
@@ -74,7 +75,9 @@ def audit_rule_discs(
             chance, share = laplace_shares(persons, epsilon, radius)
             near = length(_reach(epsilon, radius), "m", up=False)
             about = f"about the centre of a cell of {FINE:g} m within {near} of the report"
-        found = DiscAudit.of(radius, "m", "places", before=before, chance=chance, share=share, about=about)
+        found = DiscAudit.of(
+            DiscKind(radius=radius, unit="m", centres="places", about=about), before=before, chance=chance, share=share
+        )
         discs.append(found.as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}

@@ -36,24 +36,21 @@ from mechdesign.problem.domain import Domain
 Listed = Literal["anywhere", "places"]
 Centres = Literal["anywhere", "places", "area"]
 WIDER = 1 + 2.0**-40
-MOST_STEPS = 2_000  # cells of a disc: shapes are found pair by pair
-_ON_CIRCLE = 2.0**-37  # relative: how far off a circle a point may be that is taken for one on it
-_COMPARED = 20_000  # sets up to which those that others contain are left out
+MAX_STEPS = 2_000  # cells of a disc: shapes are found pair by pair
+_ON_CIRCLE = 2.0**-37  # relative: points this near a circle count as on it, for the rounding of crossings
+_MAX_COMPARED = 20_000  # sets up to which those that others contain are left out: pairs are compared
 
 
 def check_centres(centres: str) -> None:
-    """Refuse what is no kind of discs, with an InputError."""
+    """Refuse an unknown kind of centres."""
     if centres not in get_args(Centres):
         raise InputError("must be anywhere, places or area", field="centres", value=centres)
 
 
 def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
-    """The sets of places that discs contain, (k, n) of 0 and 1, each once; those that others contain are left out.
+    """The sets of places that discs contain, (k, n) of 0 and 1, each once; if not `every` one, the largest alone.
 
-    Parameters: radius in the unit of the domain; centres, "anywhere", on a grid of one or two axes, or "places"; every,
-        whether those that others contain are there too.
-    Raises: InputError for a radius that is not positive, for nodes, which have no place, and for discs anywhere off a
-        lattice of one or two axes or of more than 2,000 cells; SizeError where the sets do not fit in memory.
+    Parameters: radius in the unit of the domain; centres, "anywhere" only on a grid of one or two axes.
     Cost: O(s n) for s shapes of a lattice; O(n^2) for places off a lattice.
     """
     positive(radius, "radius")
@@ -72,10 +69,7 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, ev
 
 
 def cells_of_area(domain: Domain, radius: float) -> int:
-    """How many cells of a grid of two axes are together no larger than a disc of `radius`; all cells, where they are.
-
-    Raises: InputError for a radius that is not positive, for other domains, and where not even one cell is so small.
-    """
+    """How many cells of a grid of two axes are together no larger than a disc of `radius`; at most all cells."""
     wide = positive(radius, "radius") * WIDER
     if domain.cell is None or domain.dimension != 2:
         remedy = "use a grid of two axes, or discs about places"
@@ -87,7 +81,7 @@ def cells_of_area(domain: Domain, radius: float) -> int:
 
 
 def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """The sum of the `count` largest values (m,) of each column (n, m); of all, where there are no more."""
+    """The sum of the `count` largest values (m,) of each column (n, m)."""
     rest = max(len(values) - count, 0)
     return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
 
@@ -95,50 +89,62 @@ def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]
 def disc_shapes(
     cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False
 ) -> list[NDArray[np.int64]]:
-    """The shapes (s, axes) of discs on a lattice: steps from one of their cells; not `every` one, but those that no
-    translate of another contains.
-    """
+    """The shapes (s, axes) of discs on a lattice: steps from one of their cells; if not `every` one, the largest."""
     side, wide = np.asarray(cell), radius * WIDER
-    span = np.minimum((2 if centres == "anywhere" else 1) * wide / side, 8 * MOST_STEPS)
-    if np.prod(2 * span + 1) > 8 * MOST_STEPS:  # before they become integers
-        raise InputError(
-            f"a disc has more than {MOST_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
-        )
-    reach = np.floor(span).astype(np.int64)
-    steps = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij")], 1)
+    steps = _steps_around(side, (2 if centres == "anywhere" else 1) * wide, radius)
     places = steps * side
-    away = np.sqrt((places**2).sum(axis=1))
+    distance = np.sqrt((places**2).sum(axis=1))
     if centres == "places":
-        return [steps[away <= wide]]
-    middles = [places[k] / 2 for k in np.flatnonzero(away <= 2 * wide)]
-    if len(side) == 2:  # the two crossings of the circles about a cell and about one at a step, on either side
-        half = [np.sqrt(max(wide**2 - float(middle @ middle), 0.0)) for middle in middles]
-        across = [np.array([-m[1], m[0]]) / max(float(np.hypot(*m)), 1e-300) for m in middles]
-        middles = [m + sign * h * a for m, h, a in zip(middles, half, across, strict=True) for sign in (-1, 1)]
-    elif every:  # the ends of an interval, in the place of crossings
-        middles = [np.array([sign * wide]) for sign in (-1, 1)]
+        return [steps[distance <= wide]]
     found: dict[bytes, NDArray[np.int64]] = {}
-    for middle in middles:
-        for inside in _faces(places - middle, wide) if every else [_within(places - middle, wide)]:
+    for crossing in _crossings(places[distance <= 2 * wide], wide, every=every):
+        insides = _faces(places - crossing, wide) if every else [_within(places - crossing, wide)]
+        for inside in insides:
             shape = steps[inside] - steps[inside].min(axis=0)
             found.setdefault(shape.tobytes(), shape)
     shapes = sorted(found.values(), key=len, reverse=True)
     if every:
         return shapes
-    if len(side) == 1:
-        return shapes[:1]
-    from scipy.signal import correlate  # a second, of which most programs need nothing
+    return shapes[:1] if len(side) == 1 else _largest_shapes(shapes)
+
+
+def _steps_around(side: NDArray[np.float64], reach: float, radius: float) -> NDArray[np.int64]:
+    """The steps (s, axes) of a lattice up to `reach` along each axis."""
+    span = np.minimum(reach / side, 8 * MAX_STEPS)
+    # As doubles: a hostile radius has spans that overflow integers.
+    if np.prod(2 * span + 1) > 8 * MAX_STEPS:
+        raise InputError(
+            f"a disc has more than {MAX_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
+        )
+    axes = [np.arange(-k, k + 1) for k in np.floor(span).astype(np.int64)]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def _crossings(places: NDArray[np.float64], wide: float, *, every: bool) -> list[NDArray[np.float64]]:
+    """Where the circle about the origin crosses those about places (k, axes); on one axis the ends of intervals."""
+    middles = list(places / 2)
+    if places.shape[1] == 2:
+        half = [np.sqrt(max(wide**2 - float(middle @ middle), 0.0)) for middle in middles]
+        across = [np.array([-m[1], m[0]]) / max(float(np.hypot(*m)), 1e-300) for m in middles]
+        return [m + sign * h * a for m, h, a in zip(middles, half, across, strict=True) for sign in (-1, 1)]
+    return [np.array([sign * wide]) for sign in (-1, 1)] if every else middles
+
+
+def _largest_shapes(shapes: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """The shapes that no translate of another one contains."""
+    from scipy.signal import correlate  # takes a second to import
 
     masks = [np.zeros(shape.max(axis=0) + 1) for shape in shapes]
     for mask, shape in zip(masks, shapes, strict=True):
         mask[tuple(shape.T)] = 1
+
+    def is_part(size: int, mask: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+        return other.sum() > size and correlate(other, mask, method="direct").max() > size - 0.5
+
     return [
         shape
         for mask, shape in zip(masks, shapes, strict=True)
-        if not any(
-            other.sum() > len(shape) and correlate(other, mask, method="direct").max() > len(shape) - 0.5
-            for other in masks
-        )
+        if not any(is_part(len(shape), mask, other) for other in masks)
     ]
 
 
@@ -147,9 +153,9 @@ def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
 
 
 def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
-    """The points (k,) inside the disc at a crossing, and inside those in the faces around it; not the empty set.
+    """The points (k,) inside the disc at a crossing, and inside those in the faces around it, if any are.
 
-    away (k, axes), the points as seen from the crossing.
+    away (k, axes): the points as seen from the crossing.
     """
     within = _within(away, wide)
     on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
@@ -186,12 +192,12 @@ def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array
 
 
 def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
-    """The sets that are not empty, each once; not `every` one where they are few, but those that no other contains."""
+    """The sets that are not empty, each once; if they are few and not `every` one is wanted, those in no other."""
     sets.sort_indices()
     first = {sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))}
     first.pop(b"", None)
     sets = sets[np.sort(list(first.values()))]
-    if every or sets.shape[0] > _COMPARED:
+    if every or sets.shape[0] > _MAX_COMPARED:
         return sets
     size = np.asarray(sets.sum(axis=1)).ravel()
     common = sp.coo_array(sets @ sets.T)

@@ -45,6 +45,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.labels import unlabelled
@@ -71,18 +72,12 @@ _WIDEST = 1e150  # of a radius in a file: its square is a number
 
 @dataclass(frozen=True, kw_only=True)
 class DiscConstraint(ClaimedLimit):
-    """A limit on the share of the posterior in discs: the fields that both kinds of the module docstring have.
-
-    radius in the unit of the domain. people: counts at each secret (n,), or those of several priors (k, n), each of
-    which the limit is for; by default the prior of the problem. Counts that are not integers become whole persons where
-    the program is stated (`for_problem`). centres: of discs, "anywhere" on a grid, or "places", the places alone;
-    or "area", any cells of a grid that are together no larger than a disc.
-    """
+    """A limit on the share of the posterior in discs: the fields of both kinds, as `PosteriorCap` describes them."""
 
     radius: float
     people: ArrayLike | None = None
     centres: Centres = "anywhere"
-    of_every_set: ClassVar[bool] = False  # whether the limit of a set does not follow from that of a larger one
+    of_every_set: ClassVar[bool] = False  # True if the limit of a set does not follow from that of a larger one
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
@@ -104,7 +99,7 @@ class DiscConstraint(ClaimedLimit):
         """The limit under rounded counts that keeps it under the counts themselves (persons.py)."""
 
     def for_problem(self, problem: DesignProblem) -> Self:
-        """The limit with whole persons (priors, n), lowered where these are rounded. Raises: InputError."""
+        """The limit with whole persons (priors, n), lowered where these are rounded."""
         people = problem.prior_array if self.people is None else self.people
         persons, spread = whole_persons(people, problem.domain.size)
         return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
@@ -112,29 +107,32 @@ class DiscConstraint(ClaimedLimit):
     def caps(self, problem: DesignProblem) -> list[Caps]:
         """The rows for each prior; a disc whose limit is 1 or more, or where nobody lives, has none.
 
-        Raises: InfeasibleError, naming the disc, where even a constant report breaks one; InputError as `disc_sets`.
+        Raises: InfeasibleError, naming the disc, where even a constant report breaks one.
         """
         if self.centres == "area":
             cells = cells_of_area(problem.domain, self.radius)
         else:
             sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
-        made: list[Caps] = []
-        limit = self.for_problem(problem)
+        limit, rows = self.for_problem(problem), list[Caps]()
         for number, persons in enumerate(np.asarray(limit.people)):
-            name = self.name + (f" of prior {number}" if number else "")
+            name = f"{self.name} of prior {number}" if number else self.name
             if self.centres == "area":
-                made.append(AreaCaps(persons=persons, name=name, cells=cells, limit=limit.exact_limit[1]))
+                rows.append(AreaCaps(persons=persons, name=name, cells=cells, limit=limit.exact_limit[1]))
             else:
-                inside = np.asarray(sets @ persons)
-                limits = limit.limits(inside, int(persons.sum()))
-                kept = np.array([k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0], int)
-                limits = [limits[k] for k in kept]
-                made.append(DiscCaps(persons=persons, name=name, sets=sets[kept], limits=limits))
-            if made[-1].slack < MIN_SLACK:
-                raise self._hopeless(problem.domain, made[-1])
-        return made
+                rows.append(limit._disc_caps(name, persons, sets))
+            if rows[-1].slack < MIN_SLACK:
+                raise self._infeasible(problem.domain, rows[-1])
+        return rows
 
-    def _hopeless(self, domain: Domain, caps: Caps) -> InfeasibleError:
+    def _disc_caps(self, name: str, persons: NDArray[np.int64], sets: sp.csr_array) -> DiscCaps:
+        inside = np.asarray(sets @ persons)
+        limits = self.limits(inside, int(persons.sum()))
+        binding = [k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0]
+        return DiscCaps(
+            persons=persons, name=name, sets=sets[np.array(binding, int)], limits=[limits[k] for k in binding]
+        )
+
+    def _infeasible(self, domain: Domain, caps: Caps) -> InfeasibleError:
         unit = "" if domain.unit == "1" else f" {domain.unit}"
         if isinstance(caps, AreaCaps):
             share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.limit)
@@ -157,9 +155,7 @@ class DiscConstraint(ClaimedLimit):
         return [inequality for caps in self.caps(problem) for inequality in caps.stated(table)]
 
     def claims(self) -> list[dict[str, Any]]:
-        """The limits as data for whoever checks a table without this package, one for each prior: radius, centres,
-        people, and share or factor as [numerator, denominator]. Of a constraint that names its people.
-        """
+        """The limits as JSON, one for each prior, share or factor as [numerator, denominator]."""
         name, value = self.exact_limit
         limit = {"radius": self.radius, "centres": self.centres, name: [value.numerator, value.denominator]}
         return [{**limit, "people": persons} for persons in np.atleast_2d(np.asarray(self.people)).tolist()]
@@ -181,14 +177,14 @@ class DiscConstraint(ClaimedLimit):
         return cls(**known)
 
     def describe(self) -> dict[str, Any]:
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         shares = {
             name: f"{value.numerator}/{value.denominator}"
-            for name, value in kept.items()
+            for name, value in values.items()
             if isinstance(value, Fraction)
         }
         people = None if self.people is None else np.atleast_2d(np.asarray(self.people)).tolist()
-        return {"constraint": self.name, **kept, **shares, "people": people}
+        return {"constraint": self.name, **values, **shares, "people": people}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
 """Persons as integers: counts of people, whole or not, as integers below 2^32.
 
-Limits on discs are proved in integers (posterior_rows.py). Only proportions of people matter to them. So counts are
+Limits on discs are proved in integers (rows.py). Only proportions of people matter to them. So counts are
 scaled before they are rounded: to the least multiple that is whole, where all counts are fractions of one small
 denominator, else to a sum of almost 2^32. A count above 0 never becomes 0. Rounded counts N of counts p have
 
     spread = max_u (N/p) / min_u (N/p),
 
-and whoever counts p has a posterior that differs from that of N as if N were wrong (posterior.py, fact 2, r = spread).
+and whoever counts p has a posterior that differs from that of N as if N were wrong (limits.py, fact 2, r = spread).
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.errors import InputError
 
-MOST_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
-_PARTS = 10_000  # largest denominator of a count that is recognised: of people spread evenly over so many cells
+MAX_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
+_MAX_DENOMINATOR = (
+    10_000  # largest denominator of a count that is recognised: of people spread evenly over so many cells
+)
 _EXACT = 2.0**-40  # relative rounding of a density times the area of a cell
-_WIDEST = Fraction(5, 4)  # spread of rounded counts: a share of 60 % would become 55 %
+_MAX_SPREAD = Fraction(5, 4)  # spread of rounded counts: a share of 60 % would become 55 %
 
 
 def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Fraction]:
-    """Whole persons (priors, size) in the proportions of counts (size,) or (priors, size), and the largest spread.
-
-    Raises: InputError for others; for integers whose row sums to 2^32 and more, compared before any sum of 64 bits
-    wraps; and for counts so far apart that the small ones cannot be stated in whole persons next to the large ones.
-    """
+    """Whole persons (priors, size) in the proportions of counts (size,) or (priors, size), and the largest spread."""
     counts = np.atleast_2d(np.asarray(people))
     if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
         raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
@@ -46,11 +44,12 @@ def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Frac
 
 
 def _checked(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    if counts.min() < 0 or int(counts.max()) >= MOST_PERSONS:
+    if counts.min() < 0 or int(counts.max()) >= MAX_PERSONS:
         value = f"{counts.min()} to {counts.max()}"
         raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)
-    totals = counts.astype(np.int64).sum(axis=1)  # fewer than 2^31 places of less than 2^32
-    if totals.min() <= 0 or int(totals.max()) >= MOST_PERSONS:
+    # No sum of 64 bits wraps: fewer than 2^31 places of less than 2^32.
+    totals = counts.astype(np.int64).sum(axis=1)
+    if totals.min() <= 0 or int(totals.max()) >= MAX_PERSONS:
         value = f"{totals.min()} to {totals.max()}"
         raise InputError("must be from 1 to 2^32 - 1 together", field="people", value=value)
     return counts.astype(np.int64)
@@ -64,13 +63,13 @@ def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
         whole = _exact_multiple(counts / unit)
         if whole is not None:
             return whole, Fraction(1)
-    scale = (MOST_PERSONS - 1 - len(counts)) / counts.sum()
+    scale = (MAX_PERSONS - 1 - len(counts)) / counts.sum()
     whole = np.where(living, np.maximum(np.rint(scale * counts), 1), 0).astype(np.int64)
     off = whole[living] / (scale * counts[living])
     spread = Fraction(float(off.max() / off.min() * (1 + _EXACT)))
-    if spread > _WIDEST:
+    if spread > _MAX_SPREAD:
         few = counts[living].min() / counts.sum()
-        remedy = f"raise those below {4 / MOST_PERSONS:.1g} of the sum, or set them to 0 where nobody lives"
+        remedy = f"raise those below {4 / MAX_PERSONS:.1g} of the sum, or set them to 0 where nobody lives"
         message = "the smallest count is too small a share of all people to be protected beside them"
         raise InputError(message, field="people", value=f"{few:.2g}", remedy=remedy)
     return whole, spread
@@ -79,13 +78,13 @@ def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
 def _exact_multiple(counts: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """The smallest multiple of counts that is whole; None unless one is below 2^32."""
     total, multiple = counts.sum(), 1
-    if not total < MOST_PERSONS:
+    if not total < MAX_PERSONS:
         return None
     for count in np.unique(counts):
-        multiple = math.lcm(multiple, Fraction(count).limit_denominator(_PARTS).denominator)
-        if not multiple * total < MOST_PERSONS - 1:
+        multiple = math.lcm(multiple, Fraction(count).limit_denominator(_MAX_DENOMINATOR).denominator)
+        if not multiple * total < MAX_PERSONS - 1:
             return None
     scaled = counts * multiple
     whole = np.rint(scaled)
-    exact = (np.abs(whole - scaled) <= _EXACT * scaled).all() and whole.sum() < MOST_PERSONS
+    exact = (np.abs(whole - scaled) <= _EXACT * scaled).all() and whole.sum() < MAX_PERSONS
     return whole.astype(np.int64) if exact else None

@@ -18,6 +18,7 @@ from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.pictures.plot import plot_discs
 from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs
+from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.posteriors.words import disc_words
 
 PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
@@ -57,9 +58,9 @@ def test_a_grid_is_the_table_of_its_cells() -> None:
     table = np.zeros((256, 16))
     table[np.arange(256), (domain.index // 4) @ [4, 1]] = 1
     audit = audit_discs(table, domain, persons.ravel(), 250.0, centres="places")
-    assert DiscAudit.of(
-        250.0, "m", "places", before=audit.before, chance=chance, share=share, about="about the centre of a cell"
-    ).as_dict() == pytest.approx(audit.as_dict())
+    discs = DiscKind(radius=250.0, unit="m", centres="places", about="about the centre of a cell")
+    found = DiscAudit.of(discs, before=audit.before, chance=chance, share=share)
+    assert found.as_dict() == pytest.approx(audit.as_dict())
 
 
 def brute_force(table: np.ndarray, points: np.ndarray, people: np.ndarray, radius: float) -> np.ndarray:

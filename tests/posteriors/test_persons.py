@@ -12,7 +12,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.posteriors.persons import MOST_PERSONS, whole_persons
+from mechdesign.posteriors.persons import MAX_PERSONS, whole_persons
 
 THIRD = Fraction(1, 3)
 COUNTS: dict[str, list[Any]] = {
@@ -45,7 +45,7 @@ def test_rounded_counts_are_within_their_spread_and_never_0(people: int) -> None
     counts[0], counts[1] = 1e-7 * people, 0.0
     (whole,), spread = whole_persons(counts, 60)
     assert whole[1] == 0 < whole[0]
-    assert whole.sum() < MOST_PERSONS
+    assert whole.sum() < MAX_PERSONS
     ratios = [Fraction(int(n)) / Fraction(p) for n, p in zip(whole, counts, strict=True) if p > 0]
     assert 1 < max(ratios) / min(ratios) <= spread < Fraction(101, 100)
 
