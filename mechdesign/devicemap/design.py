@@ -149,10 +149,8 @@ def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint1
 
 
 def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
-    """The map with levels lowered where an edge is longer than in the design, until none is.
-
-    The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
-    """
+    """The map with levels lowered where an edge is longer than in the design, until none is."""
+    # The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
     edges, design = device_map.edges, stored.edges
     own, theirs = (each.tail * device_map.secrets + each.head for each in (edges, design))
     order = np.argsort(theirs)

@@ -147,20 +147,16 @@ class DeviceMap(FrozenRecord):
         The secrets along either axis.
     margin : int
         Cells around them.
-    cell, origin : tuples of float
-        Sides of a cell and low corner, in `unit`.
-    plane : Plane
-        Where on Earth.
+    cell, origin, unit, plane
+        Sides of a cell and low corner in a unit of length; where on Earth.
     stencil : {8, 16}
         Neighbours.
     level_unit : float
-        Nats per unit.
+        Nats per unit of one level.
     level, potential, weight : (R, C) int arrays
         Privacy level, log row sum and weight of every cell.
-    grain, step : int
-        In 2^-48 nats.
-    cap : int
-        Steps beyond which distances are not told apart.
+    grain, step, cap : int
+        In 2^-48 nats; steps beyond which distances are equal.
     bound : (g, k)
         Of the row sums.
     source_sha256, problem, program : str
@@ -169,14 +165,12 @@ class DeviceMap(FrozenRecord):
     Examples
     --------
     >>> import tempfile
-    >>> domain = md.Domain.grid((4, 4), 1.0)
-    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
-    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
     >>> device_map.cells
-    (4, 4)
+    (20, 20)
     """
 
     cells: tuple[int, ...]
@@ -265,9 +259,8 @@ class DeviceMap(FrozenRecord):
         return np.pad(np.arange(self.secrets).reshape(self.cells), self.margin, mode="edge").ravel()
 
     def edges_by_step(self) -> Iterator[Along]:
-        """The edges along every step of the stencil in turn: places o (m,) and e (m,) of their ends, and their lengths
-        d (m,) in 2^-48 nats.
-        """
+        """The edges along every step of the stencil in turn, with their lengths d (m,) in 2^-48 nats."""
+        # Each: places o (m,) and e (m,) of their ends, and lengths.
         rows, columns = self.shape
         number = np.arange(rows * columns).reshape(rows, columns)
         for a, b in STEPS[: self.stencil // 2]:

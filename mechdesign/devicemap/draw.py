@@ -139,16 +139,10 @@ class MapSampler(FrozenRecord, Drawing):
     on_progress : callable
         Called with where the verification stands.
 
-    Notes
-    -----
-    Cost: that of `md.verify`.
-
     Examples
     --------
     >>> import tempfile
-    >>> domain = md.Domain.grid((4, 4), 1.0)
-    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
-    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
@@ -176,10 +170,8 @@ class MapSampler(FrozenRecord, Drawing):
         """Reports (secret b, draw size) drawn independently for secrets (b,), or for the cells of positions `at` (b, 2)
         or (2,) in the unit of the map, each with exactly its probability.
 
-        Returns: report numbers with the coordinates of secrets and reports; attributes bits, claim, mechanism and cost.
-            With `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Which places are looked at
-            depends on the secret.
-        Cost: 10 to 50 ms a secret, 1 microsecond a draw.
+        Report numbers have the coordinates of secrets and reports, and attributes bits, claim, mechanism and cost. With
+        `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Cost: 10 to 50 ms a secret.
         """
         check_whole(size, "size")
         numbers, (bits, name) = self._chosen(secrets, at), source(rng)

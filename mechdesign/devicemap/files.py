@@ -103,9 +103,7 @@ def load_compact(path: str | Path) -> DeviceMap:
     Examples
     --------
     >>> import tempfile
-    >>> domain = md.Domain.grid((4, 4), 1.0)
-    >>> metric = md.Eikonal(md.PrivacyLevel.constant(0.5))
-    >>> problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.Distance())
+    >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))

@@ -24,12 +24,9 @@ from mechdesign.verification.verify import OF_A_MAP, FileKind, Verification
 def check_compact(
     device_map: DeviceMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:
-    """The verification of a map; on_progress is called with how many row sums were added up; a map has no bound.
-
-    The lengths of the claim and of the kernel, weights and kernel follow from the bytes by device_map.py; every S(u) is
-    added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
-    Cost: one pass over all rows.
-    """
+    """The verification of a map; on_progress is called with the row sums added up. A map has no bound."""
+    # Every S(u) is added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which
+    # draws rest on.
     factors, edges = device_map.factors, device_map.edges
     words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", device_map.secrets))
     sums = join_words(words)

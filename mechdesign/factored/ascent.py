@@ -1,7 +1,7 @@
 """Passes that better the multipliers of the row sums by the ratios of local pricing (pricing.py).
 
-The scheme of the boxed master (solvers/masters.py), with rays kept within some nats of their reports. Let g_y attain
-rho_y, and w_y be the weights of the reports, nearly P(y|y). A pass
+The scheme of the boxed master (solvers/masters.py), with rays kept within some nats of their reports. Let g_y with
+g_y(y) = 1 attain rho_y, and w_y be the weights of the reports, nearly P(y|y). A pass
 
 1. prices the ratios, moves w by e^{-eta (rho - 1)}, and levels the row sums s = sum_y w_y g_y multiplicatively;     (1)
 2. moves ln lambda by the series sum_{k <= K} (I - P)^k ln(P rho), (P v)(u) = sum_y w_y g_y(u) v_y / s(u) the channel,
@@ -74,11 +74,7 @@ class SparseRays:
 def dual_step(
     executor: Workers, places: Places, state: DualState, radii: Radii, on_done: OnDone = lambda done: None
 ) -> tuple[DualState, float]:
-    """The state after a pass, and the bound of the multipliers before it, sum lambda min(1, rho), without a proof.
-
-    on_done is called with the number of reports done. Cost: that of `ratio_block` for all reports. Memory: 8 bytes for
-    every place within `keep` nats of a report, 450 MB on a grid of 200 x 200 cells.
-    """
+    """The state after a pass, and the bound of the multipliers before it, sum lambda min(1, rho), without a proof."""
     task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio)
     blocked = BlockedWork(work=ratio_block, state=task, total=places.size, block=BLOCK, name="ratios")
     blocks = all_blocks(executor, blocked, on_done=on_done)

@@ -50,24 +50,20 @@ class Costs(NamedTuple):
 
 
 class BallScratch(NamedTuple):
-    """Room for one ball at a time. By place (n,): distance and where, its number in the ball, inf and -1 where no ball
-    is open; before, the place before it on its path, and step, the length between. By number: nodes, the place; cost;
-    left and handed, what stands for c and lambda; rank, the number in the core, or -1. Buckets of a search: head, the
-    last entry of each, -1 where it is empty, following, the entry before, and place.
-    """
+    """Scratch arrays for one ball at a time: by place (n,), by number in the ball, and the buckets of a search."""
 
-    distance: NDArray[np.float64]
-    where: NDArray[np.int32]
-    before: NDArray[np.int32]
-    step: NDArray[np.float64]
-    nodes: NDArray[np.int32]
+    distance: NDArray[np.float64]  # of a place, inf where no ball is open
+    where: NDArray[np.int32]  # its number in the ball, -1 where no ball is open
+    before: NDArray[np.int32]  # the place before it on its path
+    step: NDArray[np.float64]  # the length between the two
+    nodes: NDArray[np.int32]  # the place of a number
     cost: NDArray[np.float64]
-    left: NDArray[np.float64]
-    handed: NDArray[np.float64]
-    rank: NDArray[np.int32]
-    head: NDArray[np.int32]
-    following: NDArray[np.int32]
-    place: NDArray[np.int32]
+    left: NDArray[np.float64]  # in place of c
+    handed: NDArray[np.float64]  # in place of lambda
+    rank: NDArray[np.int32]  # the number in the core, or -1
+    head: NDArray[np.int32]  # the last entry of a bucket, -1 where it is empty
+    following: NDArray[np.int32]  # the entry before an entry
+    place: NDArray[np.int32]  # of an entry
 
 
 class CoreArrays(NamedTuple):
@@ -109,9 +105,7 @@ def _cost(u, y, costs):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
-    """Shortest paths from y up to `reach`, by buckets of `width` nats: the number k of places found, nodes[:k], every
-    one after the place before it.
-    """
+    """The number k of places within `reach` of y, nodes[:k], every one after the place before it on its path."""
     # Lengths below `width` may make a path longer than the shortest, and the tree another one: (2) holds for any tree.
     distance, where, nodes, head, place = room.distance, room.where, room.nodes, room.head, room.place
     distance[y], room.before[y], room.step[y] = 0.0, y, 0.0
@@ -140,12 +134,9 @@ def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  # type: ignore[no-untyped-def]
-    """Search the ball of y and write the program of its core to `inner`, numbered as they were found. Returns k, the
-    places of the ball, those of the core, and the number of its directed edges.
-
-    exact: r is handed on, every operation rounded down, and `below` is lambda itself. Else c and lambda are handed on
-    each on its own, which serves every ratio of them and proves nothing.
-    """
+    """Search the ball of y and write its core to `inner`: numbers of places, of the core, and of its directed edges."""
+    # exact: r is handed on, every operation rounded down, and `below` is lambda itself. Else c and lambda are handed on
+    # each on its own, which serves every ratio of them and proves nothing.
     nodes, before, where, rank = room.nodes, room.before, room.where, room.rank
     left, handed = room.left, room.handed
     k = _search(y, reach, width, graph, room)
@@ -204,11 +195,8 @@ def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  #
 
 @numba.njit(cache=True, nogil=True)
 def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignore[no-untyped-def]
-    """Continue the ray of the core, rays (kc,), over the ball, and forget the ball.
-
-    Returns <c, g> and <lambda, g> on the ball, and how many places within `keep` nats, and the core, were written to
-    numbers and value (n,), their numbers and g. The cost of the room is overwritten by g.
-    """
+    """Continue the ray of the core, rays (kc,), over the ball, and forget the ball: <c, g>, <lambda, g>, a count."""
+    # So many places within `keep` nats, and the core, are written to numbers and value. The cost becomes g.
     nodes, distance, where, cost = room.nodes, room.distance, room.where, room.cost
     over, under, count = 0.0, 0.0, 0
     for i in range(k):

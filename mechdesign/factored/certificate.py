@@ -54,19 +54,17 @@ _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E st
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Factors:
-    """The integers of a factored mechanism: metric over the k places, step in 2^-48 nats, weight (c,) in [1, 2^28],
-    inner (n,), the places that are the secrets; columns, c of them, None for the distance from every place in turn.
+    """The integers of a factored mechanism over k places with c columns."""
 
-    No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
-    units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48. E(q_k(u)) W(k) is under 2^87
-    and there are fewer than 2^31 columns, so that S(u) is under 2^118; its sums are added in parts (`_row_sums`).
-    """
-
+    # No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
+    # units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48. E(q_k(u)) W(k) is under
+    # 2^87 and there are fewer than 2^31 columns, so that S(u) is under 2^118; its sums are added in parts
+    # (`_row_sums`).
     metric: IntegerMetric
-    step: int
-    weight: NDArray[np.uint32]
-    inner: NDArray[np.int64]
-    columns: Columns | None = None
+    step: int  # in 2^-48 nats
+    weight: NDArray[np.uint32]  # (c,) in [1, 2^28]
+    inner: NDArray[np.int64]  # (n,), the places that are the secrets
+    columns: Columns | None = None  # None: the distance from every place in turn
 
     def __post_init__(self) -> None:
         if self.columns is not None and self.columns.offset.max() > self.metric.cap:
@@ -120,9 +118,7 @@ class Factors:
         return self.window_of(secrets, self.metric.windows()).dense(self.size, self.metric.cap)
 
     def window_of(self, secrets: NDArray[np.int64], room: Windows) -> Window:
-        """Columns, all that are nearer than the cap to one of b secrets, and q_k(u) of them, in the room of
-        `metric.windows()`.
-        """
+        """Columns nearer than the cap to one of b secrets, and q_k(u) of them, in the room of `metric.windows()`."""
         window = room.window_of(self.inner[secrets])
         if self.columns is None:
             return window
@@ -131,9 +127,8 @@ class Factors:
         return Window(places=np.arange(self.size, dtype=np.int32), field=gathered)
 
     def row_sums(self, window: Window) -> list[int]:
-        """S(u), exact, for the secrets of a window of columns: sum of (E(q) - E(F)) W inside, and E(F) times the sum
-        of all W. Cost: 1 ns for every column and secret of the window.
-        """
+        """S(u), exact, of the secrets of a window of columns. Cost: 1 ns for every column and secret of the window."""
+        # The sum of (E(q) - E(F)) W inside the window, and E(F) times the sum of all W.
         high, low = self._above
         parts = _row_sums(window.field, high, low, self.weight, window.places).tolist()
         return [((a << 32) + b << _HALF) + (c << 32) + d + self._floor for a, b, c, d in zip(*parts, strict=True)]
@@ -149,11 +144,8 @@ class Factors:
         return int(self.kernel[-1]) * int(self.weight.sum(dtype=np.uint64))
 
     def breaches(self, edges: Edges, row_sums: list[int]) -> int:
-        """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim.
-
-        edges over the n secrets, row_sums of all of them. An edge that the integer metric lacks counts twice.
-        Cost: O(e), 3 microseconds an edge.
-        """
+        """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim."""
+        # Cost: 3 microseconds an edge. An edge that the integer metric lacks counts twice.
         slack = self.slack(edges)
         distinct, place = np.unique(np.maximum(slack >> _SPARE_BITS, 0), return_inverse=True)
         factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
@@ -167,17 +159,14 @@ class Factors:
         return bad
 
     def slack(self, edges: Edges) -> NDArray[np.int64]:
-        """d_e - j_e step in 2^-48 nats, rounded down, for edges (e,) over the secrets; -1 where the integer metric has
-        no such edge. Both terms are under 2^61, as the class says.
-        """
+        """d_e - j_e step in 2^-48 nats (e,), rounded down, under 2^61; -1 where the integer metric has no such edge."""
         length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
         units = self.units_of(edges)
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
     def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
-        """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor. No ratio over length
-        exceeds the largest; where it is at most 1 with the slack of rounds.py the integers will certify.
-        """
+        """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor."""
+        # No log-ratio over length exceeds the largest; at most 1 with the slack of rounds.py the integers will certify.
         logarithm = np.log(row_sum)
         spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)

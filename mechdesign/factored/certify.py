@@ -55,10 +55,9 @@ def certify_factors(
 ) -> CertifiedFactors:
     """Integers that satisfy the certificate, with their rows and the factor of the step, in [0.49, 1].
 
-    factors at the whole step; target (c,), the report of every column; claim, its edges; expected (n,), the row sums
-    there up to a factor, about, or ones where nothing is known of them. DesignError where half the distances break the
-    claim, which they do for no weights.
-    Cost: one pass over the exact sums and losses of the rows, rarely two, and sums of up to 2,048 rows a few times.
+    factors at the whole step; target (c,), the report of every column; expected (n,), the row sums up to a factor,
+    about, or ones where nothing is known of them. Cost: one pass over the exact sums and losses of the rows, rarely
+    two, and more.
     """
     size, sums = problem.domain.size, expected
     factor = 1 / max(1.0, _kappa(factors, claim, sums))

@@ -33,10 +33,7 @@ _LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # wha
 
 @contextlib.contextmanager
 def workers(scheduler: str | None = None) -> Iterator[Workers]:
-    """The cores of this machine, or the workers of the dask scheduler at an address such as "tcp://host:8786".
-
-    Raises: InputError without the extra `distributed`, or where no scheduler with workers answers in about 10 s.
-    """
+    """The cores of this machine, or the workers of the dask scheduler at an address such as "tcp://host:8786"."""
     if scheduler is None:
         with threads() as executor:
             yield executor
@@ -163,9 +160,8 @@ def _check_answer(scheduler: str) -> None:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """That there are workers, and that all of them can compute: one that cannot import a block is silent for ever. The
-    scheduler reads the blocks too.
-    """
+    """Raise an InputError unless there are workers, and all of them can compute; the scheduler reads blocks too."""
+    # One that cannot import a block is silent for ever.
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError as error:

@@ -53,9 +53,7 @@ class ColumnCertifier:
         return Units.for_lengths(self.problem.edges.length)
 
     def certify(self) -> CertifiedFactors:
-        """Integers that satisfy the certificate. Cost: up to 40 passes over the exact sums of the rows, and one or two
-        over their losses.
-        """
+        """Integers that satisfy the certificate. Cost: up to 40 passes over row sums, one or two over their losses."""
         units, sums = self._lengths()
 
         def exact(data: LossData) -> Arrays:
@@ -66,9 +64,8 @@ class ColumnCertifier:
         return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
 
     def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor: those of the
-        round that keeps the most of the claimed lengths, once its kappa is taken off.
-        """
+        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor."""
+        # Those of the round that keeps the most of the claimed lengths, once its kappa is taken off.
         edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
         units, best_round = self.units.quantise(edges.length), 0
         best = units, np.ones(size)

@@ -18,13 +18,11 @@ GENERATORS = {"place": "generator_place", "offset": "generator_offset", "first":
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
-    """place (g,) and offset (g,) >= 0 in whole units, the generators of all columns, those of a column side by side;
-    first (c,), the number of the first generator of every column, which ends where the next one begins.
-    """
+    """Columns by their generators, those of a column side by side."""
 
-    place: NDArray[np.int64]
-    offset: NDArray[np.integer[Any]]
-    first: NDArray[np.int64]
+    place: NDArray[np.int64]  # (g,)
+    offset: NDArray[np.integer[Any]]  # (g,) >= 0, whole units
+    first: NDArray[np.int64]  # (c,), the first generator of every column, which ends where the next one begins
 
     def __post_init__(self) -> None:
         rises = (self.first[1:] > self.first[:-1]).all()  # compared: differences of hostile numbers wrap
@@ -61,10 +59,7 @@ class Columns:
         return Columns(place=self.place[chosen], offset=self.offset[chosen], first=first)
 
     def gather(self, distances: Distances, cap: int) -> Distances:
-        """q_k(u) (c, b) from the distances (k, b) of all places from b sources, for 16-bit offsets up to the cap.
-
-        Cost: 15 ns for every 128 sources of a generator.
-        """
+        """q_k(u) (c, b) from the distances (k, b) of all places from b sources, for 16-bit offsets up to the cap."""
         gathered = np.empty((self.size, distances.shape[1]), np.uint16)
         _gather(distances, self.place, self.offset, self.first, np.uint16(cap), gathered)
         return gathered

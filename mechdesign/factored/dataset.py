@@ -96,11 +96,7 @@ def make_factored(
     stopped: str | None = None,
     bound: ProvedBound | None = None,
 ) -> xr.Dataset:
-    """The sealed Dataset of a factored mechanism at the claim of the problem's metric.
-
-    diagnosis, arrays (n,) to keep under their names; bound, where one was computed. DesignError where the integer
-    certificate does not hold.
-    """
+    """The sealed Dataset of a factored mechanism at the claim of the metric; diagnosis, arrays (n,) to keep."""
     domain, data, rows = problem.domain, certified.data, certified.rows
     factors = data.factors
     if factors.breaches(problem.edges, join_words(rows.row_sum)):
@@ -164,24 +160,20 @@ def make_factored(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProvedBound:
-    """A lower bound of the loss and what proves it: multipliers dual (n,), and the radii in nats of the balls in which
-    reports are priced and of their cores.
-    """
+    """A lower bound of the loss and what proves it."""
 
     value: float
-    dual: NDArray[np.float64]
-    reach: float
-    core: float
+    dual: NDArray[np.float64]  # (n,), multipliers
+    reach: float  # nats of the balls in which reports are priced
+    core: float  # nats of their cores
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossFigures:
-    """loss, the expected loss; remap (c,), the best cell for every column, and remapped_loss, the expected loss with
-    it: None unless the loss is the squared distance, where the best cell is the one nearest to the posterior mean.
-    """
+    """Expected losses; those with a remap only for the squared distance."""
 
     loss: float
-    remap: NDArray[np.int64] | None = None
+    remap: NDArray[np.int64] | None = None  # (c,), the cell nearest to the posterior mean of every column
     remapped_loss: float | None = None
 
 
@@ -206,10 +198,9 @@ def loss_figures(data: LossData, rows: RowBlock, domain: Domain) -> LossFigures:
 
 
 def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
-    """A bound of every log-ratio over length: max over edges of (step q(u, v) + |ln S(u) - ln S(v)|) / d_e, at most 1
-    where the integers certify. Attained, before columns of one report are merged, where the edge is a shortest path and
-    one of its ends is a column of its own.
-    """
+    """A bound of every log-ratio over length, at most 1 where the integers certify."""
+    # Attained, before columns of one report are merged, where the edge is a shortest path and one of its ends is a
+    # column of its own.
     return min(1.0, float(factors.claim_utilisation(edges, rounded_words(row_sum)).max()))
 
 
@@ -308,11 +299,8 @@ class FactoredMechanism(Rows):
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
 
     def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-        """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there.
-        At secrets that are left out the kernel has its least value.
-
-        Raises: InputError where columns are no places. Cost: windows around all columns.
-        """
+        """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there."""
+        # At secrets that are left out the kernel has its least value.
         factors = self.factors
         if factors.columns is not None:
             raise InputError("columns of this mechanism are no places", field="column", value=factors.size)
@@ -342,10 +330,7 @@ class FactoredMechanism(Rows):
         return xr.DataArray(values, dims="report", coords=coordinates, name="probability", attrs=attrs)
 
     def integers(self, secret: int) -> tuple[list[int], int]:
-        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum.
-
-        Raises: InputError for a secret that is not there; VerificationError where the row does not sum to its S(u).
-        """
+        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum."""
         distances = self.factors.distances(self.checked([secret]))[:, 0].tolist()
         masses, kernel, target = (
             [0] * self.secrets,
@@ -358,10 +343,7 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
-
-        Raises: SizeError where n x n tables do not fit.
-        """
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified."""
         problem = self.stored.problem
         require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
@@ -374,8 +356,6 @@ class FactoredMechanism(Rows):
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
         with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
-        Raises: InputError for a secret that is not there; VerificationError where the claim is not proved, or a row
-        does not sum to its S(u).
         """
         numbers = self.checked(secrets)
         self.certificate  # noqa: B018  proves the claim, once

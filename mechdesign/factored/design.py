@@ -110,17 +110,12 @@ def solve_factored(
 ) -> xr.Dataset:
     """The factored mechanism of a weight program, certified; see the module docstring.
 
-    time_limit in seconds since `started`, of time.monotonic(), by default now; some are kept for the certificate.
-    on_progress is called after every block of `block` rows, on which the last bits of sums depend.
-    `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds" (all rounds done), "time" or "interrupt": a
-    first Ctrl-C ends the rounds, or the bound, and what the last finished round weighed is certified; a second one ends
-    the run.
-    A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next call returns it at
-    once; else the next call goes on with the rounds.
-    Cost: a pass per round and one or two exact ones; a pass finds a window around every secret.
-    Raises: UnsuitableError for a program without a factored form; SizeError where it would not fit in memory;
-        InputError where `work` holds another run or is in use, or where no scheduler answers; SolverError where a block
-        fails.
+    time_limit in seconds since `started`, of time.monotonic(), by default now. on_progress is called after every block
+    of `block` rows, on which the last bits of sums depend. `stopped` is "kappa" (the weights keep the claim to 2e-5),
+    "rounds", "time" or "interrupt": a first Ctrl-C ends the rounds, or the bound, and what the last finished round
+    weighed is certified. A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next
+    call returns it at once; else the next call resumes. Cost: a pass per round and one or two exact ones, a window
+    around every secret.
     """
     began = time.monotonic() if started is None else started
     options = options or FactoredOptions()
@@ -199,23 +194,19 @@ FACTORED_FORM = FactoredForm()
 
 @dataclass(kw_only=True, eq=False)
 class FactoredRun:
-    """A factored design under way.
-
-    rounds at most; frame; where blocks of `block` rows are computed and kept; started, of time.monotonic(), and
-    time_limit in seconds; stage, the round under way; rounds_end, early enough for the certificate.
-    """
+    """A factored design under way."""
 
     problem: DesignProblem
-    rounds: int
+    rounds: int  # at most
     frame: PaddedProblem
     executor: Workers
     folder: Folder
     block: int
-    started: float
-    time_limit: float
+    started: float  # of time.monotonic()
+    time_limit: float  # seconds
     report: Report
-    stage: str = ""
-    rounds_end: float = math.inf
+    stage: str = ""  # the round under way
+    rounds_end: float = math.inf  # early enough for the certificate
 
     def __post_init__(self) -> None:
         self.claim, self.claimed = claim_of(self.frame)
@@ -224,9 +215,7 @@ class FactoredRun:
         self.order = tile_order(self.problem.domain.points)
 
     def keep_time(self, state: EikonalState) -> None:
-        """Keep time for the certificate, by that of some rows at the machine's load of now; a SolverError where there
-        is less than it takes.
-        """
+        """Keep time for the certificate, by that of some rows at the load of now; a SolverError without enough."""
         if self.time_limit == math.inf:
             return
         data = loss_data(self.problem, self._factors(state), self.frame.target)
@@ -246,9 +235,7 @@ class FactoredRun:
         self.rounds_end = max(ends - _CERTIFICATES * one_pass, now + _SOON)
 
     def weigh_rounds(self, state: EikonalState) -> tuple[EikonalState, NDArray[np.float64], str]:
-        """The last state that was weighed, its row sums (n,), and why it is the last. Interrupted before any was
-        weighed: the first state, with ones for want of better ones.
-        """
+        """The last state that was weighed, its row sums (n,), ones before any was weighed, and why it is the last."""
         stored = self.folder.read(_STATE)
         if stored is not None:
             state = EikonalState(number=int(stored["number"]), weight=stored["weight"], potential=stored["potential"])
@@ -349,10 +336,7 @@ def _widest_frame(problem: DesignProblem) -> int:
 
 
 def _require_room(problem: DesignProblem, width: int) -> None:
-    """Refuse what would not fit, before a frame of `width` cells is made around the places.
-
-    Raises: SizeError with the estimate.
-    """
+    """Raise a SizeError for what would not fit, before a frame of `width` cells is made around the places."""
     size, shape, edges = problem.domain.size, problem.domain.shape, len(problem.edges.tail)
     wider = math.prod((side + 2 * width) / side for side in shape or ())
     require_bytes(
@@ -392,9 +376,7 @@ def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
 
 
 def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Curvature excess and rings of the secrets; how many cells the curvature rule predicts a negative weight for, and
-    the shortest edge at the border. Nothing where the rule does not apply.
-    """
+    """Curvature excess and rings of the secrets, and figures of the border; nothing where the rule does not apply."""
     domain, metric = problem.domain, problem.metric
     if not has_curvature_rule(metric, domain):
         return {}, {}

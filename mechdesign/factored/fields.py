@@ -25,18 +25,15 @@ _EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FieldTask:
-    """Columns whose fields are wanted: places; units, the lengths of their directed edges, as the graph has them, in
-    steps; step, in nats; the columns, with offsets in steps, and target (c,), the places that they report; the nats to
-    which fields are kept, and to which their losses are summed.
-    """
+    """Columns whose fields are wanted."""
 
     places: Places
-    units: NDArray[np.int64]
-    step: float
-    columns: Columns
-    target: NDArray[np.int64]
-    keep: float
-    reach: float
+    units: NDArray[np.int64]  # lengths of their directed edges, as the graph has them, in steps
+    step: float  # nats
+    columns: Columns  # with offsets in steps
+    target: NDArray[np.int64]  # (c,), the places that they report
+    keep: float  # nats to which fields are kept
+    reach: float  # nats to which their losses are summed
 
 
 class Heap(NamedTuple):
@@ -49,9 +46,7 @@ class Heap(NamedTuple):
 
 
 def columns_of(places: Places, rays: Arrays, *, step: float, deepest: float) -> Columns:
-    """The columns of rays as `ratio_block` returns them: generators at most `deepest` nats below the top of the ray,
-    with offsets in steps of `step` nats.
-    """
+    """The columns of rays of `ratio_block`: generators to `deepest` nats below the top, in steps of `step` nats."""
     count, place, ray = rays["count"], rays["place"], rays["ray"]
     at_place, offset = np.empty(len(place), np.int64), np.empty(len(place))
     first = np.zeros(len(count) + 1, np.int64)
@@ -121,10 +116,8 @@ def _generators(count, place, ray, graph, deepest, depth, at_place, offset, firs
 
 @numba.njit(cache=True, nogil=True)
 def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, heap, nodes, values):  # type: ignore[no-untyped-def]
-    """The field of one column: nodes[:k] and values[:k] within `keep` steps, k, and its cost within `reach` steps.
-
-    The distances of the heap are the largest integer on entry and exit.
-    """
+    """The field of one column: nodes[:k] and values[:k] within `keep` steps, k, and its cost within `reach` steps."""
+    # The distances of the heap are the largest integer on entry and exit.
     key, held, distance = heap.key, heap.held, heap.distance
     far = distance[0]
     top, seen, filled, total = 0, 0, 0, 0.0
@@ -163,9 +156,7 @@ def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, hea
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _offer(heap, top, d, v, far, seen):  # type: ignore[no-untyped-def]
-    """Put v into the heap of `top` entries where d is nearer than before, noting what is touched first; the new
-    (seen, top).
-    """
+    """Put v into the heap of `top` entries where d is nearer than before: the new (seen, top)."""
     key, held, distance = heap.key, heap.held, heap.distance
     if d >= distance[v]:
         return seen, top

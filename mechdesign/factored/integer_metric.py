@@ -79,8 +79,8 @@ class Window:
 class Windows:
     """Room for one window at a time: what `window_of` returns is overwritten by its next call.
 
-    Memory: 58 bytes for every place found and 12 bytes for each of its edges, 14 bytes for every other place; 2 bytes
-    for every place of the largest window and each source.
+    Memory: 58 bytes for every place found and 12 for each of its edges, 14 for every other place; 2 for every place of
+    the largest window and each source.
     """
 
     def __init__(self, rows: Neighbours, cap: int) -> None:
@@ -99,9 +99,8 @@ class Windows:
     def window_of(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
         """The window of the places `sources` (b,), which may come twice.
 
-        exact: whether sweeps go on to the fixed point; else, past the tile, one sweep outwards has to do, after which
-        few distances are too long, and by little.
-        Cost: 0.2 microseconds for every place of the window, and 1 ns for each source.
+        exact: sweeps end at the fixed point; else there is one sweep outwards past the tile, after which few distances
+        are too long, and by little. Cost: 0.2 microseconds for every place of the window, and 1 ns for each source.
         """
         rows, b, sources = self.rows, len(sources), np.ascontiguousarray(sources)
         count = _search(
@@ -123,10 +122,8 @@ class Windows:
 
 
 def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int64]:
-    """An order (n,) of points (n, a) in which `size` in a row, from a multiple of it on, lie close together.
-
-    Halved along the longest side, at a multiple of `size`, until `size` are left. Cost: O(n log n).
-    """
+    """An order (n,) of points (n, a) in which `size` in a row, from a multiple of it on, lie close together."""
+    # Halved along the longest side, at a multiple of `size`, until `size` remain.
     order = np.arange(len(points))
     parts = [(0, len(points))]
     while parts:
@@ -145,12 +142,10 @@ def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int
 def _search(  # type: ignore[no-untyped-def]
     sources, cap, shift, first, near, units, distance, head, following, before, nearby, start, seen, lengths
 ):  # fmt: skip
-    """Write the places nearer than `cap` to a source to `nearby`, by buckets; how many they are. The neighbours of the
-    i-th are copied side by side, seen[start[i]:start[i + 1]], at `lengths`.
-
-    head is -1 in every bucket, before and after; distance is 65,535 everywhere before, and that from the sources at the
-    places found after.
-    """
+    """Write the places nearer than `cap` to a source to `nearby`, by buckets; how many they are."""
+    # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], at `lengths`. head is -1 in every
+    # bucket, before and after; distance is 65,535 everywhere before, and that from the sources at the places found
+    # after.
     buckets = head.size
     waiting, count, at = 0, 0, 0
     for s in sources:
@@ -200,10 +195,9 @@ def _search(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignore[no-untyped-def]
-    """Neighbours by their numbers in the window, rank (k,), or -1 outside: of place i those before it from ends[i, 0]
-    to ends[i, 1], those after it from ends[i, 2] to ends[i, 3]. What lies between is no neighbour: both ends are
-    written without a branch, and the ends say what is kept.
-    """
+    """Neighbours by their numbers in the window, rank (k,), or -1 outside."""
+    # Of place i those before it from ends[i, 0] to ends[i, 1], those after it from ends[i, 2] to ends[i, 3]. What lies
+    # between is no neighbour: both ends are written without a branch.
     for i in range(count):
         low, high = start[i], start[i + 1]
         ends[i, 0], ends[i, 3] = low, high
@@ -218,10 +212,8 @@ def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignor
 
 @numba.njit(cache=True, nogil=True)
 def _lower(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
-    """Lower row i to what its neighbours low..high allow; whether a number changed.
-
-    least (b,), room for a row: loops over it and one other row are vectorised, since the two never overlap.
-    """
+    """Lower row i to what its neighbours low..high allow; True if a number changed."""
+    # least (b,) is room for a row: loops over it and one other row are vectorised, since the two never overlap.
     row = field[i]
     for b in range(least.size):
         least[b] = row[b]
@@ -251,10 +243,8 @@ def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignore[no-untyped-def]
-    """Lower the field, the cap but at the sources, to its fixed point, first that of its `tile` first places.
-
-    stale (c,), False before and after: places with a neighbour that changed.
-    """
+    """Lower the field, the cap but at the sources, to its fixed point, first that of its `tile` first places."""
+    # stale (c,), False before and after: places with a neighbour that changed.
     for size in (tile, field.shape[0]):
         for i in range(size):
             _lower(field, i, ends[i, 0], ends[i, 1], near, units, least)
@@ -281,17 +271,13 @@ def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerMetric:
-    """Shortest-path distances min(d, cap) of undirected edges with whole lengths.
+    """Shortest-path distances min(d, cap) of undirected edges with whole lengths."""
 
-    Fields: points (k, 1..3), coordinates, used for nothing but the order of the work; tail, head (e,) place numbers;
-    units (e,), lengths >= 0; cap, the largest distance told apart.
-    """
-
-    points: NDArray[np.float64]
-    tail: NDArray[np.int64]
+    points: NDArray[np.float64]  # (k, 1..3), coordinates: for nothing but the order of the work
+    tail: NDArray[np.int64]  # (e,), places
     head: NDArray[np.int64]
-    units: NDArray[np.uint16]
-    cap: int
+    units: NDArray[np.uint16]  # (e,), lengths >= 0
+    cap: int  # the largest distance that is distinguished
 
     def __post_init__(self) -> None:
         longest = int(self.units.max(initial=0))

@@ -62,9 +62,7 @@ def ladder_state(
     report: Report = silent,
     last: int = CONSTANTS.most,
 ) -> tuple[DualState, float]:
-    """Multipliers and weights after the passes on a ladder of grids, at most `last` of them on the finest where a
-    coarser one came before; and the seconds of the slowest pass there.
-    """
+    """The state after passes on a ladder of grids, at most `last` on the finest, and seconds of its slowest pass."""
     ladder = [problem]
     while (coarser := coarser_problem(ladder[-1])) is not None:
         ladder.append(coarser)
@@ -93,9 +91,7 @@ def flat_state(executor: Workers, places: Places) -> DualState:
 
 
 def coarser_problem(problem: DesignProblem) -> DesignProblem | None:
-    """The problem on a grid of half the cells an axis, with the prior summed over what they replace; None off grids,
-    where the metric has no level, and where that is too coarse or falls into parts.
-    """
+    """The problem on a grid of half the cells an axis; None where that is not possible, too coarse or in parts."""
     domain, metric = problem.domain, problem.metric
     if domain.shape is None or domain.cell is None or domain.index is None or problem.loss.code is None:
         return None
@@ -137,9 +133,7 @@ def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
 
 
 def _carry(values: Vector, coarse: Domain, domain: Domain) -> Vector:
-    """Values at the cells of a coarse grid, interpolated in the logarithm; where one is not positive, the value of the
-    nearest that is.
-    """
+    """Values at cells of a coarse grid, interpolated in the logarithm; those not positive from the nearest that is."""
     assert coarse.shape is not None and domain.shape is not None and domain.index is not None
     field = np.full(coarse.shape, np.nan)
     field[coarse.lookup >= 0] = np.where(np.isfinite(values) & (values > 0), values, np.nan)

@@ -65,8 +65,8 @@ def local_bound(
     """A lower bound of the expected loss of every mechanism that is private for the metric of a problem whose reports
     are its secrets, with what proves it; None where the deadline, of time.monotonic(), leaves no time for one.
 
-    Cost: CPU time of a minute on a grid of 100 x 100 cells, of a quarter of an hour on 200 x 200. Memory: 8 bytes for
-    every place within 9 nats of a report.
+    Cost: a minute of CPU time on 100 x 100 cells, a quarter of an hour on 200 x 200. Memory: 8 bytes for every place
+    within 9 nats of a report.
     """
     if problem.domain.size <= WHOLE:
         return _bound_of_table(problem, executor, deadline)
@@ -93,9 +93,7 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def _bound_of_table(problem: DesignProblem, executor: Workers, deadline: float) -> ProvedBound | None:
-    """The bound of the multipliers of the optimal program; where balls leave out what it needs, that of multipliers
-    lowered for them, if it is better.
-    """
+    """The bound of the multipliers of the optimal program, or of these lowered where balls leave out what it needs."""
     left = deadline - time.monotonic()
     if left <= 0 or problem.constant_loss == 0:
         return None

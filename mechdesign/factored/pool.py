@@ -88,14 +88,12 @@ CONSTANTS = PoolConstants()
 
 @dataclass(frozen=True, kw_only=True)
 class Depths:
-    """Radii in nats: of the balls of reports (a narrow core gives rays that cost more than they promise); below the top
-    of a ray, to which its generators are kept; of the fields of columns in the master; and of their losses.
-    """
+    """Radii in nats."""
 
-    balls: Radii
-    deepest: float
-    keep: float
-    reach: float
+    balls: Radii  # of reports: a narrow core gives rays that cost more than they promise
+    deepest: float  # below the top of a ray, to which its generators are kept
+    keep: float  # of the fields of columns in the master
+    reach: float  # of the losses of columns
 
 
 USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
@@ -119,11 +117,10 @@ def makes_table(problem: DesignProblem) -> bool:
 def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
 
-    `stopped` is "gap" (the rounds ended as the gap was in sight; the bounds say whether it was met), "rounds" (all
-    done, or no ray that the pool lacks), "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last
-    finished one found is certified; a second one ends the run.
-    Cost: on a grid of 100 x 100 cells some minutes of a core, of 200 x 200 three quarters of an hour.
-    Memory: some 22 bytes for every place within 12 nats of a column.
+    `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all done, or no ray that the pool lacks),
+    "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last finished one found is certified. Cost: on
+    100 x 100 cells some minutes of a core, on 200 x 200 three quarters of an hour. Memory: some 22 bytes for every
+    place within 12 nats of a column.
     """
     problem = program.problem
     reason = rejection_reason(problem)
@@ -174,15 +171,13 @@ COLUMN_POOL = ColumnPool()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """Columns with what the master knows of them: target (c,), the places that they report; cost (c,), their expected
-    losses; weight (c,); and their fields.
-    """
+    """Columns with what the master knows of them."""
 
     columns: Columns
-    target: NDArray[np.int64]
-    cost: Vector
-    weight: Vector
-    matrix: Matrix
+    target: NDArray[np.int64]  # (c,), the places that they report
+    cost: Vector  # (c,), expected losses
+    weight: Vector  # (c,)
+    matrix: Matrix  # their fields
 
     def with_more(self, more: Pool) -> Pool:
         """These columns, then others."""
@@ -261,18 +256,14 @@ class PoolRun:
         return stopped
 
     def _latest(self, repeats: int = CONSTANTS.last_repeats) -> float:
-        """Until when, of time.monotonic(), rounds may go on, so that time remains for so many repeats of the master and
-        for the certificates.
-        """
+        """Until when rounds may go on, so that time remains for so many repeats of the master and for certificates."""
         rest = CONSTANTS.certificate_share * self.targets.time_limit
         if self.pricing_seconds:
             rest = min(rest, CONSTANTS.certificates * self.pricing_seconds + repeats * self.master_seconds)
         return self.deadline - rest if self.deadline < np.inf else np.inf
 
     def used_columns(self) -> tuple[Columns, NDArray[np.int64], Vector]:
-        """The columns that matter, the places that they report, and their weights; the distance from every place where
-        no round was finished.
-        """
+        """The columns that matter, the places that they report, and their weights; before any round all places."""
         n = self.places.size
         if self.pool is None or not len(self.best_weight):
             every = np.arange(n)

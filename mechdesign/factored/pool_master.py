@@ -134,11 +134,8 @@ def _rows(first, place, value, values, sums):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def dense_part(nodes, first, column, value, root, mark, columns, part):  # type: ignore[no-untyped-def]
-    """Write root_k g_k(u) for the secrets u of nodes (b,) to part (?, b), one row for every column with an entry
-    there; how many rows, or minus how many are needed.
-
-    mark (c,) is -1 on entry and exit; columns (c,) is room.
-    """
+    """Write root_k g_k(u) for the secrets of nodes (b,) to part (?, b): how many rows, or minus how many are needed."""
+    # One row for every column with an entry there. mark (c,) is -1 on entry and exit; columns (c,) is room.
     count = 0  # columns are numbered before anything is written: `part` may be too small for them
     for i in range(nodes.size):
         for a in range(first[nodes[i]], first[nodes[i] + 1]):
@@ -300,12 +297,9 @@ def improve(
     gap: float,
     deadline: float = np.inf,
 ) -> tuple[Vector, Vector, Vector]:
-    """Better weights (c,) > 0, multipliers (n,), and the row sums (n,) of these weights, from weights (c,) >= 0 and
-    multipliers (n,), to a relative complementarity `gap`.
-
-    Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'.
-    Memory: G', what is visible of both, and `OverlappingBlocks.factor`.
-    """
+    """Better weights (c,) > 0 and multipliers (n,), to a relative complementarity `gap`, and the row sums (n,)."""
+    # Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'. Memory: G',
+    # what is visible of both, and the inverse blocks.
     system = _Proximal(matrix, blocks, cost, dual, gap)
     products = _START * system.loss / matrix.size
     price = np.maximum(cost - matrix.across(dual), products / np.maximum(weight, 1e-300))

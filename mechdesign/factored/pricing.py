@@ -49,17 +49,15 @@ class Radii:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PricingTask:
-    """Reports (m,) of the places to be priced at multipliers dual (n,) >= 0, in balls of `reach` nats with cores of
-    `core` nats. start (m,), ratios to start from. keep: rays are returned within so many nats of their report.
-    """
+    """Reports of the places to be priced."""
 
     places: Places
-    reports: NDArray[np.int64]
-    dual: Vector
-    reach: float
-    core: float
-    start: Vector
-    keep: float = -1.0
+    reports: NDArray[np.int64]  # (m,)
+    dual: Vector  # (n,) >= 0, multipliers
+    reach: float  # nats of balls
+    core: float  # nats of their cores
+    start: Vector  # (m,), ratios to start from
+    keep: float = -1.0  # nats from their report within which rays are returned
 
     @classmethod
     def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **options: Any) -> PricingTask:
@@ -181,9 +179,7 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
 
 
 def flat_block(task: PricingTask, start: int, stop: int) -> Arrays:
-    """For the reports start..stop and the profile e^{-D}: cost (b,) and dual (b,), the means of c and lambda within the
-    ball, and mass (b,), the sum of the profile.
-    """
+    """Means of c and lambda over the profile e^{-D} in the balls of reports, cost and dual (b,), and its sum, mass."""
     ball, means = LocalProgram(task), np.empty((3, stop - start))
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)

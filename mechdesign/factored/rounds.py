@@ -45,11 +45,11 @@ _CHUNK = 64  # places whose masses are summed in single precision
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EikonalState:
-    """weight (k,) > 0 of the places and potential (n,) of the secrets, in nats, before round `number`."""
+    """The state before a round."""
 
-    number: int
-    weight: NDArray[np.float64]
-    potential: NDArray[np.float64]
+    number: int  # of the round
+    weight: NDArray[np.float64]  # (k,) > 0, of the places
+    potential: NDArray[np.float64]  # (n,), of the secrets, in nats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,9 +93,7 @@ def quantised_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
 
 
 def claim_of(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
-    """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order; they are the
-    edges of the problem.
-    """
+    """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order."""
     secret = np.full(frame.size, -1, np.int64)
     secret[frame.inner] = np.arange(len(frame.inner))
     tail, head = secret[frame.edges.tail], secret[frame.edges.head]
@@ -105,16 +103,14 @@ def claim_of(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PassData:
-    """What every block of a pass works with: metric, inner; order (n,), of the secrets in tiles; kernel (cap + 1,),
-    0 at the cap, and weight (k,) in single precision; exact, as `Windows.window_of` has it.
-    """
+    """Shared by all blocks of a pass."""
 
     metric: IntegerMetric
     inner: NDArray[np.int64]
-    order: NDArray[np.int64]
-    kernel: NDArray[np.float32]
-    weight: NDArray[np.float32]
-    exact: bool
+    order: NDArray[np.int64]  # (n,), of the secrets in tiles
+    kernel: NDArray[np.float32]  # (cap + 1,), 0 at the cap
+    weight: NDArray[np.float32]  # (k,)
+    exact: bool  # as for `Windows.window_of`
 
 
 def pass_block(shared: PassData, start: int, stop: int) -> Arrays:

@@ -42,10 +42,7 @@ Vector = NDArray[np.float64]
 
 
 def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], code: int) -> Vector:
-    """T (n,) of the module docstring, for secrets (n, a), reports (c, a) and weight (c,); code of the loss.
-
-    Cost: O(n + c), for lengths and losses of being apart times a logarithm.
-    """
+    """T (n,), for secrets (n, a), reports (c, a) and weight (c,); code of the loss. Cost: O((n + c) log(n + c))."""
     centre = secrets.mean(axis=0)
     u, y, w = secrets - centre, reports - centre, weight.astype(float)
     if code == SQUARE:
@@ -58,9 +55,9 @@ def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], cod
 
 
 def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
-    """Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
-    and what the nodes add up is read between them.
-    """
+    """T of the distance."""
+    # Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
+    # and what the nodes add up is read between them.
     axes = u.shape[1]
     sides = [_side(np.concatenate([u[:, a], y[:, a]]), axes) for a in range(axes)]
     if np.prod([float(count) for _, _, count in sides]) > _MOST:
@@ -112,17 +109,13 @@ def _corners(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossData:
-    """Factors with what their losses are computed of.
-
-    secrets (n, a) and reports (c, a), coordinates of the secrets and of the cell that each column reports, in units of
-    length; prior (n,); loss, one with a code.
-    """
+    """Factors, and what their losses are computed from."""
 
     factors: Factors
-    secrets: NDArray[np.float64]
-    reports: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    loss: Loss
+    secrets: NDArray[np.float64]  # (n, a), coordinates
+    reports: NDArray[np.float64]  # (c, a), coordinates of the cell that each column reports
+    prior: NDArray[np.float64]  # (n,)
+    loss: Loss  # one with a code
 
     def __post_init__(self) -> None:
         if self.loss.code is None:
@@ -149,32 +142,27 @@ class LossData:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowBlock:
-    """All n rows: row_sum (n, 2), high and low 64 bits of S(u); loss (n,), expected loss from each secret; moments
-    (c, 1 + a), sums over u of prior(u) (E(q_k(u)) - E(F)) W(k) / S(u) times 1 and the coordinates, from the mean of the
-    secrets, where the loss is the squared distance, else None.
-    """
+    """All n rows."""
 
-    row_sum: NDArray[np.uint64]
-    loss: NDArray[np.float64]
+    row_sum: NDArray[np.uint64]  # (n, 2), high and low 64 bits of S(u)
+    loss: NDArray[np.float64]  # (n,), expected loss from each secret
+    # (c, 1 + a), for the squared distance: sums over u of prior(u) (E(q_k(u)) - E(F)) W(k) / S(u) times 1 and the
+    # coordinates from the mean of the secrets
     moments: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CertifiedFactors:
-    """Factors that satisfy the certificate: what losses are computed of, all rows, the secret that each column reports
-    (c,), and the factor by which the step was shortened.
-    """
+    """Factors that satisfy the certificate."""
 
     data: LossData
     rows: RowBlock
-    target: NDArray[np.int64]
-    factor: float
+    target: NDArray[np.int64]  # (c,), the secret that each column reports
+    factor: float  # by which the step was shortened
 
 
 def all_rows(data: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock:
-    """Sums and losses of all rows, on this machine's cores; on_done is called with the rows done. Cost: the windows
-    around the secrets, and 4 ns for each of their columns. Memory: that of a few blocks.
-    """
+    """Sums and losses of all rows, on the cores of this machine; on_done is called with the rows done."""
     blocked = BlockedWork(work=row_block, state=data, total=len(data.prior), block=ROWS, name="rows")
     return RowBlock(**_on_this_machine(blocked, OVER_ROWS, on_done))
 
@@ -192,9 +180,7 @@ def _on_this_machine(blocked: BlockedWork, over_rows: tuple[str, ...], on_done: 
 
 def row_block(data: LossData, start: int, stop: int) -> Arrays:
     """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
-    (w,), with their share of its moments (w, 1 + a), of `size` columns.
-
-    Cost: the windows around the secrets, and 4 ns for each of their columns.
+    (w,), with their share of its moments (w, 1 + a), of `size` columns. Cost: 4 ns for each column of a window.
     """
     factors = data.factors
     centre = data.secrets.mean(axis=0)
@@ -231,9 +217,7 @@ def sum_block(factors: Factors, start: int, stop: int) -> Arrays:
 
 
 def sum_rows(factors: Factors, secrets: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """High and low 64 bits of S(u) (b, 2) of b secrets. Cost: the windows around 128 of them at a time, and 1 ns for
-    each of their columns; less where they are in the order of tiles.
-    """
+    """High and low 64 bits of S(u) (b, 2) of b secrets. Cost: 1 ns for each column of the windows around 128."""
     return split_words([s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)])
 
 
@@ -252,10 +236,7 @@ def dense_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[s
 
 
 def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
-    """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in floating point; target (c,), what columns report.
-
-    Cost: the distances from each secret.
-    """
+    """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in doubles; target (c,), what columns report."""
     kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
     rows = np.zeros((len(secrets), len(factors.inner)))
     for own, distances in dense_rows(factors, secrets):

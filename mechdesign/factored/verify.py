@@ -38,11 +38,7 @@ from mechdesign.verification.verify import (
 def check_factored(
     stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:
-    """The verification of a factored mechanism; bound, whether its lower bound is priced again;
-    on_progress, called with where the sums of rows and that stand.
-
-    Raises: MechdesignError where the Dataset contradicts itself.
-    """
+    """The verification of a factored mechanism; bound: its lower bound is priced again."""
     mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, check_claim(stored)
     reasons = proof.reasons
     data = loss_data(stored.problem, factors, mechanism["target"].values)
@@ -114,9 +110,9 @@ def _row_differences(stored: MechanismFile, rows: RowBlock) -> list[str]:
 def worst_edge(
     factors: Factors, edges: Edges, row_sum: NDArray[np.uint64], target: NDArray[np.int64]
 ) -> dict[str, int]:
-    """The edge with the largest bound of log-ratios over its length, and a report: the end of the edge where every
-    place is a column, else the report of the column whose ratio between the ends is the largest.
-    """
+    """The edge with the largest bound of log-ratios over its length, and a report."""
+    # The end of the edge where every place is a column, else the report of the column whose ratio between the ends is
+    # largest.
     total = rounded_words(row_sum)
     e = int(np.argmax(factors.claim_utilisation(edges, total)))
     tail, head = int(edges.tail[e]), int(edges.head[e])

@@ -116,10 +116,8 @@ def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
 
 @contextlib.contextmanager
 def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folder]:
-    """The folder of a run, made if it is not there, for this process alone; `of` says in words which run it is.
-
-    An empty folder that was made here is removed again.
-    Raises: InputError, where its parent is missing, or it is in use, holds another run, or holds other files.
+    """The folder of a run, made if it is not there, for this process alone; `of` says in words which run it is. An
+    empty folder that was made here is removed again.
     """
     if path is None:
         yield Folder()
@@ -139,10 +137,8 @@ def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folde
 
 
 def discard_finished(path: str | Path) -> None:
-    """Empty the folder of a finished run, whose mechanism is saved elsewhere; remove it if it was made for the run.
-
-    The folder of a run that can go on is left as it is, and so are other files.
-    Raises: InputError where a run is using the folder.
+    """Empty the folder of a finished run, whose mechanism is saved elsewhere; remove it if it was made for the run. The
+    folder of a run that can go on is left as it is, and so are other files.
     """
     where = Path(path)
     if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
@@ -218,9 +214,8 @@ class Workers(Protocol):
 
     def sharing(self, work: Work, state: Any) -> AbstractContextManager[Submit]:
         """A pass: gives submit(start, stop), which starts work(state, start, stop). At the end the state is let go.
-
-        What it returns has result(), which waits for the arrays, and cancel(), which gives the block up; one that is
-        running already ends by itself.
+        What it returns has result(), which waits for the arrays, and cancel(), which gives the block up unless it is
+        running.
         """
 
 
@@ -265,9 +260,9 @@ def in_order(
 ) -> Generator[tuple[int, int, Arrays], None, None]:
     """(start, stop, arrays) of all blocks in their order; a SolverError, with the rows, where one fails.
 
-    Blocks found in the folder are not computed again; the others are kept there as they come. Close the iterator
-    (contextlib.closing) where it may be left early: blocks under way are then given up. on_done is called with the rows
-    done after every block. Memory: the results of `executor.ahead()` blocks.
+    Blocks found in the folder are not computed again; the others are kept there. Close the iterator
+    (contextlib.closing) where it may be left early: blocks under way are then given up. Memory: the results of
+    `executor.ahead()` blocks.
     """
     folder, name = folder or Folder(), blocked.name
     starts = range(0, blocked.total, blocked.block)
@@ -332,11 +327,9 @@ def _explained(name: str, start: int, stop: int) -> Iterator[None]:
 
 
 def merge_blocks(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
-    """Arrays named in `over_rows` put together, others summed, in the order of the blocks.
-
-    Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold
-    `column` and `size` hold sums of these columns alone, out of so many.
-    """
+    """Arrays named in `over_rows` put together, others summed, in the order of the blocks."""
+    # Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold
+    # `column` and `size` hold sums of these columns alone, out of so many.
     rows: dict[str, list[NDArray[Any]]] = {}
     sums: Arrays = {}
     for arrays in blocks:

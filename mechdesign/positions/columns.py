@@ -60,9 +60,9 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnConstants:
-    """Constants of the columns and of the noise of the plane: guesses that change the loss by little, but `within` and
-    `floor`, which leave room for rounding.
-    """
+    """Constants of columns and of the noise of the plane."""
+
+    # Guesses that change the loss by little, but `within` and `floor`, which leave room for rounding.
 
     beyond: float = 2.0  # nats beyond the border up to which cells have columns, at most twice the largest side
     levels: int = 6  # at which there is noise, at most
@@ -99,10 +99,9 @@ def column_table(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
 ) -> tuple[NDArray[np.uint64], str]:
-    """The table (n, m) of the cheapest weights, in integers and without breaches, and why their search ended:
-    "columns" where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
+    """The table (n, m) of the cheapest weights, in integers and without breaches, and why their search ended: "columns"
+    where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
 
-    on_progress is called with the iteration, the primal and the dual objective of the weights, columns and rows.
     Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
     """
     problem, cost = program.problem, program.cost
@@ -189,9 +188,7 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
 
 
 def _columns(centres: Centres, program: Positions) -> Array:
-    """Columns (n, k) within the cones: noise with its constants, powers of noise where those are large, and the
-    constant column last.
-    """
+    """Columns (n, k) within the cones: noise with its constants, powers of noise, and the constant column last."""
     domain, cones = program.problem.domain, program.cones
     assert domain.index is not None
     low, high = centres.index.min(axis=0), centres.index.max(axis=0)
@@ -242,11 +239,8 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
 
 
 def plane_noise(z: float, reach: int, loss: Loss) -> Array:
-    """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre; r - 1 is `reach`,
-    or the cells of 16 nats or 150 where they are fewer. Beyond, it stays as it is at r - 1.
-
-    The mean loss is that of the squared distance for this loss, else that of the distance.
-    Cost: some 25 steps of one banded system of r^2 / 2 rows: 0.2 s at r = 40, 20 s at r = 130.
+    """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre; beyond, it stays
+    as it is at r - 1. Cost: some 25 steps of one banded system of r^2 / 2 rows: 0.2 s at r = 40, 20 s at r = 130.
     """
     far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)

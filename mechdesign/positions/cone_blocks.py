@@ -107,10 +107,8 @@ def quotient(a: Array, d: Array) -> Array:
 
 
 def longest_step(s: Array, ds: Array) -> float:
-    """The largest step along ds that stays in the cones.
-
-    For s in a cone, b^2 - a c >= 0; where ds is a multiple of s it is 0, and rounding may turn its sign.
-    """
+    """The largest step along ds that stays in the cones."""
+    # For s in a cone, b^2 - a c >= 0; where ds is a multiple of s it is 0, and rounding may turn its sign.
     a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
     b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
     c = norm(s) ** 2
@@ -121,13 +119,11 @@ def longest_step(s: Array, ds: Array) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConePoint:
-    """table (n, m); dual (q,) of the row sums; slack (3, k, m) in the dual cones; iterations; stopped: "gap", "time",
-    "interrupt" or "precision".
-    """
+    """A point of the method, and why it stopped: "gap", "time", "interrupt" or "precision"."""
 
-    table: Array
-    dual: Array
-    slack: Array
+    table: Array  # (n, m)
+    dual: Array  # (q,), of the row sums
+    slack: Array  # (3, k, m), in the dual cones
     iterations: int
     stopped: str
 
@@ -139,18 +135,16 @@ def bytes_needed(cones: SplineCones, blocks: int) -> int:
 
 
 def fits_in_memory_and_time(cones: SplineCones, blocks: int, sums: int) -> bool:
-    """True if a step of `solve_cone_blocks`, which is not interrupted, fits in memory and takes at most 10^12
-    operations: about m (n w^2 + q^2 n) for m blocks and q row sums.
-    """
+    """True if a step of `solve_cone_blocks` fits in memory, and takes at most 10^12 operations."""
+    # A step is not interrupted; it takes about m (n w^2 + q^2 n) operations for m blocks and q row sums.
     n = cones.bound.shape[1]
     operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
     return bytes_needed(cones, blocks) <= room(1) and operations <= CONSTANTS.most_operations
 
 
 def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
-    """Multiplications of a step, about, with some 10,000 for each cone and block, whose vectors are read from memory
-    some fifty times; inf where the blocks do not fit in memory.
-    """
+    """Multiplications of a step, about; inf where the blocks do not fit in memory."""
+    # Vectors of a cone and block are read from memory some fifty times, in the time of some 10,000 multiplications.
     n = cones.bound.shape[1]
     if bytes_needed(cones, blocks) > room(1):
         return np.inf
@@ -178,9 +172,8 @@ def solve_cone_blocks(
 ) -> ConePoint:
     """The point at a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
-    on_progress is called with the iteration, the primal and the dual objective. Ctrl-C ends the method with its best
-    point, and so does a deadline before the end of a further step. Memory: `bytes_needed`. Cost: O(m (n w^2 + q^2 n))
-    an iteration, w the bandwidth of the cells.
+    Ctrl-C ends the method with its best point, and so does a deadline before the end of a further step. Memory:
+    `bytes_needed`. Cost: O(m (n w^2 + q^2 n)) an iteration, w the bandwidth of the cells.
     """
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape

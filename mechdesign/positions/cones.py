@@ -64,11 +64,8 @@ def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.u
 
 
 def breaches(mass: NDArray[np.uint64], around: NDArray[np.int64], level: NDArray[np.uint64]) -> int:
-    """Number of (cell, report) pairs for which neither the conditions of the cell nor those of its quarters hold.
-
-    Zero proves the claim for masses (n, m) at most 2^62, the rows (n, 9) around each cell, and `whole_levels`.
-    Cost: O(n m), 0.1 microseconds a pair, on all cores.
-    """
+    """Number of (cell, report) pairs for which neither the conditions of the cell nor those of its quarters hold."""
+    # Zero proves the claim for masses (n, m) at most 2^62, the rows (n, 9) around each cell, and `whole_levels`.
     mass = np.ascontiguousarray(mass)
     broken = np.zeros(len(level), np.int64)
 

@@ -43,9 +43,8 @@ Crossing = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], 
 
 
 def corner_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
-    """Levels (n, 4) at the corners of the cells, in nats per unit, whose bilinear interpolants nowhere exceed eps: eps
-    at the corners, times the least ratio of eps to their interpolant on the cell. Cost: O(n k), k crossings a cell.
-    """
+    """Levels (n, 4) at the corners of the cells, in nats per unit, whose bilinear interpolants nowhere exceed eps."""
+    # Eps at the corners, times the least ratio of eps to their interpolant on the cell.
     if isinstance(metric, Euclidean):
         return np.full((domain.size, 4), metric.epsilon * metric.scale * (1 - 2.0**-50))
     level = plane_level_map(metric)
@@ -143,9 +142,8 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
 
 
 def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[Crossing]:
-    """The crossings of (1), of all cells at a time: x, y and the shares s, t of the way through the cell along its
-    sides, (n,) each. A cell with fewer lines than another has its upper sides several times.
-    """
+    """The crossings of (1), of all cells at a time: x, y and the shares s, t of the way through the cell, (n,) each."""
+    # A cell with fewer lines than another has its upper sides several times.
     corners = _corner_points(domain)
     (left, below), (right, above) = corners[:, 0].T, corners[:, 3].T
     for x, y in product(_lines(axes[0], left, right).T, _lines(axes[1], below, above).T):

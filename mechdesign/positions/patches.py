@@ -82,14 +82,13 @@ _WANTED = 0.01  # price from which a smaller cell is named
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Of the n cells of a domain: around (n, 9), the rows of the cells at the steps `AROUND` from each; corner_level
-    (n, 4), eps or less at the corners `CORNERS` of each, or (n, 16), at those of its quarters, which have the order of
-    `CORNERS` too, in nats per unit; side, of a cell, in the unit of the domain.
-    """
+    """Rows around the n cells of a domain, levels at their corners, and what is claimed by them."""
 
-    around: NDArray[np.int64]
+    around: NDArray[np.int64]  # (n, 9), the rows of the cells at the steps `AROUND` from each
+    # (n, 4), eps or less at the corners `CORNERS` of each, or (n, 16), at those of its quarters, which have the order
+    # of `CORNERS` too, in nats per unit
     corner_level: NDArray[np.float64]
-    side: float
+    side: float  # of a cell, in the unit of the domain
 
     @cached_property
     def whole_level(self) -> NDArray[np.uint64]:
@@ -160,10 +159,8 @@ class Patches:
 
     @staticmethod
     def snapped(domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, from -M to M.
-
-        Computed in fractions; on the border of two cells, as `place_at` says.
-        """
+        """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
+        # Computed in fractions; on the border of two cells, as `place_at` says.
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
         listed = positions.tolist()
         cells = [place_at(domain, at) for at in listed]
@@ -212,9 +209,7 @@ def stored_claim(stored: MechanismFile) -> Patches:
 
 
 def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:
-    """The patches of a grid for a metric with a level. corner_level (n, 4) as `corner_levels` gives it, or smaller, or
-    (n, 16) as it gives them for `quarters`.
-    """
+    """The patches of a grid; corner_level (n, 4) as of `corner_levels`, or smaller, or (n, 16) as for `quarters`."""
     square_cells(domain)
     table = np.pad(domain.lookup, 1, constant_values=-1)
     shared = _shared_rows(table)

@@ -134,10 +134,8 @@ def _ranges(
 
 
 def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
-    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around.
-
-    The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
-    """
+    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around."""
+    # The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
     rows = []
     for a, b in ((start, start), (start, end), (end, end)):
         ends = (1 - a) * (1 - b) / 2, a * b / 2

@@ -21,10 +21,8 @@ _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 
 def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
-    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m).
-
-    Rows of `table` are divided by their sums; entries below 0 count as 0. Cost: 10 to 40 times that of `breaches`.
-    """
+    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m)."""
+    # Cost: 10 to 40 times that of `breaches`. Entries below 0 count as 0.
     rows = np.maximum(np.asarray(table, float), 0.0)
     if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
         problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"

@@ -84,9 +84,8 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
     weights are the cheapest to that gap. The option bound=False leaves the bound between centres out.
 
     The table is certified between any two positions at the metric, and between the cells as rows at the scale that
-    holds there; by cones, its multipliers are the dual cones of one report of each orbit, (3 k r,).
-    Cost: `solve_cone_blocks` on one block for each orbit of reports, some 10 to 60 iterations, or `column_table`, and a
-    repair; then up to twice as long, and at least fifteen seconds, for the bound between centres.
+    holds there. Cost: `solve_cone_blocks` on one block for each orbit of reports, or `column_table`, and a repair; then
+    up to twice as long, and at least fifteen seconds, for the bound between centres.
     """
     started = time.monotonic()
     if targets.method == "cones":
@@ -116,9 +115,7 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
 
 
 def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
-    """The table of the cone blocks, why the design stopped, whether the blocks ended by themselves, and the fields that
-    prove its bound.
-    """
+    """The table of the cone blocks, why it stopped, whether the blocks ended by themselves, and proof of the bound."""
     cost, report = program.cost, reporter(targets.on_progress)
     group, cones = position_orbits(program)
     _require_room(cones, len(group.reports))
@@ -154,9 +151,8 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
 def _first_table(
     program: Positions, targets: Targets, deadline: float, report: Callable[..., None] | None = None
 ) -> tuple[Mass, str]:
-    """The table of weights of columns, and why their search ended; where that was early and it is worse, clamped noise
-    in its place, and where that is worse too, the best constant report.
-    """
+    """The table of weights of columns, and why their search ended."""
+    # Where that was early, clamped noise or the best constant report in its place if it is better.
     on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
     found = interrupts.search(
         lambda: column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration), None
@@ -224,11 +220,9 @@ def _require_room(cones: SplineCones, blocks: int) -> None:
 
 
 def operations(program: Positions, method: Method) -> float:
-    """Multiplications of one step of the method "cones" or "columns", about; inf where it would not fit in memory.
-
-    Steps: some 25 of cones, some 10 to 40 of columns. A core does some 10^10 in a second. A rule that counts them gives
-    the same design on a busy machine.
-    """
+    """Multiplications of one step of the method "cones" or "columns", about; inf where it would not fit in memory."""
+    # Some 25 steps of cones, some 10 to 40 of columns; a core does some 10^10 in a second. A rule that counts them
+    # gives the same design on a busy machine.
     problem, (group, cones) = program.problem, position_orbits(program)
     sums = group.sums.shape[0]
     if method == "cones":
@@ -259,9 +253,8 @@ def _priced(program: Positions, objective: float, gap: float, started: float, de
 
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
-    """A lower bound of the loss to the true position of the program between centres; None where none was found in time
-    or memory, or where Ctrl-C ended the search. Cost: `solve_cone_blocks` with one cone an edge.
-    """
+    """A lower bound of the loss to the true position of the program between centres; None if none was found."""
+    # Where time or memory is short, or Ctrl-C ended the search. Cost: `solve_cone_blocks` with one cone an edge.
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
     cones = pair_cones(edges, problem.domain.size)

@@ -82,9 +82,9 @@ Half = tuple[NDArray[np.float64], NDArray[np.float64]]  # of an interval: the ma
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplineCones:
-    """Sparse rows (k, n) over a column p of n rows: |(slope_x p, slope_y p)| <= bound p for each of k cones; in
-    probability, the lengths of cells being part of `bound`.
-    """
+    """Sparse rows (k, n) over a column p of n rows: |(slope_x p, slope_y p)| <= bound p for each of k cones."""
+
+    # In probability: the lengths of cells are part of `bound`.
 
     bound: sp.csr_array
     slope_x: sp.csr_array

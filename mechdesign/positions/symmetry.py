@@ -38,14 +38,12 @@ _TINY = 1e-300  # above what is lost where products vanish
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Orbits:
-    """ways: renumberings (n,) of the cells, the identity first, a group; reports (r,), one of each orbit; sums (r, n),
-    the means over the orbits of cells; raised: the numbers of the constraints, each the largest of its images.
-    """
+    """The orbits of a group of symmetries."""
 
-    ways: list[Cells]
-    reports: Cells
-    sums: sp.csr_array
-    raised: Array
+    ways: list[Cells]  # renumberings (n,) of the cells, the identity first
+    reports: Cells  # (r,), one of each orbit
+    sums: sp.csr_array  # (r, n), the means over the orbits of cells
+    raised: Array  # the numbers of the constraints, each the largest of its images
 
     def averaged(self, blocks: Array, reports: Cells) -> Array:
         """The table (n, m) of blocks (n, r) for these reports, averaged over the group."""
@@ -87,11 +85,9 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 
 
 def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
-    """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7.
-
-    limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers of the cell
-    way[u] where u was, None where there are no such constraints. Cost: O(n^2).
-    """
+    """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
+    # limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers of the cell
+    # way[u] where u was, None where there are no such constraints.
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
     for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():
@@ -115,9 +111,8 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
 
 
 def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
-    """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r), which
-    are raised into their dual cones; nan or minus infinity where one of them is not finite, or too large.
-    """
+    """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r)."""
+    # z is raised into the dual cones; a result is nan or minus infinity where one of them is not finite, or too large.
     # G' z is a sum of j rounded terms: off by at most j 2^-52 times the sum of their sizes, whatever cancels. Slopes
     # are exact, and entries of bounds, which z multiplies by no less than 0, are taken with what they are off by.
     with np.errstate(over="ignore", invalid="ignore"):
