@@ -23,7 +23,7 @@ from rows import each_row, few
 from scipy.stats import gamma
 
 from mechdesign.cli.app import command
-from mechdesign.cli.parsing import parse_problem
+from mechdesign.cli.parameters import parse_problem
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(

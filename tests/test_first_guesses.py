@@ -13,7 +13,7 @@ from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.validation import validated
-from mechdesign.cli.parsing import as_options
+from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError, UnknownNameError
 
 

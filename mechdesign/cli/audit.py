@@ -17,11 +17,7 @@ from mechdesign.cli.options import (
     OverwriteOption,
     VerboseOption,
 )
-from mechdesign.cli.parsing import (
-    epsilon_words,
-    parameter_values,
-    parse_problem,
-)
+from mechdesign.cli.parameters import epsilon_words, parameter_values, parse_problem
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:

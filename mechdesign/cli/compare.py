@@ -17,7 +17,8 @@ from mechdesign.cli.options import (
     OverwriteOption,
     ProblemArgument,
 )
-from mechdesign.cli.parsing import parse_problem, parse_scales
+from mechdesign.cli.parameters import parse_problem
+from mechdesign.cli.values import parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import typer
 
 from mechdesign.base.registry import Registry
 from mechdesign.cli.options import JsonOption, OverwriteOption
-from mechdesign.cli.parsing import row_range
+from mechdesign.cli.values import row_range
 from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from mechdesign.cli.parsing import first_unknown
+from mechdesign.cli.parameters import first_unknown
 from mechdesign.errors import InputError
 
 TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}

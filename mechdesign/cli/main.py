@@ -22,7 +22,8 @@ import signal
 import sys
 
 from mechdesign.base.files import guarded, visible
-from mechdesign.cli.parsing import as_options, unknown_option
+from mechdesign.cli.parameters import unknown_option
+from mechdesign.cli.remedies import as_options
 from mechdesign.errors import (
     INTERRUPTED,
     FileFormatError,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli.options import FileArgument, JsonOption, real, whole
-from mechdesign.cli.parsing import parse_place
+from mechdesign.cli.values import parse_place
 
 
 def sample(

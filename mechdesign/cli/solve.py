@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from mechdesign.base.registry import Registry
 from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import (
@@ -26,12 +28,17 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import PROGRAMS, chosen_program, parse_problem
+from mechdesign.cli.parameters import parse_problem
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from mechdesign.errors import InputError
     from mechdesign.problem.problem import DesignProblem
+    from mechdesign.problem.problem_files import ProblemFile
     from mechdesign.programs.constraints import Constraint
+    from mechdesign.programs.program import Program
+    from mechdesign.solvers.result import Progress
 
 _METHOD_HELP = (
     "For optimal: auto, highs, columns, blocks or pool. "
@@ -39,6 +46,8 @@ _METHOD_HELP = (
     "dask scheduler that DASK_SCHEDULER_ADDRESS names. For positions: auto, cones or columns."
 )
 MARCHING = "fast-marching"
+_CORE = ("optimal", "eikonal", "query", "minimax", "matched", "bounded")
+PROGRAMS = (*_CORE, *Registry[object]("solvers"))  # those of the core, and by name those of capabilities
 SCHEDULER = "DASK_SCHEDULER_ADDRESS"  # of the environment, as dask itself reads it
 
 
@@ -59,6 +68,92 @@ class SolveExtra(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class SolveRequest:
+    """One solve as the options ask for it."""
+
+    file: ProblemFile
+    parameters: Mapping[str, str]
+    program: str
+    distances: str | None
+    worst_loss: float | None
+    gap: float
+    time_limit: float
+    method: str
+    rounds: int | None
+    work: Path | None
+    bound: bool | None
+    extra: SolveExtra | None
+    inputs: InputOptions
+    explain: bool
+
+    def check(self) -> None:
+        """Refuse a program, its options and targets that do not fit, before the problem is built."""
+        from mechdesign.solvers.solve import check_targets
+
+        self._program_class()
+        check_targets(self.gap, self.time_limit)
+
+    def build(self) -> Program:
+        """The program of the problem that the file and its parameters give."""
+        from mechdesign.errors import InputError
+        from mechdesign.programs.constrained import Constrained
+        from mechdesign.programs.optimal import Optimal
+
+        problem = self.file.build(**self.parameters)
+        self.inputs.refuse_unused_system(*(() if self.extra is None else self.extra.files))
+        limit = None if self.extra is None else self.extra.limit(problem, self.inputs)
+        if self.extra is not None and limit is not None:
+            if self.program != Optimal.name or self.explain:
+                raise self.extra.refuse(self.program)
+            return Constrained(problem, constraints=[limit])
+        if self.explain and self.program != Optimal.name:
+            raise InputError("is for the optimal program", field="explain", value=self.program)
+        return self._program_class()(problem, **self._program_options())
+
+    def run(self, program: Program, on_progress: Callable[[Progress], None]) -> xr.Dataset:
+        """The certified mechanism of the program."""
+        from mechdesign.solvers.choose import FACTORED_SOLVER
+        from mechdesign.solvers.solve import solve as solve_program
+
+        scheduler = os.environ.get(SCHEDULER) if self.method == "factored" else None
+        named = {"rounds": self.rounds, "work": self.work, "scheduler": scheduler}
+        chosen = {name: value for name, value in named.items() if value is not None}
+        return solve_program(
+            program,
+            gap=self.gap,
+            time_limit=self.time_limit,
+            method=self.method,
+            on_progress=on_progress,
+            bound=self.bound,
+            options=FACTORED_SOLVER.get().options(**chosen) if chosen else None,
+        )
+
+    def _program_options(self) -> dict[str, str | float]:
+        options = {"distances": self.distances, "worst_loss": self.worst_loss}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _program_class(self) -> Callable[..., Program]:
+        """The class of the program. Raises: InputError for an unknown one, and for options that it does not take."""
+        from mechdesign.errors import InputError
+        from mechdesign.solvers.solve import SOLVERS
+
+        if self.program not in SOLVERS:
+            remedy = "use one of " + ", ".join(PROGRAMS)
+            raise InputError("unknown program", field="program", value=self.program, remedy=remedy)
+        program, given = SOLVERS[self.program].program, self._program_options()
+        needed = {each.name: each.default is MISSING for each in fields(program)}
+        for option in ("distances", "worst_loss"):
+            is_wrong = option not in needed if option in given else needed.get(option, False)
+            if is_wrong:
+                takers = [other for other in _CORE if option in {each.name for each in fields(SOLVERS[other].program)}]
+                word = option.replace("_", "-")
+                message = f"belongs to the program {' or '.join(takers)}; pass --program {takers[0]} --{word} VALUE"
+                raise InputError(message, field=word, value=given.get(option, "none"))
+        return program
+
+
+# Options of typer stand in the signature: each is a word of the command.
 @with_extra_options("solve")
 def solve(
     context: typer.Context,
@@ -91,60 +186,45 @@ def solve(
     started = time.monotonic()
     file, parameters = parse_problem(problem, context)
     from mechdesign.base.interrupts import two_steps
-    from mechdesign.errors import InputError
     from mechdesign.mechanism.storage import check_target, save
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import SolveReport, proved
-    from mechdesign.programs.constrained import Constrained
     from mechdesign.programs.optimal import Optimal
     from mechdesign.solvers.choose import FACTORED_SOLVER
     from mechdesign.solvers.estimate import route_facts, route_sentence
-    from mechdesign.solvers.solve import check_targets
-    from mechdesign.solvers.solve import solve as solve_program
 
-    distances = None
-    if method == MARCHING:
-        distances, method = MARCHING, "table"
-    stated = chosen_program(program, {"distances": distances, "worst_loss": worst_loss})
-    check_targets(gap, time_limit)
+    request = SolveRequest(
+        file=file,
+        parameters=parameters,
+        program=program,
+        distances=MARCHING if method == MARCHING else None,
+        worst_loss=worst_loss,
+        gap=gap,
+        time_limit=time_limit,
+        method="table" if method == MARCHING else method,
+        rounds=rounds,
+        work=work,
+        bound=bound,
+        extra=extra,
+        inputs=InputOptions(columns, crs),
+        explain=explain,
+    )
+    request.check()
     check_outputs((output, check_target), overwrite=overwrite)
-    built = file.build(**parameters)
-    inputs = InputOptions(columns, crs)
-    inputs.refuse_unused_system(*(() if extra is None else extra.files))
-    limit = None if extra is None else extra.limit(built, inputs)
-    if extra is not None and limit is not None:
-        if program != Optimal.name or explain:
-            raise extra.refuse(program)
-        program = Constrained.name
-        stated = lambda problem: Constrained(problem, constraints=[limit])  # noqa: E731
+    built = request.build()
+    stated, name = built.problem, built.name
     printing.note_compiling()
-    beside = {"published": file.published(built.parameters), "remark": file.remark(built)}
+    beside = {"published": file.published(stated.parameters), "remark": file.remark(stated)}
     if explain:
-        if program != Optimal.name:
-            raise InputError("is for the optimal program", field="explain", value=program)
-        printing.show(route_facts(built, method), [route_sentence(built, method)], as_json=as_json)
+        words = [route_sentence(stated, request.method)]
+        printing.show(route_facts(stated, request.method), words, as_json=as_json)
         return 0
-    if program == Optimal.name:
-        printing.note(route_sentence(built, method))
-    target = gap if program != "eikonal" else None
+    if name == Optimal.name:
+        printing.note(route_sentence(stated, request.method))
+    target = gap if name != "eikonal" else None
     with two_steps():  # a first Ctrl-C ends the search: what it found is written and printed
-        with printing.progress(f"{built.name}, {program}", limit=time_limit, target=target) as on_progress:
-            named = {
-                "rounds": rounds,
-                "work": work,
-                "scheduler": os.environ.get(SCHEDULER) if method == "factored" else None,
-            }
-            chosen = {name: value for name, value in named.items() if value is not None}
-            route: Any = method
-            mechanism = solve_program(
-                stated(built),
-                gap=gap,
-                time_limit=time_limit,
-                method=route,
-                on_progress=on_progress,
-                bound=bound,
-                options=FACTORED_SOLVER.get().options(**chosen) if chosen else None,
-            )
+        with printing.progress(f"{stated.name}, {name}", limit=time_limit, target=target) as on_progress:
+            mechanism = request.run(built, on_progress)
         checked = proved(mechanism)
         # The file comes first: nothing that is said of a design may cost the design.
         if output is not None:
@@ -154,5 +234,5 @@ def solve(
         report = SolveReport.of(mechanism, checked, seconds=time.monotonic() - started, file=output)
         report = replace(report, beside=beside)
         printing.show(report.to_json(), report.words(verbose=verbose, limit=time_limit), as_json=as_json)
-    remedy = "use --method auto" if method != "auto" else "ask for a larger gap, or a smaller problem"
+    remedy = "use --method auto" if request.method != "auto" else "ask for a larger gap, or a smaller problem"
     return report.exit_code(remedy=remedy)

@@ -33,14 +33,8 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import (
-    as_options,
-    option_names,
-    parse_box,
-    parse_epsilon,
-    parse_radius,
-    positive_number,
-)
+from mechdesign.cli.remedies import as_options, option_names
+from mechdesign.cli.values import parse_box, parse_epsilon, parse_radius, positive_number
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.cli.export import Exporter
-from mechdesign.cli.parsing import row_list
+from mechdesign.cli.values import row_list
 
 
 def _write_picture(

@@ -15,7 +15,8 @@ from mechdesign.base.units import LENGTHS, METRES, canonical_unit
 from mechdesign.base.validation import positive
 from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import ColumnsOption, CrsOption, OverwriteOption
-from mechdesign.cli.parsing import epsilon_words, parse_box
+from mechdesign.cli.parameters import epsilon_words
+from mechdesign.cli.values import parse_box
 from mechdesign.errors import InputError
 from mechdesign.posteriors.shares import exact_fraction
 

@@ -11,7 +11,7 @@ import typer
 from mechdesign.cli.groups import add_commands
 from mechdesign.cli.inputs import InputOptions
 from mechdesign.cli.options import BoxOption, CrsOption, JsonOption, LimitOption, OverwriteOption, real, whole
-from mechdesign.cli.parsing import parse_place
+from mechdesign.cli.values import parse_place
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 

@@ -18,7 +18,7 @@ from mechdesign.cli.options import (
     OverwriteOption,
     SimultaneousOption,
 )
-from mechdesign.cli.parsing import as_options
+from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."

@@ -26,7 +26,8 @@ from mechdesign.cli.options import (
     real,
     whole,
 )
-from mechdesign.cli.parsing import as_options, parameter_values, parse_problem
+from mechdesign.cli.parameters import parameter_values, parse_problem
+from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError
 from mechdesign.geo.commands import parse_area
 
