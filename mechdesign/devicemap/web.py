@@ -33,7 +33,8 @@ from mechdesign.output.sentences import joined, protects
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import Verification, require_certified
 from mechdesign.web.client import folder_contents
-from mechdesign.web.contents import Arrays, exact, identity_of, protection_contents
+from mechdesign.web.contents import Arrays, protection_contents
+from mechdesign.web.identity import exact, identity_of
 from mechdesign.web.packed import size_words
 from mechdesign.web.page import Page
 

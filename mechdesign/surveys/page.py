@@ -26,7 +26,8 @@ from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.tables import interval_words, share_rows
 from mechdesign.verification.verify import require_certified
-from mechdesign.web.contents import MOST_LISTED, exact, identity_of
+from mechdesign.web.contents import MOST_LISTED
+from mechdesign.web.identity import exact, identity_of
 from mechdesign.web.page import Page
 
 _LONGEST = 60  # characters of an area's name in a sentence

@@ -19,9 +19,7 @@ No sentence is carried: the page puts its own together from these numbers, once 
 
 from __future__ import annotations
 
-import base64
 import gzip
-import io
 import json
 import math
 from collections import deque
@@ -33,14 +31,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.files import visible
-from mechdesign.base.formatting import TIMES, format_cell, length, number
+from mechdesign.base.formatting import TIMES, format_cell, number
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
-from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import relative_gap
-from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
@@ -53,23 +49,14 @@ from mechdesign.output.sentences import (
     protects,
     stopped_sentence,
 )
-from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.verification.verify import Verification
+from mechdesign.web.identity import exact, identity_of, parameter_words
 
 MOST_MASSES = 900 * 900  # of a table in a page: 6.5 MB, proved in seconds
 MOST_PLACES = 50_000  # of a factored mechanism in a page
 MOST_GENERATORS = 1_000_000  # of its columns
-_CITED = {
-    "mechanism": "a certified privacy mechanism",
-    "map": "a certified privacy map",
-    "sweep": "a certified privacy sweep",
-}
-_UNPROVED = ("cell_lower_bound", "price")  # of parameters: told by the run that found them alone
-CHECKSUM = "sha256sum of the file"  # name of the provenance
-_ROUNDING = 1e-9  # of a bound over what it bounds
 MOST_LISTED = 60  # places in the table for readers without scripts
 
 
@@ -231,7 +218,7 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         "row_ratio": ("ratio of rows, which are not drawn alone", checked.row_ratio, "of the claim of rows"),
     }
     claims = {"claim": checked.claim, "position_claim": checked.position_claim}
-    return identity_of(mechanism, "mechanism", parameters=_parameters(mechanism)) | {
+    return identity_of(mechanism, "mechanism", parameters=parameter_words(mechanism)) | {
         **{name: visible(claim) for name, claim in claims.items() if claim is not None},
         "sentence": headline(stored, checked),
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
@@ -249,66 +236,6 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
     }
 
 
-def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
-    """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there.
-
-    Raises: InputError where a lower bound exceeds a loss that it bounds.
-    """
-    attrs, rows = curve.attrs, sweep_rows(curve)
-    for below, row in zip([rows[0], *rows], rows, strict=False):
-        if not row["lower_bound"] <= min(row["loss"], below["loss"]) * (1 + _ROUNDING):
-            raise InputError(
-                "is above a loss that it bounds", field="lower_bound", value=row["lower_bound"], remedy="sweep again"
-            )
-    unit = json.loads(attrs["domain"])["unit"]
-    loss = LOSSES.get(attrs["loss"])
-    loss_unit = readable_unit("1" if loss is None else loss.unit(unit))
-    first, last = rows[0], rows[-1]
-    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], loss_unit, unit)
-    sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
-    return identity_of(curve, "sweep", parameters=_parameters(curve)) | {
-        "sentence": visible(sentence),
-        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
-        "unit": lengths(unit),
-        "verdict": "Figures of a sweep",
-        "saying": "It keeps no tables to prove: each was certified when the sweep was made.",
-        "picture": _curve_picture(curve),
-        "figures": [],
-        "listed": {
-            "head": [column.heading for column in columns(first)]
-            + [f"loss of {visible(name)}" for name in baselines_of(first)],
-            "rows": [printed_losses(row) for row in rows],
-            "rest": 0,
-            "note": "* breaks the claim that it was made for: its loss belongs to a weaker promise.",
-        },
-    }
-
-
-def _curve_picture(curve: xr.Dataset) -> str | None:
-    try:
-        from mechdesign.pictures.plot import plot_sweep
-
-        figure, stream = plot_sweep(curve), io.BytesIO()
-    except ImportError:
-        return None
-    figure.savefig(stream, format="png", dpi=160)
-    return base64.b64encode(stream.getvalue()).decode()
-
-
-def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
-    """What becomes of the best loss from one end of a sweep to the other."""
-    if loss in ("squared", "distance"):
-        values = [math.sqrt(value) for value in values] if loss == "squared" else values
-        high, low = (length(value, unit, up=True) for value in values)
-        end = "(root mean square)" if loss == "squared" else "on average"
-        return f"the best mechanism's reports go from {high} to {low} off {end}"
-    if loss == "zero-one":
-        high, low = (number(100 * (1 - value), up=False) for value in values)
-        return f"the best mechanism's reports are right with probability {high} to {low} %"
-    high, low = (f"{number(value, up=True)} {loss_unit}".strip() for value in values)
-    return f"the least loss falls from {high} to {low}"
-
-
 def comparison_facts(rows: Sequence[Mapping[str, Any]], unit: str, mechanism: xr.Dataset) -> dict[str, Any]:
     """Rows of a comparison as the page of a mechanism shows them; unit, that of losses."""
     names = ("loss", "claimed_epsilon", "effective_epsilon", "ratio")
@@ -323,58 +250,6 @@ def comparison_facts(rows: Sequence[Mapping[str, Any]], unit: str, mechanism: xr
             for row in rows
         ],
     }
-
-
-def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
-    """Name, provenance and how to cite a file of this kind; checksum, that of the file where it is no Dataset; beside,
-    more of the provenance, by name.
-    """
-    attrs = dataset.attrs
-    name, digest = visible(attrs["problem"]), file_digest(dataset) if checksum is None else checksum
-    recorded, now = json.loads(attrs["versions"]), json.loads(versions())
-    with_ = ", ".join(f"{visible(key)} {visible(value)}" for key, value in recorded.items())
-    version = visible(recorded.get("mechdesign", "?"))
-    key, short, note = "mechdesign", "", ""
-    if digest is not None:
-        key, short = f"mechdesign-{digest[:8]}", f", SHA-256 {digest[:16]}…"
-        note = f",\n  note = {{SHA-256 {digest}}}"
-    return {
-        "name": name,
-        "kind": kind,
-        "provenance": {
-            "problem": name,
-            **beside,
-            "made with": with_,
-            "page by": f"mechdesign {now['mechdesign']}",
-            CHECKSUM: digest or "not saved to a file",
-        },
-        "cite": f"{name[:80]} ({kind}{short}), made with mechdesign {version}.",
-        "bibtex": (
-            f"@misc{{{key},\n  title = {{{_plain(name)}: {_CITED.get(kind, kind)}}},\n"
-            f"  howpublished = {{mechdesign {version}}}{note}\n}}"
-        ),
-    }
-
-
-def _parameters(dataset: xr.Dataset) -> str:
-    """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
-    stored = {name: value for name, value in json.loads(dataset.attrs["parameters"]).items() if name not in _UNPROVED}
-    both = {**stored.pop("knobs", {}), **stored}
-    return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
-
-
-def _plain(name: str) -> str:
-    """A name in BibTeX: braces and backslashes would end it."""
-    return "".join(" " if c in "{}\\%" else c for c in name[:80])
-
-
-def exact(value: object) -> str:
-    """A figure in all its digits."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {part}" for key, part in value.items())
-    if isinstance(value, (bool, int, str, np.integer)):
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    return repr(float(value))  # type: ignore[arg-type]
 
 
 def _places(stored: MechanismFile) -> str:

@@ -29,7 +29,8 @@ from mechdesign.output.export import PageWriter, handed_over, handed_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import file_kind, require_certified
-from mechdesign.web.contents import comparison_facts, curve_facts, mechanism_contents, mechanism_facts
+from mechdesign.web.contents import comparison_facts, mechanism_contents, mechanism_facts
+from mechdesign.web.curve import curve_facts
 
 SUFFIXES = (".html", ".htm")
 _DEVICE = ("frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device

@@ -1,0 +1,82 @@
+"""Texts and the picture of the page of a sweep."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import math
+from typing import Any
+
+import xarray as xr
+
+from mechdesign.base.files import visible
+from mechdesign.base.formatting import length, number
+from mechdesign.base.units import lengths
+from mechdesign.errors import InputError
+from mechdesign.output.captions import readable_unit
+from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
+from mechdesign.problem.losses import LOSSES
+from mechdesign.web.identity import identity_of, parameter_words
+
+_ROUNDING = 1e-9  # of a bound over what it bounds
+
+
+def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
+    """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there.
+
+    Raises: InputError where a lower bound exceeds a loss that it bounds.
+    """
+    attrs, rows = curve.attrs, sweep_rows(curve)
+    for below, row in zip([rows[0], *rows], rows, strict=False):
+        if not row["lower_bound"] <= min(row["loss"], below["loss"]) * (1 + _ROUNDING):
+            raise InputError(
+                "is above a loss that it bounds", field="lower_bound", value=row["lower_bound"], remedy="sweep again"
+            )
+    unit = json.loads(attrs["domain"])["unit"]
+    loss = LOSSES.get(attrs["loss"])
+    loss_unit = readable_unit("1" if loss is None else loss.unit(unit))
+    first, last = rows[0], rows[-1]
+    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], loss_unit, unit)
+    sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
+    return identity_of(curve, "sweep", parameters=parameter_words(curve)) | {
+        "sentence": visible(sentence),
+        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
+        "unit": lengths(unit),
+        "verdict": "Figures of a sweep",
+        "saying": "It keeps no tables to prove: each was certified when the sweep was made.",
+        "picture": _curve_picture(curve),
+        "figures": [],
+        "listed": {
+            "head": [column.heading for column in columns(first)]
+            + [f"loss of {visible(name)}" for name in baselines_of(first)],
+            "rows": [printed_losses(row) for row in rows],
+            "rest": 0,
+            "note": "* breaks the claim that it was made for: its loss belongs to a weaker promise.",
+        },
+    }
+
+
+def _curve_picture(curve: xr.Dataset) -> str | None:
+    try:
+        from mechdesign.pictures.plot import plot_sweep
+
+        figure, stream = plot_sweep(curve), io.BytesIO()
+    except ImportError:
+        return None
+    figure.savefig(stream, format="png", dpi=160)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
+    """What becomes of the best loss from one end of a sweep to the other."""
+    if loss in ("squared", "distance"):
+        values = [math.sqrt(value) for value in values] if loss == "squared" else values
+        high, low = (length(value, unit, up=True) for value in values)
+        end = "(root mean square)" if loss == "squared" else "on average"
+        return f"the best mechanism's reports go from {high} to {low} off {end}"
+    if loss == "zero-one":
+        high, low = (number(100 * (1 - value), up=False) for value in values)
+        return f"the best mechanism's reports are right with probability {high} to {low} %"
+    high, low = (f"{number(value, up=True)} {loss_unit}".strip() for value in values)
+    return f"the least loss falls from {high} to {low}"
