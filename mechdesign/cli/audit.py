@@ -121,8 +121,7 @@ def audit(
     from mechdesign.output.reports.solve import proved
     from mechdesign.output.reports.verdict import audit_words
     from mechdesign.problem.tables import PLACE_ROLES, TABLE_ROLES, read_table
-    from mechdesign.verification.audit import audit as audit_table
-    from mechdesign.verification.audit import repaired
+    from mechdesign.verification.audit import audit_checked, check_table, repair_checked
 
     if output is not None:
         check_target(output, overwrite=overwrite)
@@ -134,9 +133,11 @@ def audit(
     built = setting(len(entries))
     printing.note_compiling()
     with printing.progress(f"audit {Path(table).name}") as on_progress:
-        result, outcome = audit_table(entries, built, normalise=normalise, on_progress=on_progress), None
+        checked = check_table(entries, built, normalise=normalise)
+        result = audit_checked(checked, built, on_progress=on_progress)
+    outcome = None
     if output is not None:
-        fixed = repaired(entries, built, normalise=normalise)
+        fixed = repair_checked(checked, built)
         proved(fixed)
         save(fixed, output, overwrite=overwrite)
         loss = float(fixed.attrs["expected_loss"])

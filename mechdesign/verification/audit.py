@@ -1,10 +1,10 @@
-"""audit: the effective epsilon of a table that somebody else made, in a named metric, and the table repaired.
+"""Audit a table of another program: its effective epsilon in a given metric, and the table repaired.
 
-    ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite where a zero is below a positive
+    ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite if a zero is below a positive    (1)
 
-The doubles of the table are taken as the exact numbers they are. The figure is rounded up, by 2^-46 of itself and
-twice that until exact integers find no triple above it (mechanism/certificate.py): the table is private
-at that scale. It is a statement about the table as given, not about the program that samples from it.
+The doubles of the table are taken as the exact numbers they are. (1) is rounded up, by 2^-46 of itself and twice that
+until exact integers find no triple above it (mechanism/certificate.py): the table is private at that scale. The figure
+is about the table as given, not about the program that samples from it.
 """
 
 from __future__ import annotations
@@ -41,21 +41,39 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(FrozenRecord):
-    """What a table is, beside what is claimed for it. Keys of the JSON form; infinite figures are null there.
+    """What a table is, and what is claimed for it; keys of the JSON form, where infinite figures are null.
 
-    secrets, reports: n, m. metric: the metric in words. divided: "counts" or "rows" where rows were divided by their
-    sums before the audit, else None.
-    verdict: "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; breaches: (pair,
-    direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
-    infinite: True where a zero meets a positive entry. ratio: the scale of the metric at which the table is
-    private, rounded up, null where infinite; finite_epsilon: the largest ratio that meets no zero, in floating point.
-    claimed_epsilon, effective_epsilon: level of the metric, and ratio times it, in epsilon_unit; null for
-    metrics without a single level. worst: secret, other, report, probability, other_probability, log_ratio (nats, null
-    where infinite) and distance (nats) of the triple that comes first.
-    zeros: entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry: each of these rules
-    secrets out. row_sums: largest_deviation from 1 and its row, smallest and largest sum, before rows were divided.
-    loss: expected loss under the prior, null where the reports have no known places; loss_unit; prior: "uniform" or
-    "given". notes: what could not be said, and why.
+    Attributes
+    ----------
+    secrets, reports : int
+        n and m.
+    metric : str
+        The metric in words.
+    divided : str or None
+        "counts" or "rows" if rows were divided by their sums before the audit.
+    verdict : str
+        "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken".
+    breaches : int
+        (pair, direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
+    infinite : bool
+        True if a zero meets a positive entry.
+    ratio : float or None
+        The scale of the metric at which the table is private, rounded up.
+    finite_epsilon : float
+        The largest ratio that meets no zero, in floating point.
+    claimed_epsilon, effective_epsilon, epsilon_unit
+        Level of the metric, and ratio times it; None for metrics without a single level.
+    worst : dict
+        secret, other, report, probability, other_probability, log_ratio and distance (nats) of the triple that attains
+        the ratio.
+    zeros : dict
+        entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry, which rule secrets out.
+    row_sums : dict
+        largest_deviation from 1 and its row, smallest and largest sum, before rows were divided.
+    loss, loss_unit, prior
+        Expected loss under the prior, "uniform" or "given"; None if the reports have no known places.
+    notes : list of str
+        What could not be said, and why.
     """
 
     secrets: int
@@ -137,8 +155,14 @@ def audit(
     >>> found.verdict, round(found.effective_epsilon, 4)
     ('broken', 1.0986)
     """
-    notes: list[str] = []
-    rows, divided, sums = _checked(table, problem, normalise=normalise, on_note=notes.append)
+    return audit_checked(check_table(table, problem, normalise=normalise), problem, on_progress=on_progress)
+
+
+def audit_checked(
+    table: CheckedTable, problem: DesignProblem, *, on_progress: Callable[[Progress], None] | None = None
+) -> Audit:
+    """`audit` of a table that is checked already."""
+    rows, notes = table.rows, table.notes
     n, m = rows.shape
     edges = problem.edges
     report, total = reporter(on_progress), len(edges.tail)
@@ -160,7 +184,7 @@ def audit(
         secrets=n,
         reports=m,
         metric=problem.metric.claim(problem.domain),
-        divided=divided,
+        divided=table.divided,
         verdict=_verdict(broken, ratio),
         breaches=broken,
         infinite=infinite,
@@ -183,7 +207,7 @@ def audit(
             "empty_columns": int((positive == 0).sum()),
             "mixed_columns": int(((positive > 0) & (positive < n)).sum()),
         },
-        row_sums=sums,
+        row_sums=table.sums,
         loss=float((problem.weighted_loss * rows).sum()) if placed else None,
         loss_unit=problem.loss.unit(problem.domain.unit),
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
@@ -223,55 +247,79 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     >>> round(float(md.probabilities(mechanism)[0, 0]), 4)
     0.7311
     """
-    rows, _, _ = _checked(table, problem, normalise=normalise)
+    return repair_checked(check_table(table, problem, normalise=normalise), problem)
+
+
+def repair_checked(table: CheckedTable, problem: DesignProblem) -> xr.Dataset:
+    """`repaired` of a table that is checked already."""
+    rows = table.rows
     if rows.shape[1] != problem.reports.size:
         raise InputError(f"the problem has {problem.reports.size} reports", field="table", value=rows.shape[1])
     require_memory(*rows.shape, tables=6, what="a repair")
     return build_dataset(problem, repair(rows, problem.edges, problem.weighted_loss), program="repaired")
 
 
-def _checked(
-    table: str | Path | ArrayLike,
-    problem: DesignProblem,
-    *,
-    normalise: bool,
-    on_note: Callable[[str], None] | None = None,
-) -> tuple[NDArray[np.float64], str | None, dict[str, float]]:
-    """The table with rows of sum 1, what they were divided as, and the deviation of their sums before."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CheckedTable:
+    """A table (n, m) of rows that sum to 1, with the figures of their sums before they were divided, and notes."""
+
+    rows: NDArray[np.float64]
+    divided: str | None
+    sums: dict[str, float]
+    notes: list[str]
+
+
+def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool) -> CheckedTable:
+    """Read a table and divide its rows, if they are counts or `normalise` asks for it."""
+    notes: list[str] = []
     if isinstance(table, (str, Path)):
-        table = read_table(table, on_note=on_note)
-    elif on_note is not None and (words := words_of_rows(table)):
-        on_note(f"Secrets are taken in the order of the table: {listed(words)}.")
+        table = read_table(table, on_note=notes.append)
+    else:
+        words = words_of_rows(table)
+        if words:
+            notes.append(f"Secrets are taken in the order of the table: {listed(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
-    if rows.ndim != 2 or len(rows) != problem.domain.size:
-        message = f"the metric has {problem.domain.size} secrets"
+    _check_entries(rows, problem.domain.size)
+    sums = np.array([math.fsum(row) for row in rows])
+    farthest = int(np.argmax(abs(sums - 1)))
+    # Integers above 1 are counts of draws, which are divided without being asked to.
+    are_counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
+    _check_sums(sums, farthest, are_counts=are_counts, normalise=normalise)
+    divided = None
+    if are_counts or normalise:
+        rows = rows / sums[:, None]
+        divided = "counts" if are_counts else "rows"
+    deviation = {"largest_deviation": float(sums[farthest] - 1), "row": farthest}
+    deviation |= {"smallest": float(sums.min()), "largest": float(sums.max())}
+    return CheckedTable(rows=np.ascontiguousarray(rows), divided=divided, sums=deviation, notes=notes)
+
+
+def _check_entries(rows: NDArray[np.float64], secrets: int) -> None:
+    if rows.ndim != 2 or len(rows) != secrets:
+        message = f"the metric has {secrets} secrets"
         raise InputError(message, field="table", value=f"shape {rows.shape}", remedy="give one row a secret, in order")
     wrong = ~np.isfinite(rows) | (rows < 0)
     if wrong.any():
         row, column = (int(k) for k in np.argwhere(wrong)[0])
         value = f"{rows[row, column]!r}, {wrong.sum()} such entries"
         raise InputError(f"row {row}, column {column} is no probability", field="table", value=value)
-    sums = np.array([math.fsum(row) for row in rows])
-    row = int(np.argmax(abs(sums - 1)))
-    deviation = {"largest_deviation": float(sums[row] - 1), "row": row}
-    deviation |= {"smallest": float(sums.min()), "largest": float(sums.max())}
-    # integers above 1 are counts of draws, which are divided without being asked to
-    counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
-    if normalise and not counts and sums.min() > 0 and abs(sums[row] - 1) > MOST_NORMALISED:
+
+
+def _check_sums(sums: NDArray[np.float64], farthest: int, *, are_counts: bool, normalise: bool) -> None:
+    """Refuse rows whose sums are not 1, unless they may be divided: then sums of 0, or far off without being counts."""
+    deviation = abs(sums[farthest] - 1)
+    if normalise and not are_counts and sums.min() > 0 and deviation > MOST_NORMALISED:
         raise InputError(
-            f"row {row} is more than 1 % from a sum of 1, which is no rounding",
+            f"row {farthest} is more than 1 % from a sum of 1, which is no rounding",
             field="table",
-            value=f"{sums[row]:.6g}",
+            value=f"{sums[farthest]:.6g}",
             remedy="is a column or a line of labels among the numbers? counts are divided without being asked",
         )
-    off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)
-    if off or not sums.min() > 0:
-        row = row if sums.min() > 0 else int(np.argmin(sums))
+    is_off = deviation > ROW_SUM_TOLERANCE and not (are_counts or normalise)
+    if is_off or not sums.min() > 0:
+        row = farthest if sums.min() > 0 else int(np.argmin(sums))
         remedy = "correct it, or pass normalise=True to divide every row by its sum"
         raise InputError(f"row {row} does not sum to 1", field="table", value=f"{sums[row]:.12g}", remedy=remedy)
-    if counts or normalise:
-        rows = rows / sums[:, None]
-    return np.ascontiguousarray(rows), "counts" if counts else "rows" if normalise else None, deviation
 
 
 def _verdict(broken: int, ratio: float | None) -> Verdict:
