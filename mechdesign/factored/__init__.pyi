@@ -1,2 +1,2 @@
-from .dataset import FactoredMechanism as FactoredMechanism
+from .mechanism import FactoredMechanism as FactoredMechanism
 from .options import FactoredOptions as FactoredOptions

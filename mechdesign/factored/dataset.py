@@ -19,46 +19,36 @@ Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; 
 mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
 and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
 turn.
-
-`FactoredMechanism` has rows, samples and exact integers of it, a block of secrets at a time. Reports are the cells of
-the secrets: the mass of every column goes to the cell that the column reports (`target`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.memory import require_memory
-from mechdesign.base.threads import Rng, source
-from mechdesign.errors import DesignError, InputError, VerificationError
+from mechdesign.errors import DesignError
 from mechdesign.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.factored.columns import GENERATORS, Columns
-from mechdesign.factored.integer_metric import BLOCK, IntegerMetric
+from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.row_sums import (
     CertifiedFactors,
     LossData,
     RowBlock,
-    dense_rows,
     join_words,
-    merged_rows,
     rounded_words,
 )
 from mechdesign.factored.schema import FACTORED
-from mechdesign.mechanism.build import Extras, build_dataset, versions
+from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.claim import COST, ClaimCheck, FactorFiles, MechanismFile, claim_sentence
 from mechdesign.mechanism.hashing import seal
-from mechdesign.mechanism.repair import repair
-from mechdesign.mechanism.rows import Rows, Scan
 from mechdesign.mechanism.schema import coordinates, refused, stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
@@ -97,39 +87,11 @@ def make_factored(
     bound: ProvedBound | None = None,
 ) -> xr.Dataset:
     """The sealed Dataset of a factored mechanism at the claim of the metric; diagnosis, arrays (n,) to keep."""
-    domain, data, rows = problem.domain, certified.data, certified.rows
-    factors = data.factors
-    if factors.breaches(problem.edges, join_words(rows.row_sum)):
+    domain, factors = problem.domain, certified.data.factors
+    if factors.breaches(problem.edges, join_words(certified.rows.row_sum)):
         raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
-    metric, columns = factors.metric, factors.columns
-    figures = loss_figures(data, rows, domain)
-    places = {
-        name.replace("secret", "place"): ("place", values, attrs)
-        for name, (_, values, attrs) in coordinates("secret", Domain.points_at(metric.points, unit=domain.unit)).items()
-    }
-    unit = problem.loss.unit(domain.unit)
-    variables: dict[str, Any] = {
-        "weight": ("column", factors.weight),
-        "target": ("column", certified.target),
-        "inner": ("secret", factors.inner),
-        "edge_tail": ("edge", metric.tail),
-        "edge_head": ("edge", metric.head),
-        "edge_units": ("edge", metric.units),
-        "row_sum": (("secret", "word"), rows.row_sum),
-        "row_loss": ("secret", rows.loss, {"units": unit}),
-        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
-    }
-    if figures.remap is not None:
-        variables["remap"] = ("column", figures.remap)
-    if columns is not None:
-        over = {"place": "generator", "offset": "generator", "first": "column"}
-        variables |= {name: (over[part], getattr(columns, part)) for part, name in GENERATORS.items()}
-    level = problem.metric.level_at(domain)
-    if level is not None:
-        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
-    if problem.metric.listed:
-        listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
-        variables |= {f"claim_{name}": ("claimed", values.copy()) for name, values in listed.items()}
+    figures = loss_figures(certified.data, certified.rows, domain)
+    variables = _variables(problem, certified, figures)
     variables |= {name: ("secret", values) for name, values in (diagnosis or {}).items()}
     attrs: dict[str, str | int | float] = {
         "schema": FACTORED,
@@ -143,9 +105,9 @@ def make_factored(
         "loss": problem.loss.name,
         "expected_loss": figures.loss,
         "scale": 1.0,
-        "ratio": largest_ratio(factors, problem.edges, rows.row_sum),
+        "ratio": largest_ratio(factors, problem.edges, certified.rows.row_sum),
         "step": factors.step,
-        "cap": metric.cap,
+        "cap": factors.metric.cap,
         "versions": versions(),
     }
     if figures.remapped_loss is not None:
@@ -153,9 +115,44 @@ def make_factored(
     if stopped is not None:
         attrs["stopped"] = stopped
     if bound is not None:
-        variables["dual"] = ("secret", bound.dual, {"units": unit})
+        variables["dual"] = ("secret", bound.dual, {"units": problem.loss.unit(domain.unit)})
         attrs |= {"lower_bound": bound.value, "bound_reach": bound.reach, "bound_core": bound.core}
+    places = {
+        name.replace("secret", "place"): ("place", values, coordinate_attrs)
+        for name, (_, values, coordinate_attrs) in coordinates(
+            "secret", Domain.points_at(factors.metric.points, unit=domain.unit)
+        ).items()
+    }
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain) | places, attrs=attrs))
+
+
+def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: LossFigures) -> dict[str, Any]:
+    """The variables of the integers, the rows, the prior and the claim."""
+    domain, rows, factors = problem.domain, certified.rows, certified.data.factors
+    metric, columns = factors.metric, factors.columns
+    variables: dict[str, Any] = {
+        "weight": ("column", factors.weight),
+        "target": ("column", certified.target),
+        "inner": ("secret", factors.inner),
+        "edge_tail": ("edge", metric.tail),
+        "edge_head": ("edge", metric.head),
+        "edge_units": ("edge", metric.units),
+        "row_sum": (("secret", "word"), rows.row_sum),
+        "row_loss": ("secret", rows.loss, {"units": problem.loss.unit(domain.unit)}),
+        "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
+    }
+    if figures.remap is not None:
+        variables["remap"] = ("column", figures.remap)
+    if columns is not None:
+        over = {"place": "generator", "offset": "generator", "first": "column"}
+        variables |= {name: (over[part], getattr(columns, part)) for part, name in GENERATORS.items()}
+    level = problem.metric.level_at(domain)
+    if level is not None:
+        variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
+    if problem.metric.listed:
+        listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
+        variables |= {f"claim_{name}": ("claimed", values.copy()) for name, values in listed.items()}
+    return variables
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,177 +234,3 @@ class Factored(FactorFiles):
 
 
 FACTOR_READER = Factored()
-
-_LIMB = 43  # bits of the low part of a cumulative mass
-_HALF = np.uint64(29)
-_MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that sums of both fit 64 bits
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FactoredMechanism(Rows):
-    """A factored Dataset with the questions that a table answers: rows, samples, exact integers.
-
-    The Dataset is copied, so that later changes do not reach it. What is drawn or returned exactly comes from rows
-    that were added up again here, and draws from a mechanism that was verified here, once.
-
-    Parameters
-    ----------
-    dataset : xarray.Dataset
-        A factored mechanism.
-
-    Examples
-    --------
-    >>> problem = md.load_problem("line", cells=4)
-    >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
-    >>> mechanism.table().sizes["report"]
-    4
-    """
-
-    dataset: xr.Dataset = field(kw_only=False)
-    placed = "secret"
-
-    def __post_init__(self) -> None:
-        if self.dataset.attrs.get("schema") != FACTORED:
-            remedy = "use a Dataset that solve returned with method factored"
-            schema = self.dataset.attrs.get("schema")
-            raise InputError("not a factored mechanism", field="schema", value=schema, remedy=remedy)
-        object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
-        columns = self.stored.mechanism.sizes["column"]
-        if columns > _MOST_COLUMNS:
-            message = f"more than {_MOST_COLUMNS:,} columns: use fewer cells"
-            raise InputError(message, field="column", value=columns)
-
-    @cached_property
-    def stored(self) -> MechanismFile:
-        """What the Dataset says, rebuilt."""
-        return MechanismFile.read(self.dataset)
-
-    @cached_property
-    def factors(self) -> Factors:
-        """The integers of the mechanism."""
-        return self.stored.factors
-
-    @cached_property
-    def row_sums(self) -> list[int]:
-        """S(u) of every secret, exact."""
-        return join_words(self.dataset["row_sum"].values)
-
-    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
-        """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
-        numbers = self.checked(secrets)
-        total = rounded_words(self.dataset["row_sum"].values[numbers])
-        return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
-
-    def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-        """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there."""
-        # At secrets that are left out the kernel has its least value.
-        factors = self.factors
-        if factors.columns is not None:
-            raise InputError("columns of this mechanism are no places", field="column", value=factors.size)
-        kernel, total = factors.kernel.astype(float), rounded_words(self.dataset["row_sum"].values)
-        target, room = self.dataset["target"].values, factors.metric.windows()
-        secret = np.full(factors.size, -1)
-        secret[factors.inner] = np.arange(self.secrets)
-        ordered = np.argsort(factors.order)[target]  # where the report of a column stands in the order of the work
-        for first in range(0, self.secrets, BLOCK):
-            reports = factors.order[first : first + BLOCK]
-            columns = np.flatnonzero((ordered >= first) & (ordered < first + BLOCK))
-            window = room.window_of(columns)
-            own = secret[window.places] >= 0
-            secrets = secret[window.places[own]]
-            block = np.zeros((len(reports), len(secrets)))
-            np.add.at(block, ordered[columns] - first, (kernel[window.field[own]] * factors.weight[columns]).T)
-            yield reports, secrets, block.T / total[secrets, None]
-
-    def row(self, secret: int) -> xr.DataArray:
-        """P(.|u) of one secret over the reports, with their coordinates."""
-        coordinates = {
-            str(name).replace("secret", "report"): ("report", values.values, values.attrs)
-            for name, values in self.dataset.coords.items()
-            if str(name).startswith("secret_")
-        }
-        values, attrs = self.probabilities([secret])[0], {"units": "1"}
-        return xr.DataArray(values, dims="report", coords=coordinates, name="probability", attrs=attrs)
-
-    def integers(self, secret: int) -> tuple[list[int], int]:
-        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum."""
-        distances = self.factors.distances(self.checked([secret]))[:, 0].tolist()
-        masses, kernel, target = (
-            [0] * self.secrets,
-            self.factors.kernel.tolist(),
-            self.dataset["target"].values.tolist(),
-        )
-        for q, weight, cell in zip(distances, self.factors.weight.tolist(), target, strict=True):
-            masses[cell] += kernel[q] * weight
-        self._check_sum(secret, sum(masses))
-        return masses, self.row_sums[secret]
-
-    def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified."""
-        problem = self.stored.problem
-        require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
-        mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
-        parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
-        extras = Extras(parameters=parameters)
-        return build_dataset(problem, mass, program=self.dataset.attrs["program"], extras=extras)
-
-    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
-        """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
-
-        A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
-        """
-        numbers = self.checked(secrets)
-        self.certificate  # noqa: B018  proves the claim, once
-        bits, _ = source(rng)
-        target = self.dataset["target"].values
-        drawn = np.empty((len(numbers), size), np.int64)
-        for own, distances in dense_rows(self.factors, numbers):
-            for b, row in enumerate(range(own.start, own.stop)):
-                high, low = self._cumulative(distances[:, b])
-                self._check_sum(numbers[row], (int(high[-1]) << _LIMB) + int(low[-1]))
-                drawn[row] = target[_draw(high, low, size, bits)]
-        return drawn
-
-    def _check_sum(self, secret: int, total: int) -> None:
-        if total != self.row_sums[secret]:
-            message = "a row sums to something else than was certified"
-            raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
-
-    def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Cumulative masses (c,), exact, as a high part and the low 43 bits."""
-        mask = np.uint64((1 << _LIMB) - 1)
-        kernel_high, kernel_low = self.factors.halves
-        weight = self.factors.weight.astype(np.uint64)
-        upper, lower = kernel_high[distances] * weight, kernel_low[distances] * weight  # mass = upper 2^29 + lower
-        shift = np.uint64(_LIMB) - _HALF
-        low = ((upper & np.uint64((1 << int(shift)) - 1)) << _HALF) + (lower & mask)
-        high = (upper >> shift) + (lower >> np.uint64(_LIMB)) + (low >> np.uint64(_LIMB))
-        total = np.cumsum(low & mask, dtype=np.uint64)
-        return np.cumsum(high, dtype=np.uint64) + (total >> np.uint64(_LIMB)), total & mask
-
-    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
-        return int(self.sample([secret], 1)[0, 0]), "depend on the secret"
-
-    def can_report(self, place: int) -> bool:
-        return place < self.secrets and place in self.dataset["target"].values
-
-
-def _draw(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
-) -> NDArray[np.int64]:
-    """Columns drawn by cumulative masses (c,): how many of them are at most a uniform integer below the last."""
-    columns, done = np.empty(size, np.int64), 0
-    last = (high[-1], low[-1])
-    spare = np.uint64(64 - int(last[0]).bit_length())
-    while done < size:
-        raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
-        top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
-        mask = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
-        top, rest = top[mask], rest[mask]
-        place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")
-        for tie in np.flatnonzero(place < beyond):
-            place[tie] += np.searchsorted(low[place[tie] : beyond[tie]], rest[tie], side="right")
-        columns[done : done + len(place)] = place
-        done += len(place)
-    return columns

@@ -147,25 +147,31 @@ def solve_factored(
                 time_limit=time_limit,
                 report=reporter(on_progress),
             )
-            run.keep_time(state)
-            state, expected, stopped = run.weigh_rounds(state)
-            certified = run.certify(state, expected)
-            bound, stopped = run.bound(stopped) if computes_bound(program, options) else (None, stopped)
-        remedy = "edge budgets" + f" with a frame of {frame.width} cells outside the domain" * (frame.width > 0)
-        run_parameters = {"remedy": remedy, "rounds": state.number + 1, "factor": certified.factor}
-        diagnosis, counts = _diagnosis(problem)
-        mechanism = make_factored(
-            problem,
-            certified,
-            program=program.name,
-            parameters={**program.parameters(), **run_parameters, **counts},
-            diagnosis=diagnosis,
-            stopped=stopped,
-            bound=bound,
-        )
+            mechanism = _run_to_mechanism(program, run, state, computes_bound(program, options))
         folder.keep_mechanism(mechanism)
-        folder.keep_only(*() if stopped in FINISHED else (_STATE, run.stage))
+        folder.keep_only(*() if mechanism.attrs["stopped"] in FINISHED else (_STATE, run.stage))
     return mechanism
+
+
+def _run_to_mechanism(program: EikonalWeights, run: FactoredRun, first: EikonalState, bounded: bool) -> xr.Dataset:
+    """The mechanism of a run from its first state; bounded, with a lower bound."""
+    run.keep_time(first)
+    state, expected, stopped = run.weigh_rounds(first)
+    certified = run.certify(state, expected)
+    bound, stopped = run.bound(stopped) if bounded else (None, stopped)
+    width = run.frame.width
+    remedy = f"edge budgets with a frame of {width} cells outside the domain" if width else "edge budgets"
+    run_parameters = {"remedy": remedy, "rounds": state.number + 1, "factor": certified.factor}
+    diagnosis, counts = _diagnosis(run.problem)
+    return make_factored(
+        run.problem,
+        certified,
+        program=program.name,
+        parameters={**program.parameters(), **run_parameters, **counts},
+        diagnosis=diagnosis,
+        stopped=stopped,
+        bound=bound,
+    )
 
 
 class FactoredForm(FactoredSolver):

@@ -42,21 +42,33 @@ from mechdesign.base.threads import in_blocks
 from mechdesign.factored.ball import Places
 from mechdesign.solvers.interior_point import Point, follow
 
-_PULL = 3.0  # kappa
-_FLOOR = 1.0  # of the mean multiplier: the least scale; less leaves steep row sums where the prior is small
-_START = 3e-3  # complementarity at the start, relative to the loss
-_STEPS = 12  # Newton steps at most
-_ROWS, _PRICES = 0.02, 0.02  # residuals of row sums, and of prices relative to costs, with which it may end
-_WAY = 0.99  # share of the way to the boundary
-_LEAST = 0.3  # share of the wanted complementarity below which no target is set
-_TOLERANCE, _MOST = 1e-2, 60  # of conjugate gradients
-_FAINT = 1e-4  # price of a column relative to its cost, at least, at the start
-SIZE = 150  # secrets of a block, before it is widened
-OVERLAP = 2.5  # nats
-_VISIBLE = 1e-3  # of a field that the equations of a step see
-_LIFT, _HIGHER = 1e-6, 10.0  # of the unit diagonal, against rounding, and by how much more where it is not enough
-_CHUNK = 2048  # entries of a product for one thread
 Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MasterConstants:
+    """Constants of the master: guesses, but where a measurement is named; nothing that is proved depends on them."""
+
+    pull: float = 3.0  # kappa
+    floor: float = 1.0  # of the mean multiplier: the least scale; less leaves steep row sums where the prior is small
+    start: float = 3e-3  # complementarity at the start, relative to the loss
+    steps: int = 12  # Newton steps at most
+    row_error: float = 0.02  # residual of row sums with which it may end
+    price_error: float = 0.02  # the same of prices, relative to costs
+    way: float = 0.99  # share of the way to the boundary
+    least: float = 0.3  # share of the wanted complementarity below which no target is set
+    tolerance: float = 1e-2  # relative, of conjugate gradients
+    iterations: int = 60  # of conjugate gradients, at most
+    faint: float = 1e-4  # price of a column relative to its cost, at least, at the start
+    block_size: int = 150  # secrets of a block, before it is widened
+    overlap: float = 2.5  # nats by which a block is widened
+    visible: float = 1e-3  # of a field: smaller entries are left out of the equations of a step
+    lift: float = 1e-6  # of the unit diagonal, against rounding
+    lift_growth: float = 10.0  # factor of the lift where it is not enough
+    chunk: int = 2048  # entries of a product for one thread
+
+
+CONSTANTS = MasterConstants()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +115,7 @@ class Matrix:
     @cached_property
     def visible(self) -> Matrix:
         """The entries that the equations of a step see."""
-        kept = np.flatnonzero(self.value >= _VISIBLE)
+        kept = np.flatnonzero(self.value >= CONSTANTS.visible)
         first = np.searchsorted(kept, self.first)
         return Matrix(first=first, place=self.place[kept], value=self.value[kept], secrets=self.secrets)
 
@@ -119,7 +131,7 @@ class Matrix:
 
 def _product(first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], values: Vector) -> Vector:
     product = np.empty(len(first) - 1)
-    in_blocks(lambda a, b: _rows(first[a : b + 1], place, value, values, product[a:b]), len(product), _CHUNK)
+    in_blocks(lambda a, b: _rows(first[a : b + 1], place, value, values, product[a:b]), len(product), CONSTANTS.chunk)
     return product
 
 
@@ -154,16 +166,17 @@ def dense_part(nodes, first, column, value, root, mark, columns, part):  # type:
 
 
 class OverlappingBlocks:
-    """Overlapping blocks of places: by recursive halving of their coordinates, widened by `OVERLAP` nats."""
+    """Overlapping blocks of places: by recursive halving of their coordinates, widened by some nats."""
 
     def __init__(self, places: Places) -> None:
         self.size = places.size
         own = places.graph
         graph = csr_array((own.length, own.near, own.first), shape=(places.size, places.size))
         cores = _halved(places.costs.points, np.arange(places.size))
-        self.nodes = [
-            np.flatnonzero(dijkstra(graph, indices=core, min_only=True, limit=OVERLAP) <= OVERLAP) for core in cores
-        ]
+        self.nodes = []
+        for core in cores:
+            away = dijkstra(graph, indices=core, min_only=True, limit=CONSTANTS.overlap)
+            self.nodes.append(np.flatnonzero(away <= CONSTANTS.overlap))
         count = np.zeros(places.size)
         for nodes in self.nodes:
             count[nodes] += 1
@@ -230,7 +243,7 @@ def conjugate_gradients(
 
 
 def _halved(points: NDArray[np.float64], own: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    if len(own) <= SIZE:
+    if len(own) <= CONSTANTS.block_size:
         return [np.sort(own)]
     place = points[own]
     axis = int(np.argmax(np.ptp(place, axis=0)))
@@ -246,13 +259,13 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
     normal[diagonal, diagonal] += ridge
     unit = 1 / np.sqrt(normal[diagonal, diagonal])
     normal *= unit[:, None] * unit
-    lift = _LIFT
+    lift = CONSTANTS.lift
     while True:
         normal[diagonal, diagonal] = 1 + lift
         factor, broken = scipy.linalg.lapack.dpotrf(normal, lower=1)
         if not broken:
             break
-        lift *= _HIGHER
+        lift *= CONSTANTS.lift_growth
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     full = np.tril(lower) + np.tril(lower, -1).T
     outer = unit * share
@@ -265,7 +278,7 @@ class _Proximal:
     def __init__(self, matrix: Matrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
-        self.ridge = 1 / (_PULL * np.maximum(before, _FLOOR * float(before.mean())))
+        self.ridge = 1 / (CONSTANTS.pull * np.maximum(before, CONSTANTS.floor * float(before.mean())))
         self._scale = np.zeros(0)
         self.sums, self.prices = matrix.down, matrix.across
 
@@ -274,7 +287,9 @@ class _Proximal:
 
     def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
         gap = float(at.x @ at.z) / (self.gap * self.loss)
-        return max(gap, float(np.abs(lacking).max()) / _ROWS, float(np.abs(wrong / self.cost).max()) / _PRICES)
+        row_error = float(np.abs(lacking).max()) / CONSTANTS.row_error
+        price_error = float(np.abs(wrong / self.cost).max()) / CONSTANTS.price_error
+        return max(gap, row_error, price_error)
 
     def factor(self, scale: Vector) -> None:
         self._scale = scale
@@ -284,7 +299,9 @@ class _Proximal:
         def apply(x: Vector) -> Vector:
             return self.visible.down(self._scale * self.visible.across(x)) + self.ridge * x
 
-        return conjugate_gradients(apply, self.blocks.apply, right, tolerance=_TOLERANCE, most=_MOST)
+        return conjugate_gradients(
+            apply, self.blocks.apply, right, tolerance=CONSTANTS.tolerance, most=CONSTANTS.iterations
+        )
 
 
 def improve(
@@ -301,12 +318,20 @@ def improve(
     # Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'. Memory: G',
     # what is visible of both, and the inverse blocks.
     system = _Proximal(matrix, blocks, cost, dual, gap)
-    products = _START * system.loss / matrix.size
+    products = CONSTANTS.start * system.loss / matrix.size
     price = np.maximum(cost - matrix.across(dual), products / np.maximum(weight, 1e-300))
-    price = np.maximum(price, _FAINT * cost)
+    price = np.maximum(price, CONSTANTS.faint * cost)
     start = Point(np.maximum(weight, products / price), dual, price)
-    least = _LEAST * gap * system.loss / matrix.size
-    at, stopped = follow(system, start, steps=_STEPS, way=_WAY, least=least, patience=_STEPS, deadline=deadline)
+    least = CONSTANTS.least * gap * system.loss / matrix.size
+    at, stopped = follow(
+        system,
+        start,
+        steps=CONSTANTS.steps,
+        way=CONSTANTS.way,
+        least=least,
+        patience=CONSTANTS.steps,
+        deadline=deadline,
+    )
     if stopped == "interrupt":
         raise KeyboardInterrupt
     return at.x, at.dual, matrix.down(at.x)

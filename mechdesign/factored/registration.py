@@ -8,5 +8,5 @@ TABLES = {
         "factors": "mechdesign.factored.dataset:FACTOR_READER",
     },
     "schemas": {"mechdesign/factored/1": "mechdesign.factored.schema:FACTORS"},
-    "rows": {"mechdesign/factored/1": "mechdesign.factored.dataset:FactoredMechanism"},
+    "rows": {"mechdesign/factored/1": "mechdesign.factored.mechanism:FactoredMechanism"},
 }

@@ -21,7 +21,7 @@ import mechdesign as md
 from mechdesign import load, save
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.factored import FactoredMechanism
-from mechdesign.factored.dataset import _draw
+from mechdesign.factored.mechanism import _draw
 
 CASE = "eikonal, 16 neighbours"
 DRAWS = 20_000
@@ -194,6 +194,6 @@ def test_an_adversary_learns_nothing_from_a_report_that_no_column_makes() -> Non
 
 
 def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mechdesign.factored.dataset._MOST_COLUMNS", 20)
+    monkeypatch.setattr("mechdesign.factored.mechanism._MOST_COLUMNS", 20)
     with pytest.raises(MechdesignError, match="more than 20 columns"):
         FactoredMechanism(dataset=made(CASE))

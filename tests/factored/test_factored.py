@@ -21,7 +21,7 @@ from tolerances import DESIGN_MARGIN, REORDERED
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError
 from mechdesign.factored import FactoredMechanism
-from mechdesign.factored.dataset import _draw
+from mechdesign.factored.mechanism import _draw
 from mechdesign.solvers import choose
 from mechdesign.utility import remapped_loss
 

@@ -28,8 +28,8 @@ from mechdesign.extend import Edges
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored import certify as step
 from mechdesign.factored.certificate import WEIGHT_BITS, Factors
-from mechdesign.factored.dataset import _MOST_COLUMNS
 from mechdesign.factored.integer_metric import IntegerMetric
+from mechdesign.factored.mechanism import _MOST_COLUMNS
 from mechdesign.factored.rounds import RANGE, Units
 from mechdesign.factored.row_sums import (
     OVER_ROWS,
