@@ -335,12 +335,8 @@ class PictureWriter(Protocol):
         """The path, if a picture can be drawn there. Raises: InputError."""
         ...
 
-    def save(self, result: xr.Dataset, path: Path, *, overwrite: bool) -> Path:
-        """Draw a mechanism, a sweep or a diagnosis to a file."""
-        ...
-
-    def save_discs(self, audits: Sequence[Mapping[str, Any]], path: Path, *, overwrite: bool) -> Path:
-        """Draw audits of discs, as documents, to a file."""
+    def save(self, result: Any, path: Path, *, overwrite: bool) -> Path:
+        """Draw a mechanism, a sweep or a diagnosis to a file, or a figure of matplotlib as it is."""
         ...
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,6 @@ from mechdesign.output.export import PictureWriter
 from mechdesign.output.sweep import SWEEP, baselines_of, sweep_rows
 from mechdesign.pictures.canvas import (
     BLACK,
-    LINES,
     mechanism_style,
     new_figure,
 )
@@ -53,12 +52,6 @@ KINDS = (".png", ".pdf", ".svg")
 _LOG_RANGE = 10.0  # losses that range further than this are shown on a logarithmic axis
 _LEAST = 1e-300  # a level of 0, of reports that say nothing, on a logarithmic axis
 _FINEST = 1e-6  # relative: gaps are stated as no smaller
-_DISCS = {
-    "worst": "after the worst report",
-    "one_in_hundred": "after one report in a hundred, or more",
-    "median": "after the median report",
-    "before": "before any report",
-}
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
@@ -100,28 +93,6 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     _draw_nats(above, curve)
     handles, labels = above.get_legend_handles_labels()
     figure.legend(handles[::-1], labels[::-1], fontsize=8, frameon=False, loc="outside right upper")
-    return figure
-
-
-def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
-    """The figure of audits of discs as documents (posteriors/audit.py), 7 x 4.4 inches: by radius, the share of
-    the probability in one disc after the worst report, one in a hundred and the median one, and before any report.
-    """
-    figure = new_figure(figsize=(7, 4.4), layout="constrained")
-    axes = figure.subplots()
-    found = sorted(audits, key=lambda audit: audit["radius"])
-    radii = [audit["radius"] for audit in found]
-    for name, (colour, dashes) in zip(_DISCS, LINES, strict=True):
-        shares = [100 * audit[name] for audit in found]
-        axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_DISCS[name])
-    # Of noise the distance of discs from a report depends on the radius: the axis says the kind alone.
-    about, exact = found[0]["about"].partition(" within ")[0], all(audit["exact"] for audit in found)
-    shape, area = found[0]["shape"], found[0]["centres"] == "area"
-    where = f"{found[0]['many']} no larger than one disc" if area else f"one {shape} {about}".strip()
-    label = f"probability in {where}{'' if exact else ', at most'}, %"
-    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
-    axes.legend()
-    figure.suptitle(f"What one report leaves in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure
 
 
@@ -327,11 +298,8 @@ class Pictures(PictureWriter):
     def check_target(self, path: Path, *, overwrite: bool) -> Path:
         return check_plot_target(path, overwrite=overwrite)
 
-    def save(self, result: xr.Dataset, path: Path, *, overwrite: bool) -> Path:
+    def save(self, result: Any, path: Path, *, overwrite: bool) -> Path:
         return save_plot(result, path, overwrite=overwrite)
-
-    def save_discs(self, audits: Sequence[Mapping[str, Any]], path: Path, *, overwrite: bool) -> Path:
-        return save_plot(plot_discs(audits), path, overwrite=overwrite)
 
 
 PICTURES = Pictures()

@@ -298,7 +298,8 @@ def _report(audits: Sequence[DiscAudit], picture: Path | None, *, overwrite: boo
 
 
 def _draw(audits: Sequence[Mapping[str, Any]], picture: Path | None, *, overwrite: bool) -> None:
-    from mechdesign.output.export import PICTURE_WRITER
-
     if picture is not None:
-        PICTURE_WRITER.get().save_discs(audits, picture, overwrite=overwrite)
+        from mechdesign.output.export import PICTURE_WRITER
+        from mechdesign.posteriors.picture import plot_discs
+
+        PICTURE_WRITER.get().save(plot_discs(audits), picture, overwrite=overwrite)

@@ -16,9 +16,9 @@ import mechdesign as md
 from mechdesign import save
 from mechdesign.errors import InputError
 from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
-from mechdesign.pictures.plot import plot_discs
 from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs
 from mechdesign.posteriors.disc_sums import DiscKind
+from mechdesign.posteriors.picture import plot_discs
 from mechdesign.posteriors.words import disc_words
 
 PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
