@@ -80,19 +80,15 @@ class PoolSolver(Protocol):
 
     def rejection_reason(self, problem: DesignProblem) -> str | None:
         """Why a problem cannot be solved by a pool of columns; None if it can."""
-        ...
 
     def makes_table(self, problem: DesignProblem) -> bool:
         """True if the result is a table, not factors."""
-        ...
 
     def needs_closed_form(self, problem: DesignProblem) -> bool:
         """True if the result is so small that closed forms are compared with it."""
-        ...
 
     def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
         """The result for a program, or the mechanism itself where it is no table."""
-        ...
 
 
 POOL_SOLVER: Role[PoolSolver] = Role("pool")
@@ -103,19 +99,15 @@ class FactoredSolver(Protocol):
 
     def rejection_reason(self, program: EikonalWeights) -> str | None:
         """Why a program has no factored form; None if it has one."""
-        ...
 
     def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
         """The factored mechanism of a program, certified."""
-        ...
 
     def options(self, **given: Any) -> object:
         """The options of `md.solve` by name, those of `md.factored.FactoredOptions`."""
-        ...
 
     def discard_finished(self, work: str | Path) -> None:
         """Empty the work folder of a finished run, whose mechanism is saved elsewhere."""
-        ...
 
 
 FACTORED_SOLVER: Role[FactoredSolver] = Role("factored")
