@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from mechdesign.base.validation import read_only
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sparse_graph
-from mechdesign.solvers.cone.tree_simplex import Graph
+from mechdesign.solvers.cone.tree_simplex import ConeGraph
 
 _ULP = 2.0**-52
 _TINY = 1e-290  # below every normal number that is rounded here
@@ -67,7 +67,7 @@ class BallScratch(NamedTuple):
 
 
 class CoreArrays(NamedTuple):
-    """The program of a core: parents tree, above and below, what stands for c and lambda, and its graph, as `Graph`."""
+    """The program of a core: parents tree; above and below, in place of c and lambda; its graph, as `ConeGraph`."""
 
     tree: NDArray[np.int32]
     above: NDArray[np.float64]
@@ -245,7 +245,7 @@ def profile(k, room, dual):  # type: ignore[no-untyped-def]
 class Places:
     """A problem as kernels take it."""
 
-    graph: Graph
+    graph: ConeGraph
     costs: Costs
 
     @classmethod

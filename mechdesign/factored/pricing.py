@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mechdesign.base.validation import read_only
 from mechdesign.factored.ball import BallScratch, CoreArrays, Places, close_ball, look_around, open_ball, profile
 from mechdesign.factored.work_folder import Arrays
-from mechdesign.solvers.cone.tree_simplex import Graph, price_block, price_ratios
+from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, price_ratios
 
 BLOCK = 128  # reports of a block
 _PIVOTS_PER_NODE = 20  # at most, a guess: some tens do
@@ -110,10 +110,10 @@ class LocalProgram:
             y, self.reach, task.core, exact, self.width, own.graph, self.costs, self.dual, self.room, self.inner
         )
 
-    def program(self) -> tuple[Vector, Vector, NDArray[np.int32], Graph]:
+    def program(self) -> tuple[Vector, Vector, NDArray[np.int32], ConeGraph]:
         """The program of the core: above (1, kc), below (kc,), the tree (1, kc) and the graph."""
         inner, places, edges = self.inner, slice(self.core), slice(self.edges)
-        graph = Graph(inner.first[: self.core + 1], inner.near[edges], inner.length[edges], inner.factor[edges])
+        graph = ConeGraph(inner.first[: self.core + 1], inner.near[edges], inner.length[edges], inner.factor[edges])
         return inner.above[None, places], inner.below[places], inner.tree[None, places], graph
 
     def close(self, rays: Vector) -> tuple[float, float, int]:

@@ -11,8 +11,7 @@ are kept in a folder, where there is one, and not computed again: a run that end
 | NAME.block | arrays under a name: SHA-256 of run, name and content, then this: the arrays by name (npz) |
 | mechanism.nc | the finished mechanism |
 
-Every file is written whole or not at all. A block that is missing, damaged or of another run or name reads as None, so
-it is computed again.
+Every file is written whole or not at all. A missing, damaged or foreign block reads as None and is computed again.
 """
 
 from __future__ import annotations
@@ -116,9 +115,8 @@ def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
 
 @contextlib.contextmanager
 def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folder]:
-    """The folder of a run, made if it is not there, for this process alone; `of` says in words which run it is. An
-    empty folder that was made here is removed again.
-    """
+    """The folder of a run, for this process alone, made if it is not there; `of` says in words which run it is."""
+    # An empty folder that was made here is removed again.
     if path is None:
         yield Folder()
         return

@@ -27,13 +27,12 @@ A mechanism that is private between any two positions is private between centres
 mechanism on the grid does better than the bound then. On a few cells a design between positions may lie below it, for
 what is drawn for a position says where in its cell it lies; the price is negative then.
 
-At constant eps the price is of second order in eps h. Measured on 20 x 20 cells, beside the
-bound: 0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1, 0.25 and 0.5, so that the cell which would bring it to 1 % is
-told by the square root. Where eps varies from cell to cell the price is of first order, for the slope of a spline
-cannot follow it within a cell: on Philadelphia's map over 2 units 8.9, 4.5 and 2.4 % on 5, 10 and 20 cells a side, over
-5 units 42, 29 and 18 % on 5, 7 and 10. |grad P| <= eps P at 25 positions of each cell alone, which any mechanism by
-this spline keeps whatever its cones, costs at least 1.5 % on 20 x 20 cells over 2 units, and at 81 positions 13 % on
-10 x 10 over 5.
+At constant eps the price is of second order in eps h: on 20 x 20 cells 0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1,
+0.25 and 0.5, so that its square root gives the cell of 1 %. Where eps varies from cell to cell the price is of first
+order, for the slope of a spline cannot follow it within a cell: on Philadelphia's map over 2 units 8.9, 4.5 and 2.4 %
+on 5, 10 and 20 cells a side, over 5 units 42, 29 and 18 % on 5, 7 and 10. |grad P| <= eps P at 25 positions of each
+cell alone, which any mechanism by this spline keeps whatever its cones, costs at least 1.5 % on 20 x 20 cells over 2
+units, and at 81 positions 13 % on 10 x 10 over 5.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.cone.tree_simplex import Graph, price_block, shortest_trees
+from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, shortest_trees
 
 # Of graphs and blocks of reports.
 _PIVOTS_PER_NODE = 20  # at most; a pricing takes far fewer
@@ -231,7 +231,7 @@ def has_many_pairs(edges: int, size: int) -> bool:
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
-def complete_graph(lengths: NDArray[np.float64]) -> Graph:
+def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
     """All pairs at lengths (n, n) as the kernels take them; factors for pivots, with ties broken in favour of the
     shorter of two ways that are equally long.
     """
@@ -239,7 +239,7 @@ def complete_graph(lengths: NDArray[np.float64]) -> Graph:
     noise = np.random.default_rng(0).random(lengths.shape)
     shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
     factors = np.exp(np.minimum(lengths, _FARTHEST) * shorter)
-    return Graph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
+    return ConeGraph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
 
 
 def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
@@ -248,11 +248,11 @@ def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
     return np.asarray(np.maximum(paths, paths.T))
 
 
-def sparse_graph(matrix: sp.csr_array) -> Graph:
+def sparse_graph(matrix: sp.csr_array) -> ConeGraph:
     """A symmetric graph as the kernels take it; factors for pivots, with ties of path lengths broken."""
     with np.errstate(over="ignore"):
         factor = np.exp(matrix.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(matrix)))
-    return Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
+    return ConeGraph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
 
 
 def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
 _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding takes
 
 
-class Graph(NamedTuple):
+class ConeGraph(NamedTuple):
     """A graph in compressed rows, or a complete one by its matrices; the arrays of the other kind are empty.
 
     | field | shape | of a sparse graph |
@@ -522,7 +522,7 @@ def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
         tree[i], up[i] = number[parents[places[i]]], rises[places[i]]
         for j in range(k):
             factors[i, j] = graph.factors[places[i], places[j]]
-    return tree, up, Graph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
+    return tree, up, ConeGraph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
