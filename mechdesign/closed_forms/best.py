@@ -28,7 +28,7 @@ from mechdesign.closed_forms.randomized_response import randomized_response_tabl
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import certifying_seconds, violations
 from mechdesign.mechanism.figures import total_cost
-from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, spare
+from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, rounding_share
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 
@@ -85,7 +85,7 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
 def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
     """Every closed form that is certified, as it is and remapped, the constant report last."""
     for name, make in _fitting_tables(problem):
-        table = make(1 - spare(problem.edges, problem.reports.size))
+        table = make(1 - rounding_share(problem.edges, problem.reports.size))
         for called, one in ((name, table), (f"{name}, remapped", _remap_table(problem, table)[0])):
             mass = round_private(one, problem.edges)
             if violations(mass, problem.edges) == 0:
@@ -113,7 +113,7 @@ def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str,
     """The closed forms, remapped, from the least expected loss on; the constant report is not among them. After
     `until`, of time.monotonic(), no more are made, nor remapped.
     """
-    share, cost = 1 - spare(problem.edges, problem.reports.size), problem.weighted_loss
+    share, cost = 1 - rounding_share(problem.edges, problem.reports.size), problem.weighted_loss
     makers, every = dict(_fitting_tables(problem)), problem.domain.size <= REMAPPED
     losses: list[tuple[float, str]] = []
     best: Table | None = None

@@ -51,11 +51,10 @@ _COARSE = 8  # bits of the lengths that are tried first: a table has few differe
 
 
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
-    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest`, in nats.
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats.
 
     Partial sums of the Taylor series of e^x, x >= 0, are lower bounds; every operation is floored, and squaring a
-    lower bound gives one. `length` is taken as the exact dyadic number that the double is.
-    Raises: ValueError for a negative or non-finite length.
+    lower bound gives one. `length` is taken as the exact number that the double is.
     """
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
@@ -75,9 +74,7 @@ def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
 
 
 def edge_ratios(length: NDArray[np.float64], longest: float = _VACUOUS) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """`exp_lower` of every length: R (e,) and s (e,). Cost: 30 microseconds per distinct length; none for the lengths
-    of the last calls.
-    """
+    """`exp_lower` of every length: R (e,) and s (e,). Cost: 30 microseconds per distinct length of a new call."""
     return _ratios_of(np.ascontiguousarray(length, np.float64).tobytes(), longest)
 
 
@@ -251,9 +248,10 @@ def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
 
 
 def row_sums_exact(mass: NDArray[np.uint64]) -> bool:
-    """Whether every entry lies in [1, 2^62] and every row sums to exactly 2^62, without overflow."""
+    """True if every entry lies in [1, 2^62] and every row sums to exactly 2^62."""
     if mass.min() < 1 or mass.max() > ROW_SUM:
         return False
+    # Sums of halves of 32 bits do not overflow.
     for row in mass:
         low = int((row & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
         high = int((row >> np.uint64(32)).sum(dtype=np.uint64))

@@ -116,10 +116,7 @@ class MechanismFile:
 
     @cached_property
     def problem_metric(self) -> Metric:
-        """The metric of the problem that the mechanism was made for: that of the claim is `scale` times it.
-
-        Raises: VerificationError where scale, metric and problem_metric do not fit together.
-        """
+        """The metric of the problem that the mechanism was made for: that of the claim is `scale` times it."""
         mechanism, attrs = self.mechanism, self.mechanism.attrs
         scale, claimed = float(attrs["scale"]), float(json_attribute(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
@@ -183,17 +180,14 @@ class MechanismFile:
 
     @cached_property
     def positions(self) -> PositionClaim | None:
-        """The claim about positions, rebuilt; None where there is none.
-
-        Raises: VerificationError where only a part of it is there; InputError where the capability positions is not.
-        """
+        """The claim between positions, rebuilt; None if there is none."""
         if not any(name in self.mechanism or name in self.mechanism.attrs for name in _POSITION_FIELDS):
             return None
         return POSITION_CLAIMS.get().stored_claim(self)
 
     @property
     def same_places(self) -> bool:
-        """Whether reports are the secrets."""
+        """True if reports are the secrets."""
         return self.factored or (
             self.report_unit == self.domain.unit
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
@@ -201,9 +195,7 @@ class MechanismFile:
 
     @cached_property
     def report_cells(self) -> NDArray[np.int64] | None:
-        """The secrets (m,) that the reports are: all of them, or those of an area within its rectangle; None where a
-        report is no secret.
-        """
+        """The secrets (m,) at the reports, which may be those of an area in its rectangle; None if one is elsewhere."""
         if self.same_places:
             return np.arange(self.domain.size)
         points, unit = stored_points(self.mechanism, "report"), self.report_unit
@@ -219,11 +211,11 @@ class MechanismFile:
 
     @cached_property
     def factors(self) -> Any:
-        """The integers of a factored mechanism (`Factors`). Raises: InputError where one is out of range."""
+        """The integers of a factored mechanism (`Factors`)."""
         return FACTOR_FILES.get().stored_factors(self)
 
     def differences(self) -> list[str]:
-        """How the claim, levels, edges and units of the file differ from what metric and geometry give."""
+        """Reasons for the claim, levels, edges and units that differ from what metric and geometry give."""
         attrs, reasons = self.mechanism.attrs, []
         self.parameters  # noqa: B018
         if attrs["claim"] != self.claim:
@@ -250,7 +242,7 @@ def stored_domain(dataset: xr.Dataset) -> Domain:
 
 
 def json_attribute(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
-    """The JSON object in an attribute (`read_json`). Raises: VerificationError for anything else."""
+    """The JSON object in an attribute."""
     text = mechanism.attrs[name]
     try:
         description = read_json(text)

@@ -67,11 +67,7 @@ def framed(
 def unframed(
     content: bytes, kind: str, layout_of: Callable[[dict[str, Any]], Layout]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of a frame of this kind; layout_of(header) checks what the header says, and returns the arrays
-    that follow from it: no others are read.
-
-    Raises: VerificationError for bytes that are damaged, cut short, or of another kind or layout.
-    """
+    """Header and arrays of a frame of this kind; layout_of(header) checks the header and returns the arrays to read."""
     if not content.startswith(_MAGIC) or len(content) < _BEFORE + _DIGEST:
         raise refused(f"is no file of the kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
     if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
@@ -94,7 +90,7 @@ def unframed(
 
 
 def is_frame(path: str | Path, kind: str) -> bool:
-    """Whether there is a file that begins as a frame of this kind does."""
+    """True if a file begins as a frame of this kind does."""
     try:
         with open_regular(path, field="file", remedy="give the path of a file") as stream:
             begins = _KIND.match(stream.read(_BEFORE + len(kind) + 12))

@@ -49,9 +49,11 @@ def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-unty
     for sweep in range(most):
         changed = False
         for k in range(tail.size):
-            e = k if sweep % 2 == 0 else tail.size - 1 - k  # to and fro: paths of ascending, then of descending numbers
+            # To and fro: paths of ascending numbers, then of descending ones.
+            e = k if sweep % 2 == 0 else tail.size - 1 - k
             row, other, f, short = table[tail[e]], table[head[e]], factor[e], False
-            for y in range(row.size):  # nothing to raise on most edges, which shows without a branch
+            # Most edges have nothing to raise, which shows without a branch.
+            for y in range(row.size):
                 short |= (row[y] * f > other[y]) | (other[y] * f > row[y])
             if not short:
                 continue
@@ -84,9 +86,7 @@ def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-un
 
 
 def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
-    """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m), on all cores:
-    columns do not depend on each other.
-    """
+    """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m)."""
     raised = table if overwrite else np.array(table, float, order="C")
     factor, settled = np.exp(-edges.length) * (1 + MARGIN), []
 
@@ -123,11 +123,6 @@ def repair(
     -------
     (n, m) uint64 array
         Entries >= 1, rows that sum to exactly 2^62, no violated edge.
-
-    Raises
-    ------
-    InputError
-        For non-finite entries, a table without positive entry or an edge shorter than 2^-30 nats.
 
     Notes
     -----
@@ -188,7 +183,7 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
     """Facts 2 and 3 for a table with the design margin; the slack column is the one that costs least."""
     factor, shift = edge_ratios(edges.length)
     ratio = factor.astype(float) * 2.0 ** (-shift.astype(float))
-    lift = _lift(factor, shift)
+    lift = _lift(factor, shift)  # fact 2
     n, m = table.shape
     rows = table.sum(axis=1)
     most = float(rows.max())
@@ -200,6 +195,7 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
     rounding = (m * (lift + 2) + m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
     slack = float(need[column]) * (1 + 1e-6) + rounding * most
     mass = np.empty((n, m), np.uint64)
+    # Rounding can leave a row above 2^62: more slack makes the table smaller.
     for _ in range(_ATTEMPTS):
         scale = float(math.floor(ROW_SUM / (most + slack)))
         for start in range(0, n, _ROWS):
@@ -226,42 +222,40 @@ def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
 
 
 def round_to_integers(table: Table, edges: Edges) -> NDArray[np.uint64]:
-    """The integers of a closed form, unrepaired: each entry is rounded up, the rest of a row goes to its largest entry.
+    """The integers of a closed form (n, m), unrepaired: entries are rounded up, the rest goes to the largest of a row.
 
-    table (n, m), rows summing to 1 within 1e-9. Ratios change by no more than the lift of one unit in 2^62.
-    Raises: InputError for negative or non-finite entries, or rows that do not sum to 1.
+    Ratios change by no more than the lift of one unit in 2^62.
     """
     if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InputError("rows must be probabilities: non-negative, of sum 1", field="table")
     n, m = table.shape
     room = ROW_SUM - (m << 1)
     mass = np.ceil(table / table.sum(axis=1, keepdims=True) * float(room)).astype(np.int64) + 1
-    # below 0 by some 2^12 m at most, where doubles round up, and the largest entry is 2^62 / m or more
+    # The rest is negative by some 2^12 m at most, if doubles round up; the largest entry is at least 2^62 / m.
     mass[np.arange(n), np.argmax(mass, axis=1)] += ROW_SUM - mass.sum(axis=1)
     return mass.astype(np.uint64)
 
 
-def spare(edges: Edges, reports: int) -> float:
+def rounding_share(edges: Edges, reports: int) -> float:
     """The share of every length, and of every row, that `round_private` needs for its rounding."""
     shortest = max(float(edges.length.min()), SHORTEST)
     return 4 * math.sqrt(reports / ROW_SUM / shortest) + _COMPUTED / shortest
 
 
 def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
-    """The integers of a table (n, m) that is private for lengths shorter by `spare`, with that share of every row
-    spread evenly over the reports: a share x makes entries of x 2^62 / m and more, so that the rounding, 2 units of
-    each, is at most 4 m / (x 2^62) <= x d / 4 nats. No certificate: that is the caller's. Raises: as
-    `round_to_integers`.
+    """The integers of a table (n, m) that is private for lengths shorter by `rounding_share`; the caller certifies.
+
+    That share x of every row is spread evenly: entries of x 2^62 / m and more make the rounding, 2 units of each, at
+    most 4 m / (x 2^62) <= x d / 4 nats.
     """
-    even = min(spare(edges, table.shape[1]), 1.0)
+    even = min(rounding_share(edges, table.shape[1]), 1.0)
     return round_to_integers((1 - even) * table + even / table.shape[1], edges)
 
 
 def best_reports(table: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """For every report y the z that minimises sum_u table(u, y) cost(u, z), (m,), y itself on ties; and the expected
-    loss with them.
+    """For every report y the z (m,) that minimises sum_u table(u, y) cost(u, z), y itself on ties; and their loss.
 
-    table (n, m), of probabilities; cost (n, m), prior times loss. Cost: O(n m^2), a block of reports at a time.
+    cost (n, m): prior times loss. Cost: O(n m^2), a block of reports at a time.
     """
     target, total = np.arange(table.shape[1]), 0.0
     for start in range(0, len(target), _BLOCK):

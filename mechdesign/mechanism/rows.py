@@ -42,7 +42,7 @@ class Rows(FrozenRecord, ABC):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What is proved of the mechanism. Raises: VerificationError where its claim is not."""
+        """The certificate of the mechanism; raises a VerificationError if its claim is not proved."""
         return certify(self.dataset)
 
     @property
@@ -85,12 +85,12 @@ class Rows(FrozenRecord, ABC):
         """Whether a report has a mass that is not 0."""
 
     def checked(self, secrets: ArrayLike) -> NDArray[np.int64]:
-        """The numbers (b,) of secrets. Raises: InputError for one that is not there."""
+        """The numbers (b,) of secrets, all of them there."""
         return checked_secrets(secrets, self.secrets)
 
 
 def checked_secrets(secrets: ArrayLike, size: int) -> NDArray[np.int64]:
-    """The numbers (b,) of secrets, out of `size`. Raises: InputError for none, and for one that is not there."""
+    """The numbers (b,) of secrets, at least one, each below `size`."""
     numbers = np.atleast_1d(np.asarray(secrets))
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
     if not whole or numbers.min() < 0 or numbers.max() >= size:

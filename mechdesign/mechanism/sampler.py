@@ -34,7 +34,7 @@ _ROWS: Registry[Callable[..., Rows]] = Registry("rows", {TABLE: TableMechanism})
 
 
 def rows_of(mechanism: xr.Dataset) -> Rows:
-    """The rows of a mechanism, a table or factors. Raises: VerificationError for another Dataset."""
+    """The rows of a mechanism, a table or factors."""
     schema = str(mechanism.attrs.get("schema"))
     if schema not in _ROWS:
         raise refused("is no mechanism", "schema", schema, " or ".join(_ROWS))
@@ -51,11 +51,6 @@ class Sampler(FrozenRecord):
     ----------
     mechanism : xarray.Dataset
         The mechanism.
-
-    Raises
-    ------
-    VerificationError
-        If it was altered or is not private as claimed.
 
     Notes
     -----
@@ -83,23 +78,17 @@ class Sampler(FrozenRecord):
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
-        """Reports (secret b, draw size) drawn independently for secrets (b,), or for one, each with exactly
-        P(y|u) = mass / 2^62 (factored: mass / S(u)); or for positions `at` (b, 2) or (2,), in the unit of the map.
+        """Independent reports (secret b, draw size) of secrets (b,), or of positions `at` (b, k), each with exactly
+        P(y|u) = mass / 2^62 (factored: mass / S(u)).
 
-        With a claim about positions these, and the centres of secrets, draw a row by the spline
-        (positions/spline.py) anew for every report; without one a position stands for its cell (`place_at`); on a grid
-        of one axis, as of incomes, one beyond it for the last cell.
-        Returns: report numbers with the coordinates of secrets (or positions) and reports, and `accuracy`, the radius
-            about a report that holds the true position with 95 % under the prior, in the unit of the map (accuracy.py;
-            not of factored mechanisms); attributes bits, claim and cost.
-            With `rng`, a seed or a generator of NumPy, for simulations only, bits is "simulation, seed 7
-            (predictable)".
-        Raises: InputError for secrets that are not there, positions outside, or a size that is not an integer,
-            another `rng`; SizeError where the draws would not fit in memory.
-        Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw (200 where every draw
-            names its own secret), of which 25 for the bits of the operating system. Memory: at most 16 bytes for every
-            report of a distinct secret, in blocks of 64 MB of 8; 16 bytes a draw, on two axes 32.
-            Time and addresses depend on secrets and reports: `report` is the guarded one.
+        With a claim between positions every report draws a row by the spline (positions/spline.py); without one a
+        position stands for its cell. On a 1-D grid positions outside are clipped to the last cell.
+        Returns: numbers of reports with coordinates and `accuracy`, the radius about a report that holds the true
+            position with 95 % under the prior (accuracy.py); attributes bits, claim and cost. With `rng`, a seed or a
+            generator for simulations, the attribute bits says "predictable".
+        Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw; at most 16 bytes for
+            every report of a distinct secret, and 16 to 32 a draw. Time and addresses depend on secrets and reports:
+            `report` is the guarded one.
         """
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
@@ -121,14 +110,11 @@ class Sampler(FrozenRecord):
         return labelled.assign_coords({"secret": cells} | placed)
 
     def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
-        """One live report of a secret, or of a position `at` (2,) as in `sample`: its number, without dimensions, and
-        its coordinates; nothing in it tells the secret.
+        """One live report of a secret, or of a position `at` (2,): its number and coordinates, without the secret.
 
-        scan "table" reads the whole table, "row" the row of the secret, in an order and number that depends on neither
-        secret nor report (draw.py says what is constant and what is not); with "row" the address of the row tells the
-        secret. A factored mechanism relaxes distances from the secret: its addresses depend on it. The attribute
-        addresses says which it was.
-        Raises: InputError for a secret or position that is not there, or another scan.
+        scan "table" reads the whole table, "row" only the row of the secret, whose address then depends on the secret;
+        draw.py says what else is constant. A factored mechanism relaxes distances from the secret: its addresses
+        depend on it. The attribute `addresses` says which it was.
         Cost: 0.4 ms for 900 x 900 ("row": 1 microsecond), 0.1 ms of labels on top.
         """
         if scan not in ("table", "row"):
@@ -136,12 +122,12 @@ class Sampler(FrozenRecord):
         return self._live(*self.place(secret, at), scan)
 
     def place(self, secret: int | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
-        """What `report` draws for: the cell and, with a claim about positions, the point in it; else ()."""
+        """The cell and, with a claim between positions, the point in it that `report` draws for; else ()."""
         (cell,), points = self._cells(None if secret is None else [secret], at, one=True)
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
 
     def drawn_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
-        """The live report of what `place` says."""
+        """The live report of a `place`."""
         return self._live(*place, "table")
 
     def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> xr.DataArray:
@@ -233,13 +219,6 @@ def sample(
     -------
     xarray.DataArray
         Numbers of reports, with their coordinates.
-
-    Raises
-    ------
-    InputError
-        For secrets or positions that are not there.
-    VerificationError
-        For a mechanism that is not private as claimed.
 
     Examples
     --------

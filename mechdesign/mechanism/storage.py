@@ -72,10 +72,7 @@ _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8"
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
-    """Write a Dataset, its texts as the module says. Memory: the bytes of the file.
-
-    The library writes to memory: where a disk is full it would go on with the half of a file, and end the process.
-    """
+    """Write a Dataset through memory: on a full disk the library would go on with half a file, and end the process."""
     written = dataset.copy()
     for name, variable in dataset.variables.items():
         written.variables[name].attrs = {key: _fixed(value) for key, value in variable.attrs.items()}
@@ -99,11 +96,9 @@ def _fixed(value: Any) -> Any:
 
 
 def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
-    """The Dataset of an open file, of one of these schemas, which names its axes and coordinates; `what` is what they
-    are called in errors.
+    """The Dataset of an open file, whose schema names its axes; errors call the schemas `what`.
 
-    Raises: VerificationError naming the variable for what is not as the package writes it; SizeError where the arrays
-        do not fit in memory; whatever the HDF5 library raises where the file is damaged.
+    Raises whatever the HDF5 library raises if the file is damaged.
     """
     with h5py.File(_Watched(stream), "r") as file:
         block, sizes = file.userblock_size, file.id.get_create_plist().get_sizes()
@@ -178,7 +173,7 @@ class _Array:
 
 
 def _array(name: str, root: h5g.GroupID) -> _Array:
-    """How an array lies in its file. Raises: VerificationError for anything that `write_netcdf` does not write."""
+    """How an array lies in its file; refuses anything that `write_netcdf` does not write."""
     raw = name.encode()
     # what a name leads to is asked before it is opened: a link may lead out of the file
     if root.links.get_info(raw).type != h5l.TYPE_HARD or h5o.get_info(root, raw).type != h5o.TYPE_DATASET:
@@ -212,7 +207,7 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
 
 
 def _pieces(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...]) -> list[Any]:
-    """The chunks of an array, every one of them, once."""
+    """The chunks of an array, each once."""
     count = math.prod(-(-side // step) for side, step in zip(shape, chunk, strict=True))
     pieces: list[Any] = []
 
@@ -238,7 +233,6 @@ def _require_room(arrays: dict[str, _Array], stream: BinaryIO) -> None:
 
 
 def _values(array: _Array, stream: BinaryIO) -> NDArray[Any]:
-    """The values of an array. Raises: ValueError, zlib.error where they are damaged."""
     values = np.empty(array.shape, array.dtype.newbyteorder("="))
     for piece in array.pieces:
         stream.seek(piece.byte_offset)
@@ -287,11 +281,7 @@ class _Watched(io.RawIOBase):
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path to write to, if its folder can be written to and nothing stands there yet, or, with `overwrite`, a
-    regular file.
-
-    Raises: InputError, before any work is done.
-    """
+    """The path to write to; refuses, before any work, what cannot be written or replaced."""
     target = Path(path)
     shown = str(target).encode(errors="backslashreplace").decode()
     try:
@@ -317,7 +307,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _is_replaced(target: Path) -> bool:
-    """Whether a file stands at the target. Raises: InputError for what is never replaced: all but regular files."""
+    """True if a regular file stands at the target; refuses anything else that stands there."""
     try:
         kind = target.lstat().st_mode
     except FileNotFoundError:
@@ -333,7 +323,7 @@ def _is_replaced(target: Path) -> bool:
 
 @validated
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a Dataset of this package atomically: on failure the old file stands, no new one does.
+    """Write a Dataset of this package atomically: a failure leaves the old file as it was.
 
     Parameters
     ----------
@@ -348,15 +338,6 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     -------
     Path
         The file.
-
-    Raises
-    ------
-    InputError
-        For an existing file without `overwrite`, a missing folder, or another Dataset.
-    VerificationError
-        For a mechanism that `md.load` would refuse.
-    FileFormatError
-        If the disk refuses.
 
     Examples
     --------
@@ -403,8 +384,7 @@ def append_mark(path: Path) -> None:
 def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int | None = None) -> None:
     """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
 
-    mode: permissions of the file, never more than these while it is written; by default those of any other file.
-    Raises: InputError for a target that is no regular file, FileFormatError where the operating system refuses.
+    mode: permissions, never more than these while the file is written; by default those of any other file.
     """
     temporary = None
     try:
@@ -427,7 +407,7 @@ def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int
 
 
 def unwritten(target: Path, error: OSError) -> FileFormatError:
-    """The refusal of an output that the operating system did not take."""
+    """The error for a write that the operating system refused."""
     return FileFormatError(f"could not be written ({error.strerror or error})", field="output", value=target)
 
 
@@ -456,13 +436,6 @@ def load(path: str | Path) -> xr.Dataset:
     xarray.Dataset
         The mechanism.
 
-    Raises
-    ------
-    InputError
-        If there is no such file.
-    VerificationError
-        If it is damaged or of another schema.
-
     Examples
     --------
     >>> import tempfile
@@ -475,10 +448,7 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
-    """Read a Dataset and check its schema, one of these; `what` names it in the errors.
-
-    The file is opened once; what is hashed and checked is what is read.
-    """
+    """Read a Dataset of one of these schemas; the file is opened once, so that what is hashed is what is read."""
     with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
         try:
             with within_memory("file", path):
@@ -497,7 +467,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
 
 
 def _check_mark(stream: BinaryIO) -> None:
-    """Raise ValueError where a file does not end with the mark of its content."""
+    """Raise a ValueError if a file does not end with the mark of its content."""
     body = stream.seek(0, os.SEEK_END) - len(_MARK) - hashlib.sha256().digest_size
     mark = _MARK + _hashed(stream, body).digest()
     if body < 0 or stream.read() != mark:

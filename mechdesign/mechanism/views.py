@@ -28,13 +28,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     Returns
     -------
     xarray.DataArray
-        Dims (secret, report). Its `to_dataframe()` has a line for each; that of the whole Dataset crosses them with
-        the edges of the claim.
-
-    Raises
-    ------
-    InputError
-        For a mechanism that is kept as factors.
+        Dims (secret, report).
 
     Examples
     --------
@@ -50,10 +44,9 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
 
 @validated
 def on_grid(values: xr.DataArray) -> xr.DataArray:
-    """The values over the axes of the grid, secret_y and secret_x (report_y and report_x), in the place of numbers of
-    secrets (reports).
+    """The values over the axes of the grid, secret_y and secret_x, instead of numbers of secrets; NaN off the mask.
 
-    NaN where the grid has no place. `md.on_grid(mechanism["prior"]).plot()` draws a map.
+    `md.on_grid(mechanism["prior"]).plot()` draws a map.
 
     Parameters
     ----------
@@ -64,11 +57,6 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     -------
     xarray.DataArray
         The same values with two axes of space.
-
-    Raises
-    ------
-    InputError
-        For values without places on two axes or more, or whose places are no grid.
 
     Examples
     --------

@@ -45,34 +45,26 @@ class Audit(FrozenRecord):
 
     Attributes
     ----------
-    secrets, reports : int
-        n and m.
-    metric : str
-        The metric in words.
-    divided : str or None
-        "counts" or "rows" if rows were divided by their sums before the audit.
-    verdict : str
-        "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken".
-    breaches : int
-        (pair, direction, report) triples above the claim, by exact integers, over the pairs that imply all others.
-    infinite : bool
-        True if a zero meets a positive entry.
-    ratio : float or None
-        The scale of the metric at which the table is private, rounded up.
-    finite_epsilon : float
-        The largest ratio that meets no zero, in floating point.
+    secrets, reports, metric
+        n, m, and the metric in words.
+    divided, row_sums
+        "counts" or "rows" if rows were divided by their sums; before that, the largest deviation of a sum from 1, its
+        row, the smallest and the largest sum.
+    verdict, breaches
+        "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; the (pair, direction,
+        report) triples above the claim, by exact integers, over the pairs that imply all others.
+    infinite, ratio, finite_epsilon
+        True if a zero meets a positive entry; the scale of the metric at which the table is private, rounded up, None
+        if infinite; the largest ratio that meets no zero, in floating point.
     claimed_epsilon, effective_epsilon, epsilon_unit
         Level of the metric, and ratio times it; None for metrics without a single level.
-    worst : dict
-        secret, other, report, probability, other_probability, log_ratio and distance (nats) of the triple that attains
-        the ratio.
-    zeros : dict
+    worst
+        secret, other, report, their probabilities, log_ratio and distance (nats) of the triple that attains the ratio.
+    zeros
         entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry, which rule secrets out.
-    row_sums : dict
-        largest_deviation from 1 and its row, smallest and largest sum, before rows were divided.
     loss, loss_unit, prior
         Expected loss under the prior, "uniform" or "given"; None if the reports have no known places.
-    notes : list of str
+    notes
         What could not be said, and why.
     """
 
@@ -137,12 +129,6 @@ def audit(
     -------
     Audit
         Verdict, ratio, effective epsilon and the worst triple.
-
-    Raises
-    ------
-    InputError
-        For a negative or non-finite entry or a row that does not sum to 1 within 1e-6, with row, column and value;
-        where rows and secrets differ in number; what `md.read.table` raises.
 
     Notes
     -----
@@ -217,9 +203,7 @@ def audit_checked(
 
 @validated
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
-    """The certified mechanism nearest to a table that the repair finds, private for the metric of a problem.
-
-    Its expected loss beside that of the audit is what the repair costs.
+    """The certified mechanism that repair finds near a table, private for the metric of a problem.
 
     Parameters
     ----------
@@ -234,11 +218,6 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     -------
     xarray.Dataset
         The certified mechanism.
-
-    Raises
-    ------
-    InputError
-        As `md.audit`, and where the table has other reports than the problem.
 
     Examples
     --------

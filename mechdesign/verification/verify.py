@@ -133,42 +133,25 @@ class Verification(FrozenRecord):
 
     Attributes
     ----------
-    certified : bool
-        True if rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed.
-    violations : int or None
-        (edge, direction, report) triples that break the claim.
-    claim : str
-        The claim as rebuilt.
-    rebuilt : str
-        Where edges come from: "geometry", "streets", "edge list only" or "levels of the map".
-    ratio : float
-        Largest log-ratio over claimed length; 1 if the claim between positions is certified.
-    worst : dict
-        The secret, other and report that attain the ratio of rows.
-    expected_loss : float or None
-        Recomputed; None if the file has no prior.
-    lower_bound_checked : bool or None
-        True if the stored bound follows from the stored multipliers; None if there is none, if it rests on constraints
-        that a file cannot hold, or if the check was not wanted.
-    lower_bound_reason : str or None
-        Why a bound that the file states is not proved, and shown nowhere.
-    reasons : list of str
-        Why it is not certified.
-    position_claim, position_breaches
-        The claim between positions, and the (cell, report) pairs that break it.
-    windows : dict or None
+    certified, reasons
+        True if rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; why not.
+    violations, claim, rebuilt
+        (edge, direction, report) triples that break the claim; the claim as rebuilt; where edges come from: "geometry",
+        "streets", "edge list only" or "levels of the map".
+    ratio, worst, effective_epsilon
+        Largest log-ratio over claimed length, 1 if the claim between positions is certified; the secret, other and
+        report that attain it; ratio times the level of the problem's metric, None if that has no single level.
+    expected_loss, lower_bound_checked, lower_bound_reason
+        Recomputed; True if the stored bound follows from the stored multipliers, None if there is none, if it rests on
+        constraints that a file cannot hold, or if it was not to be checked; why it is not proved, and shown nowhere.
+    position_claim, position_breaches, row_ratio
+        The claim between positions; (cell, report) pairs that break it; the ratio of rows, which may exceed 1, since
+        only means of rows are drawn.
+    windows
         Of a session design: the most that a calendar day and any 24 hours cost on any transcript, an exact multiple of
         the metric, and how many transcripts were walked through one by one, None if they are too many.
-    sha256 : str or None
-        Of every byte of the file, as `sha256sum` prints it.
-    effective_epsilon : float or None
-        `ratio` times the level of the problem's metric, in nats per unit; None if that has no single level.
-    row_ratio : float or None
-        With a claim between positions, the ratio of rows. It may exceed 1: only means of rows are drawn.
-    protection : Protection or None
-        What is protected, of a certified mechanism.
-    file : MechanismFile or None
-        The mechanism that was verified, of a table or factors.
+    protection, file, sha256
+        What a certified mechanism protects; the `MechanismFile` of a table or factors; the SHA-256 of its file.
     """
 
     certified: bool = field(init=False)
