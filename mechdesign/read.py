@@ -1,7 +1,7 @@
 """Readers: what a problem is made of, from files of the designer."""
 
+from mechdesign.problem.places import read_places as places
 from mechdesign.problem.rasters import read_raster as raster
-from mechdesign.problem.tables import read_places as places
 from mechdesign.problem.tables import read_table as table
 
 __all__ = ["places", "raster", "table"]

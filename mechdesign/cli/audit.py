@@ -120,7 +120,8 @@ def audit(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import proved
     from mechdesign.output.reports.verdict import audit_words
-    from mechdesign.problem.tables import PLACE_ROLES, TABLE_ROLES, read_table
+    from mechdesign.problem.places import PLACE_ROLES
+    from mechdesign.problem.tables import TABLE_ROLES, read_table
     from mechdesign.verification.audit import audit_checked, check_table, repair_checked
 
     if output is not None:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from mechdesign.base.numbers import real_number
 from mechdesign.errors import InputError
+from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import named_loss
 from mechdesign.problem.metric import Discrete, Euclidean, Metric
+from mechdesign.problem.places import read_places
 from mechdesign.problem.priors import uniform
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.tables import read_places
-from mechdesign.problem.text import Columns
 
 SETTINGS = {
     "euclidean": ("epsilon", "unit", "grid", "cell", "places", "reports", "loss"),

@@ -34,9 +34,9 @@ from mechdesign.geo.people import persons_of
 from mechdesign.geo.terminal import area_sentences, choice_words, reason_words
 from mechdesign.output.reports.solve import SolveReport, proved
 from mechdesign.output.text_tables import Block, where_possible
+from mechdesign.problem.columns import Columns
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.text import Columns
 from mechdesign.solvers.choose import LARGEST_TABLE
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import check_targets

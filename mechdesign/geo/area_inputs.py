@@ -13,10 +13,10 @@ from mechdesign.geo.area import Area, Note
 from mechdesign.geo.elastic import elastic_level
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.geo.people import PeoplePoints, read_points
+from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.raster import Raster
-from mechdesign.problem.text import Columns
 
 _RADII = 500.0, 5000.0  # m
 

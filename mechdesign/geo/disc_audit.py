@@ -27,8 +27,8 @@ from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
 from mechdesign.posteriors.disc_sums import DiscKind
+from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.text import Columns
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"

@@ -32,10 +32,11 @@ from mechdesign.errors import InputError
 from mechdesign.geo.area import Area, Note, area_of, silent
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
+from mechdesign.problem.columns import Columns, named_column, number_column, refuse_line
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.queries import Query
 from mechdesign.problem.rasters import read_raster
-from mechdesign.problem.text import Columns, is_csv, named_column, number_column, read_frame, refuse_line
+from mechdesign.problem.text import is_csv, read_frame
 
 MOST = 1_000  # areas: a table of more shares is a distribution
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")

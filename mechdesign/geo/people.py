@@ -29,10 +29,7 @@ from mechdesign.cli.inputs import PeopleReader
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area, Note, silent
 from mechdesign.geo.geojson import is_map, points_in_degrees
-from mechdesign.problem.domain import Domain
-from mechdesign.problem.plane import WIDEST, Plane
-from mechdesign.problem.raster import Raster
-from mechdesign.problem.text import (
+from mechdesign.problem.columns import (
     EASTING,
     LATITUDE,
     LONGITUDE,
@@ -43,9 +40,12 @@ from mechdesign.problem.text import (
     matching_columns,
     named_column,
     number_column,
-    read_frame,
     refuse_line,
 )
+from mechdesign.problem.domain import Domain
+from mechdesign.problem.plane import WIDEST, Plane
+from mechdesign.problem.raster import Raster
+from mechdesign.problem.text import read_frame
 
 REACH = 8000.0  # m: nobody is spread further
 _ROLES = ("latitude", "longitude", "x", "y", "population")

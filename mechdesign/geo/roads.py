@@ -27,21 +27,21 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnitError
-from mechdesign.problem.domain import MOST_PLACES, Domain
-from mechdesign.problem.lattice import Edges, shortest_paths
-from mechdesign.problem.line_integrals import ROUND_DOWN
-from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
-from mechdesign.problem.plane import WIDEST, Plane, middle_longitude
-from mechdesign.problem.text import (
+from mechdesign.problem.columns import (
     LATITUDE,
     LONGITUDE,
     degree_columns,
     matching_columns,
     named_column,
     number_column,
-    read_frame,
     refuse_line,
 )
+from mechdesign.problem.domain import MOST_PLACES, Domain
+from mechdesign.problem.lattice import Edges, shortest_paths
+from mechdesign.problem.line_integrals import ROUND_DOWN
+from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
+from mechdesign.problem.plane import WIDEST, Plane, middle_longitude
+from mechdesign.problem.text import read_frame
 
 _IDS = ("osmid", "id")
 _SHOWN = 5  # parts that an error names

@@ -19,11 +19,11 @@ from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import certified_scale
 from mechdesign.mechanism.storage import load
+from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
-from mechdesign.problem.text import Columns
 from mechdesign.verification.audit import audit
 
 InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]

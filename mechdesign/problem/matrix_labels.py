@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base.labels import listed
 from mechdesign.errors import InputError
-from mechdesign.problem.text import INDEX, TextFile, is_missing, number_of, plain_name
+from mechdesign.problem.columns import INDEX, is_missing, number_of, plain_name
+from mechdesign.problem.text import TextFile
 
 OFF = 0.01  # rows further than this from 1 are not probabilities that were rounded
 # headers of a column that names the rows

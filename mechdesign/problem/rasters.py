@@ -24,8 +24,9 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError, UnitError
+from mechdesign.problem.columns import number_column, refuse_line
 from mechdesign.problem.raster import Raster
-from mechdesign.problem.text import number_column, read_frame, refuse_line
+from mechdesign.problem.text import read_frame
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,4 +1,4 @@
-"""Places, and tables P(y|u) that other programs wrote: one row a secret, one column a report.
+"""Tables P(y|u) that other programs wrote: one row a secret, one column a report.
 
 | suffix | what is read |
 |---|---|
@@ -27,29 +27,15 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.problem.matrix_labels import FEWEST, ROW_NAMES, WHOLE, MatrixLabels
-from mechdesign.problem.text import (
-    LATITUDE,
-    LONGITUDE,
-    Columns,
-    TextFile,
-    advice,
-    doubtful_number,
-    is_missing,
-    matching_columns,
-    named_column,
-    number_column,
-    number_of,
-    plain_name,
-)
+from mechdesign.problem.columns import Columns, matching_columns, named_column, number_column, numbers_in, plain_name
+from mechdesign.problem.matrix_labels import ROW_NAMES, WHOLE, MatrixLabels
+from mechdesign.problem.text import TextFile
 
 TABLE_ROLES = ("secret", "report", "probability", "mass", "count")
-PLACE_ROLES = ("x", "y", "z")
 
 _TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc", ".gz", ".bz2", ".xz", ".zip"}
 _VALUES = ("probability", "mass", "count")
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
-_AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "reporty"), ("z", "secretz", "reportz"))
 Note = Callable[[str], None]
 
 
@@ -96,80 +82,6 @@ def read_table(
     raise FileFormatError(message, field="table", value=source.name)
 
 
-@validated
-def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.float64]:
-    r"""Coordinates of a text file with one place a line.
-
-    Columns x, y and z are found by their names where there is a header line; others, such as an id, are left aside.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    columns : mapping of str to str
-        The columns of the file by our names: {"x": "east", "y": "north"}.
-
-    Returns
-    -------
-    (n, k) array
-        Coordinates, k = 1 to 3, in the unit of the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "places.csv"
-    ...     _ = path.write_text("id,x,y\n7,0,0\n8,1,2\n")
-    ...     md.read.places(path)
-    array([[0., 0.],
-           [1., 2.]])
-    """
-    text = TextFile(path, "places")
-    words = text.words()
-    first = list(words.iloc[0])
-    named = text.short or any(not _is_number(word, text.decimal) and not is_missing(word) for word in first)
-    if named or columns:
-        return _named_places(text, columns)
-    places = _numbers(words.to_numpy(object), text, "places")
-    if not 1 <= places.shape[1] <= 3:
-        raise InputError("coordinates have 1 to 3 columns", field="places", value=f"{places.shape[1]} columns")
-    whole = all(WHOLE.fullmatch(word) for word in words[0])
-    numbered = whole and (np.diff(places[:, 0]) == 1).all() and places[0, 0] in (0, 1) and len(places) >= FEWEST
-    distinct = whole and len(np.unique(places[:, 0])) == len(places)
-    header = _counts_up(first) and len(first) > 1
-    if header or (places.shape[1] == 2 and numbered) or (places.shape[1] == 3 and distinct and len(places) > 1):
-        line = "the first line" if header else "the first column"
-        raise InputError(
-            f"{line} may be labels or coordinates",
-            field="places",
-            value=listed(first if header else list(words[0])),
-            remedy="write a header: x,y for coordinates, id,x,y where the first column names places",
-        )
-    return places
-
-
-def _named_places(text: TextFile, columns: Columns) -> NDArray[np.float64]:
-    """Coordinates of the columns x, y and z, or of the only column."""
-    frame = text.frame(columns=columns, roles=PLACE_ROLES)
-    if frame.empty:
-        raise FileFormatError("has a header and no rows", field="places", value=", ".join(frame.columns))
-    axes = [names for names in _AXES if matching_columns(frame, names)]
-    if not axes and (matching_columns(frame, LATITUDE) or matching_columns(frame, LONGITUDE)):
-        raise InputError(
-            "are longitudes and latitudes, which are not lengths",
-            field="places",
-            value=", ".join(frame.columns),
-            remedy="project them: md.geo.Plane(latitude=LAT, longitude=LON, unit='m').forward(longitudes, latitudes) "
-            "with LAT, LON in the middle gives columns x and y",
-        )
-    if axes != list(_AXES[: len(axes)]) or not axes:
-        if not axes and len(frame.columns) == 1:
-            return number_column(frame, (frame.columns[0],), "places")[:, None]
-        names = _AXES[0] if not axes else next(names for names in _AXES if names not in axes)
-        named_column(frame, names, "places")
-    return np.column_stack([number_column(frame, names, "places") for names in axes])
-
-
 def _silent(told: str) -> None:
     """No-op callback."""
 
@@ -194,7 +106,7 @@ def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float6
     body = words[header:, index:]
     if 0 in body.shape:
         raise FileFormatError("has a header and no rows", field="table", value=", ".join(names)[:200])
-    return _in_order(_numbers(body, text, "table"), words, header, index, note)
+    return _in_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note)
 
 
 def _in_order(
@@ -213,32 +125,6 @@ def _in_order(
         refuse_totals(table, labels, axis, "table")
     if rows is not None and any(not WHOLE.fullmatch(word) for word in rows):
         note(f"Secrets are taken in the order of the file: {listed(rows)}.")
-    return np.ascontiguousarray(table)
-
-
-def _counts_up(words: list[str]) -> bool:
-    return words == [str(k) for k in range(len(words))]
-
-
-def _is_number(word: str, decimal: str) -> bool:
-    return not np.isnan(number_of(word, decimal, shares=True))
-
-
-def _numbers(words: NDArray[Any], text: TextFile, field: str) -> NDArray[np.float64]:
-    """The numbers (n, m) of texts."""
-    shares = field == "table"
-    try:
-        table = words.astype(float)
-    except ValueError:
-        table = np.vectorize(lambda word: number_of(word, text.decimal, shares=shares), otypes=[float])(words)
-    odd = np.argwhere(~np.isfinite(table))
-    if len(odd):
-        row, column = odd[0]
-        word = words[row, column]
-        message = f"row {row}, column {column} is not a number"
-        raise InputError(message, field=field, value=repr(word), remedy=advice(word, shares=shares))
-    if text.doubtful is not None:
-        raise doubtful_number(text.doubtful, field)
     return np.ascontiguousarray(table)
 
 

@@ -9,7 +9,7 @@
 | comments (#), blank lines, lines of separators alone | missing and suppressed values: NA, -, ., *, c, <5 |
 
 A blank line inside a file of one column is a missing value. Percentages are numbers where probabilities are meant, and
-refused elsewhere. Columns are found by any of their usual names, in any case; two that could be meant are refused.
+refused elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import lzma
 import re
 import warnings
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.files import readable
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.problem.plane import unwrapped
-
-Names = tuple[str, ...]
-Columns = Mapping[str, str] | None  # the column of a file by the name that this package gives it
-
-# Usual names without case, spaces and punctuation; a star stands for a year: POP20, pop_2020, POP100.
-LATITUDE: Names = ("latitude*", "lat*", "decimallatitude", "intptlat*", "centlat*")
-LONGITUDE: Names = (
-    "longitude*", "lng*", "lon*", "long*", "decimallongitude", "intptlon*", "intptlong*", "intptlng*", "centlon*"
-)  # fmt: skip
-EASTING: Names = ("x", "easting*", "eastings", "oseast1m")
-NORTHING: Names = ("y", "northing*", "northings", "osnrth1m")
-POPULATION: Names = (
-    "population*", "people*", "pop*", "persons*", "inhabitants*", "residents*", "totpop*", "poptotal*", "totalpop*",
-    "totalpopulation*",
-)  # fmt: skip
-INDEX = {"", "index", "id", "ids", "row", "rows", "rowname", "rownames", "unnamed0", "nr", "fid", "ogcfid", "objectid"}
+from mechdesign.problem.columns import GROUPED, Columns, Names, columns_named, plain_name
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _MARKS = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
@@ -55,18 +39,9 @@ _MARKS = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
     b"\xef\xbb\xbf": "utf-8-sig",
 }  # fmt: skip
 _SAMPLE = 100  # lines that the separator is found from
-_YEAR = re.compile(r"((19|20)\d\d|100|[12]0)$")
 _EXCEL = re.compile(r'"?sep=(.)"?', re.I)
 _NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
 _BEGIN = re.compile(r"\n[#;,\t \"\n]")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_.,]\d{3})+([.,]\d+)?")
-_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}[.,]\d{3}(?![\d.,])")  # decimals, or one thousand and more
-_MISSING = {
-    "", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", ".", "..", "...", "*",
-    "**", ":", "x", "c", "s", "d", "(d)", "missing", "suppressed",
-}  # fmt: skip
-_SUPPRESSED = re.compile(r"[<>≤≥]\s*\d.*")
 _EXTRA = "\0beyond the header"
 
 
@@ -179,8 +154,8 @@ class TextFile:
                 raise FileFormatError(message, field=self.field, value=", ".join(names))
         kept = set(map(plain_name, texts or ()))
         words = {name for name in names if plain_name(name) in kept} | {chosen[ours] for ours in chosen if ours in kept}
-        if whole and self.separator in (";", "\t") and _GROUPED.search(self.lines):
-            words |= set(_matching(names, chosen, whole))
+        if whole and self.separator in (";", "\t") and GROUPED.search(self.lines):
+            words |= set(columns_named(names, chosen, whole))
         frame = self._body(names, None if texts is None else words)
         frame.attrs.update(decimal=self.decimal, doubtful=self.doubtful, columns=chosen, comments=self.comments)
         return frame
@@ -339,142 +314,3 @@ def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | 
         remedy = "write decimal points, and thousands without a separator"
         raise InputError(message, field=field, value=f"{comma or perhaps} and {point}", remedy=remedy)
     return ",", None if comma is not None else perhaps
-
-
-def plain_name(name: str) -> str:
-    """A name without case, spaces and punctuation."""
-    return "".join(c for c in name.lower() if c.isalnum())
-
-
-def matching_columns(frame: Any, names: Names) -> list[str]:
-    """The columns that one of these names may mean: the one that was given for the first of them, else all.
-
-    names: the first is that of this package; * ends those that a year may follow.
-    """
-    return _matching(list(frame.columns), frame.attrs.get("columns", {}), names)
-
-
-def _matching(columns: list[str], chosen: Mapping[str, str], names: Names) -> list[str]:
-    role = names[0].rstrip("*")
-    if role in chosen:
-        return [chosen[role]]
-    exact = {plain_name(name) for name in names}
-    dated = {plain_name(name) for name in names if name.endswith("*")}
-    keys = {name: plain_name(name) for name in columns if name not in chosen.values()}
-    return [name for name, key in keys.items() if key and (key in exact or _YEAR.sub("", key) in dated)]
-
-
-def named_column(frame: Any, names: Names, field: str) -> str:
-    """The column that one of these names means."""
-    found = matching_columns(frame, names)
-    role = names[0].rstrip("*")
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise FileFormatError(
-            f"has {len(found)} columns that may be the {role}",
-            field=field,
-            value=", ".join(found),
-            remedy=f"name one: columns={{'{role}': '{found[0]}'}}",
-        )
-    listed = " or ".join(name.rstrip("*") for name in names[:2])
-    shown = ", ".join(name for name in frame.columns)
-    remedy = f"name it: columns={{'{role}': 'NAME'}}"
-    raise FileFormatError(f"has no column named {listed}", field=field, value=shown, remedy=remedy)
-
-
-def number_column(
-    frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False
-) -> NDArray[np.float64]:
-    """The numbers (k,) of the column with one of these names; percentages too where they are `shares`.
-
-    whole: of people or counts, where 1.000 may be a thousand.
-    """
-    name = named_column(frame, names, field)
-    values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
-    odd = np.flatnonzero(~np.isfinite(values))
-    if len(odd):
-        value, line = frame[name].iloc[odd[0]], frame.index[odd[0]]
-        word = "" if value != value else str(value)  # a field that a short line lacks
-        more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
-        shown = f"{word.strip() or 'nothing'} in line {line}{more}"
-        raise InputError(
-            f"{name} must be a finite number", field=field, value=shown, remedy=advice(word, shares=shares)
-        )
-    if whole and frame[name].dtype.kind not in "iuf":
-        marked = frame[name].astype(str).str.strip()
-        marked = marked[marked.str.contains(r"[.,]")]
-        if len(marked) and marked.map(lambda word: _GROUPED.fullmatch(word) is not None).all():
-            raise doubtful_number(marked.iloc[0], field)
-    doubtful = frame.attrs.get("doubtful")
-    # of degrees only the decimals are possible: the other reading is above 1,000
-    if doubtful is not None and names not in (LATITUDE, LONGITUDE):
-        words = frame[name]
-        if words.dtype.kind == "f" or (words.dtype.kind not in "iu" and words.astype(str).str.contains(r"[.,]").any()):
-            raise doubtful_number(doubtful, field)
-    return values
-
-
-def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> NDArray[np.float64]:
-    """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names."""
-    longitude, latitude = (number_column(frame, spellings, field) for spellings in names)
-    odd = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
-    exchanged = bool((np.abs(longitude) <= 90).all() and (np.abs(latitude) <= 360).all())
-    reason = "the two seem to be exchanged" if exchanged else "give degrees, not projected metres"
-    message = f"must be a longitude within 360 and a latitude within 90 degrees; {reason}"
-    refuse_line(odd, frame, [named_column(frame, spellings, field) for spellings in names], field, message)
-    return np.column_stack([unwrapped(longitude), latitude])
-
-
-def doubtful_number(word: str, field: str) -> InputError:
-    """The refusal of a number whose mark may separate decimals or thousands."""
-    other = re.sub(r"\D", "", word)
-    message = f"may be {word.replace(',', '.')} or {other}: the mark in it may separate decimals or thousands"
-    return InputError(message, field=field, value=word, remedy="write decimal points and commas between columns")
-
-
-def numbers_of(words: Any, decimal: str, *, shares: bool = False) -> NDArray[np.float64]:
-    """The numbers of a column, nan where a field is not a number."""
-    if words.dtype.kind in "iuf":
-        return np.asarray(words, float)
-    if words.dtype.kind == "b":
-        return np.full(len(words), np.nan)
-    return np.array([number_of(str(word), decimal, shares=shares) for word in words], float)
-
-
-def number_of(word: str, decimal: str, *, shares: bool = False) -> float:
-    """The number that a field holds, nan if it does not hold one; a percentage of a share is divided by 100."""
-    plain = word.strip()
-    if decimal == "," and "," in plain:
-        plain = plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else ""
-    if shares and plain.endswith("%"):
-        plain = plain[:-1].rstrip()
-        return float(f"{plain}e-2") if _NUMBER.fullmatch(plain) and "e" not in plain.lower() else np.nan
-    return float(plain) if _NUMBER.fullmatch(plain) else np.nan
-
-
-def advice(word: str, *, shares: bool = False) -> str | None:
-    """The remedy for a field that is not a number."""
-    plain = word.strip()
-    if is_missing(plain):
-        return "write the number or remove the line: missing and suppressed values are not replaced"
-    if plain.endswith("%") and not shares:
-        return "write a number without %"
-    if _THOUSANDS.fullmatch(plain):
-        return "write it without a thousands separator, and with a decimal point"
-    return None
-
-
-def is_missing(word: str) -> bool:
-    """True if a field stands for a value that is missing or suppressed."""
-    plain = word.strip().lower()
-    return plain in _MISSING or _SUPPRESSED.fullmatch(plain) is not None
-
-
-def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: str, message: str) -> None:
-    """Raises: InputError with the first odd line, where there is one: its number and what stands in these columns."""
-    if odd.any():
-        at = int(np.argmax(odd))
-        shown = " ".join(str(value) for value in frame[columns].iloc[at])
-        more = f", and {int(odd.sum()) - 1} more" if odd.sum() > 1 else ""
-        raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")

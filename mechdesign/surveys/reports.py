@@ -29,9 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.locate import places_of, refuse_degrees
-from mechdesign.problem.text import (
+from mechdesign.problem.columns import (
     INDEX,
     LATITUDE,
     LONGITUDE,
@@ -43,9 +41,11 @@ from mechdesign.problem.text import (
     named_column,
     number_column,
     plain_name,
-    read_frame,
     refuse_line,
 )
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.locate import places_of, refuse_degrees
+from mechdesign.problem.text import read_frame
 
 ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
 _FEWEST = 8  # digits that name a checksum

@@ -19,8 +19,9 @@ import mechdesign as md
 from mechdesign import load
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.errors import FileFormatError, InputError, SizeError
+from mechdesign.problem.columns import number_column
 from mechdesign.problem.problem_files import read_problem_file
-from mechdesign.problem.text import number_column, read_frame
+from mechdesign.problem.text import read_frame
 from mechdesign.surveys import read_reports
 
 GRID = md.Domain.grid((2, 2), cell=100.0, unit="m")

@@ -1,0 +1,110 @@
+"""Places: coordinates of a text file with one place a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base.labels import listed
+from mechdesign.base.validation import validated
+from mechdesign.errors import FileFormatError, InputError
+from mechdesign.problem.columns import (
+    LATITUDE,
+    LONGITUDE,
+    Columns,
+    is_missing,
+    matching_columns,
+    named_column,
+    number_column,
+    number_of,
+    numbers_in,
+)
+from mechdesign.problem.matrix_labels import FEWEST, WHOLE
+from mechdesign.problem.text import TextFile
+
+PLACE_ROLES = ("x", "y", "z")
+_AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "reporty"), ("z", "secretz", "reportz"))
+
+
+@validated
+def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.float64]:
+    r"""Coordinates of a text file with one place a line.
+
+    Columns x, y and z are found by their names where there is a header line; others, such as an id, are left aside.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    columns : mapping of str to str
+        The columns of the file by our names: {"x": "east", "y": "north"}.
+
+    Returns
+    -------
+    (n, k) array
+        Coordinates, k = 1 to 3, in the unit of the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "places.csv"
+    ...     _ = path.write_text("id,x,y\n7,0,0\n8,1,2\n")
+    ...     md.read.places(path)
+    array([[0., 0.],
+           [1., 2.]])
+    """
+    text = TextFile(path, "places")
+    words = text.words()
+    first = list(words.iloc[0])
+    named = text.short or any(not _is_number(word, text.decimal) and not is_missing(word) for word in first)
+    if named or columns:
+        return _named_places(text, columns)
+    places = numbers_in(words.to_numpy(object), text.decimal, text.doubtful, "places")
+    if not 1 <= places.shape[1] <= 3:
+        raise InputError("coordinates have 1 to 3 columns", field="places", value=f"{places.shape[1]} columns")
+    whole = all(WHOLE.fullmatch(word) for word in words[0])
+    numbered = whole and (np.diff(places[:, 0]) == 1).all() and places[0, 0] in (0, 1) and len(places) >= FEWEST
+    distinct = whole and len(np.unique(places[:, 0])) == len(places)
+    header = _counts_up(first) and len(first) > 1
+    if header or (places.shape[1] == 2 and numbered) or (places.shape[1] == 3 and distinct and len(places) > 1):
+        line = "the first line" if header else "the first column"
+        raise InputError(
+            f"{line} may be labels or coordinates",
+            field="places",
+            value=listed(first if header else list(words[0])),
+            remedy="write a header: x,y for coordinates, id,x,y where the first column names places",
+        )
+    return places
+
+
+def _named_places(text: TextFile, columns: Columns) -> NDArray[np.float64]:
+    """Coordinates of the columns x, y and z, or of the only column."""
+    frame = text.frame(columns=columns, roles=PLACE_ROLES)
+    if frame.empty:
+        raise FileFormatError("has a header and no rows", field="places", value=", ".join(frame.columns))
+    axes = [names for names in _AXES if matching_columns(frame, names)]
+    if not axes and (matching_columns(frame, LATITUDE) or matching_columns(frame, LONGITUDE)):
+        raise InputError(
+            "are longitudes and latitudes, which are not lengths",
+            field="places",
+            value=", ".join(frame.columns),
+            remedy="project them: md.geo.Plane(latitude=LAT, longitude=LON, unit='m').forward(longitudes, latitudes) "
+            "with LAT, LON in the middle gives columns x and y",
+        )
+    if axes != list(_AXES[: len(axes)]) or not axes:
+        if not axes and len(frame.columns) == 1:
+            return number_column(frame, (frame.columns[0],), "places")[:, None]
+        names = _AXES[0] if not axes else next(names for names in _AXES if names not in axes)
+        named_column(frame, names, "places")
+    return np.column_stack([number_column(frame, names, "places") for names in axes])
+
+
+def _counts_up(words: list[str]) -> bool:
+    return words == [str(k) for k in range(len(words))]
+
+
+def _is_number(word: str, decimal: str) -> bool:
+    return not np.isnan(number_of(word, decimal, shares=True))
