@@ -42,3 +42,6 @@ class TimeBudget:
     def within(self, share: float) -> TimeBudget:
         """A budget of this share of the remaining time."""
         return TimeBudget.of(share * self.remaining())
+
+
+UNLIMITED = TimeBudget()

@@ -184,7 +184,7 @@ class _Tangents:
         """The coupled program with further tangents; None where it has no table, or no time."""
         table, inequalities, rng = self.program.table, self.program.beyond_rows, self.rng
         try:
-            new = [tangent_rows(each, table, point, rng, deadline=self.budget.ends) for each in inequalities]
+            new = [tangent_rows(each, table, point, rng, budget=self.budget) for each in inequalities]
             self.rows = stack_rows([self.rows, *new], point.size)
             targets = Targets(
                 gap=_OPTIONS.inner_gap * self.incumbent.target, time_limit=max(self.budget.remaining(), 0.0)

@@ -30,7 +30,6 @@ which no convex function has, is not taken. At a kink f_i and b_i are far apart:
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.threads import OutOfTime
+from mechdesign.base.time_budget import UNLIMITED, TimeBudget
 from mechdesign.programs.coupled import SideRows, stack_rows
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def tangent_rows(
     point: NDArray[np.float64],
     rng: np.random.Generator,
     *,
-    deadline: float = math.inf,
+    budget: TimeBudget = UNLIMITED,
 ) -> SideRows:
     """Rows (1) of an inequality near a table (n, m), for its entries that are nearest to being broken there; none where
-    g has no value. Cost: 4 n m values of g. Raises: OutOfTime at the deadline, of time.monotonic().
+    g has no value. Cost: 4 n m values of g. Raises: OutOfTime when the budget is spent.
     """
     x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
     at = value_of(inequality, table, x)
@@ -93,7 +93,7 @@ def tangent_rows(
         return stack_rows([], x.size)
     slope, off = np.zeros((len(chosen), x.size)), np.full((len(chosen), x.size), np.inf)
     for steps in (np.sqrt(error * x), np.minimum(_STEPS.long, x / 2)):
-        other, wide = _slopes(inequality, table, x, np.minimum(steps, x / 2), at[chosen], chosen, error, deadline)
+        other, wide = _slopes(inequality, table, x, np.minimum(steps, x / 2), at[chosen], chosen, error, budget)
         better = wide < off
         slope, off = np.where(better, other, slope), np.where(better, wide, off)
     parts = []
@@ -116,7 +116,7 @@ def _slopes(
     at: NDArray[np.float64],
     chosen: NDArray[np.int64],
     error: float,
-    deadline: float,
+    budget: TimeBudget,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Slopes s and widths w of (1), both (k, n m), for the chosen entries, whose values are `at` (k,); w is infinite
     where a value is not finite, or the differences are not those of a convex function.
@@ -125,7 +125,7 @@ def _slopes(
     least = np.empty(x.size)
     with np.errstate(all="ignore"):
         for i in range(x.size):
-            if time.monotonic() > deadline:
+            if budget.is_spent():
                 raise OutOfTime
             up, down = x.copy(), x.copy()
             up.flat[i] += steps.flat[i]
