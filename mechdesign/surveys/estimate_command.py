@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,12 @@ from mechdesign.cli.options import (
 )
 from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from mechdesign.problem.text import Columns
+    from mechdesign.surveys.reports import CountedReports
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
 _OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
@@ -44,16 +50,14 @@ def estimate(
     Estimate the distribution of secrets and the shares of areas, with intervals that hold.
     """
     from mechdesign.geo.partition import read_areas
-    from mechdesign.mechanism.claim import MechanismFile, stored_domain
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.output.export import PAGE_WRITER
-    from mechdesign.problem.vocabulary import words_of
-    from mechdesign.surveys.channel import report_places, shared_domain
+    from mechdesign.surveys.channel import shared_domain
+    from mechdesign.surveys.document import EstimateDocument
     from mechdesign.surveys.export import check_shares_target, save_shares
-    from mechdesign.surveys.reports import ROLES, count_reports
+    from mechdesign.surveys.reports import ROLES
     from mechdesign.surveys.shares import estimate_shares
-    from mechdesign.surveys.tables import estimate_document
     from mechdesign.surveys.terminal import estimate_words
 
     if reports.suffix.lower() == ".nc":
@@ -66,7 +70,7 @@ def estimate(
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
     for path in output or []:
-        if path.suffix.lower() == ".html":
+        if _is_page(path):
             PAGE_WRITER.get().check_target(path, overwrite=overwrite)
         else:
             check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
@@ -74,15 +78,9 @@ def estimate(
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(areas if areas is not None and Path(areas).suffix else None)
-    places = {str(each.attrs["sha256"]): report_places(MechanismFile.read(each)) for each in mechanisms}
     named = inputs.columns_of(*ROLES, "cell", "area")
-    read_columns, periods = {}, []
-    for key, period in (("columns", reports), ("against_columns", against)):
-        if period is not None:
-            counted = count_reports(period, places, columns=named)
-            printing.note(counted.words(period.name))
-            read_columns[key] = {"read": counted.read, "left_aside": counted.left_aside}
-            periods.append(list(counted.counts.values()))
+    files_of = {"columns": reports} | ({} if against is None else {"against_columns": against})
+    periods = {key: _count(path, mechanisms, named) for key, path in files_of.items()}
     partition = None
     if areas is not None:
         partition = read_areas(
@@ -95,17 +93,34 @@ def estimate(
         )
     estimated = estimate_shares(
         mechanisms,
-        periods[0],
+        list(periods["columns"].counts.values()),
         partition,
         confidence=confidence,
         simultaneous=simultaneous,
-        against=periods[1] if against is not None else None,
+        against=None if against is None else list(periods["against_columns"].counts.values()),
     )
     for path in output or []:
-        if path.suffix.lower() == ".html":
+        if _is_page(path):
             PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
         else:
             save_shares(estimated, path, overwrite=overwrite)
-    document = estimate_document(estimated) | read_columns
-    nouns = words_of(stored_domain(estimated))
-    printing.show(document, estimate_words(document, nouns), as_json=as_json)
+    document = EstimateDocument(estimate=estimated)
+    read_columns = {key: {"read": each.read, "left_aside": each.left_aside} for key, each in periods.items()}
+    printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
+
+
+def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:
+    """The counted reports of a file, with a note on its columns."""
+    from mechdesign.mechanism.claim import MechanismFile
+    from mechdesign.output.text_tables import note
+    from mechdesign.surveys.channel import report_places
+    from mechdesign.surveys.reports import count_reports
+
+    places = {str(each.attrs["sha256"]): report_places(MechanismFile.read(each)) for each in mechanisms}
+    counted = count_reports(path, places, columns=columns)
+    note(counted.words(path.name))
+    return counted
+
+
+def _is_page(path: Path) -> bool:
+    return path.suffix.lower() == ".html"

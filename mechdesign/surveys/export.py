@@ -25,9 +25,8 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.storage import check_target, save, write_atomically
 from mechdesign.output.text_tables import plain
-from mechdesign.problem.domain import Domain
+from mechdesign.surveys.document import EstimateDocument, PlanDocument
 from mechdesign.surveys.plan import PLAN
-from mechdesign.surveys.tables import cell_rows, estimate_document, plan_document, plan_rows, share_rows
 
 KINDS = (".nc", ".csv", ".json", ".geojson")
 _DIGITS = 2  # decimals of degrees beyond those that name a cell: corners of neighbours meet
@@ -52,20 +51,22 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
     Raises: as `check_shares_target`; FileFormatError if the disk refuses.
     """
     planned = result.attrs["schema"] == PLAN.name
+    document = PlanDocument(planned=result) if planned else EstimateDocument(estimate=result)
     domain = stored_domain(result)
     target = check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None and not planned)
     suffix = target.suffix.lower()
     if suffix == ".nc":
         return save(result, target, overwrite=overwrite)
     if suffix == ".csv":
-        rows = plan_rows(result) if planned else share_rows(result) or cell_rows(result)
+        rows = document.areas if isinstance(document, PlanDocument) else document.areas or document.cells
         text = csv_of(rows)
         beside = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
         write_atomically(metadata_of(target), lambda temporary: temporary.write_bytes(beside.encode()))
     elif suffix == ".json":
-        text = json.dumps(plan_document(result) if planned else estimate_document(result), allow_nan=False, indent=2)
+        text = json.dumps(document.as_json(), allow_nan=False, indent=2)
     else:
-        text = json.dumps(_features(result, domain), allow_nan=False)
+        assert isinstance(document, EstimateDocument)
+        text = json.dumps(_features(document), allow_nan=False)
     write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
     return target
 
@@ -79,17 +80,18 @@ def _provenance(result: xr.Dataset) -> dict[str, Any]:
     return provenance
 
 
-def _features(estimate: xr.Dataset, domain: Domain) -> dict[str, Any]:
+def _features(document: EstimateDocument) -> dict[str, Any]:
     """One feature a cell, counter-clockwise from its lower left corner; a point where places are no cells."""
+    domain = document.domain
     assert domain.plane is not None
     half = np.zeros(2) if domain.cell is None else np.asarray(domain.cell) / 2
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * half
     around = (domain.points[:, None, :] + corners).reshape(-1, 2)
     digits = domain.plane.decimals(domain.spacing) + _DIGITS
     degrees = np.round(np.column_stack(domain.plane.backward(around)), digits).reshape(-1, 5, 2).tolist()
-    areas = {row["area"]: row for row in share_rows(estimate)}
+    areas = {row["area"]: row for row in document.areas}
     features = []
-    for ring, cell in zip(degrees, cell_rows(estimate), strict=True):
+    for ring, cell in zip(degrees, document.cells, strict=True):
         area = areas.get(cell.get("area", ""), {})
         properties: dict[str, Any] = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
         properties |= {name: area[name] for name in ("estimate", "share", "low", "high", "reason") if name in area}

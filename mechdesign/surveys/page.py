@@ -6,7 +6,6 @@ the page is written. `mechdesign export` on the same files does it again.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +17,13 @@ from numpy.typing import NDArray
 from mechdesign.base.files import visible
 from mechdesign.base.formatting import number, sentence
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.claim import stored_domain, verification_errors
+from mechdesign.mechanism.claim import verification_errors
 from mechdesign.output.sentences import protects
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
+from mechdesign.surveys.document import EstimateDocument, interval_words
 from mechdesign.surveys.evidence import check_estimate, in_order
 from mechdesign.surveys.goodness_of_fit import REFUSED
-from mechdesign.surveys.tables import interval_words, share_rows
 from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import MOST_LISTED
 from mechdesign.web.identity import exact, identity_of
@@ -37,8 +36,8 @@ _FIGURES = (
     *("reports", "confidence", "z", "log_likelihood", "gap"),
     *("fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
 )
-# Cividis: brightness ascends, so that it reads with any colour vision, and in grey.
-_STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
+# Every other stop of web/browser/view/colours.js: this page runs no script.
+STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
 
 
 def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
@@ -51,16 +50,17 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
     with verification_errors():
         checked = [require_certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
-        return _facts(estimate, board_saying(estimate, [each.protection for each in checked]), proved=bool(ordered))
+        document = EstimateDocument(estimate=estimate)
+        return _facts(document, board_saying(document, [each.protection for each in checked]), proved=bool(ordered))
 
 
 _BELONGED = {"position": "were in", "value": "had a value in", "class": "were in the class"}
 
 
-def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) -> str:
+def board_saying(document: EstimateDocument, mechanisms: Sequence[Protection | None]) -> str:
     """The interval of the largest share that has one, and what reports protect."""
-    attrs, rows = estimate.attrs, share_rows(estimate)
-    people, words = f"{int(attrs['reports']):,}", words_of(stored_domain(estimate))
+    attrs, rows, words = document.estimate.attrs, document.areas, document.nouns
+    people = f"{int(attrs['reports']):,}"
     with_one = [k for k, row in enumerate(rows) if row["reason"] is None]
     area = max(with_one, key=lambda k: rows[k]["share"], default=None)
     if area is not None:
@@ -77,12 +77,11 @@ def board_saying(estimate: xr.Dataset, mechanisms: Sequence[Protection | None]) 
     elif rows:
         first = f"No area's share can be told with an interval from these {people} reports."
     else:
-        first = f"{people} reports tell how people were distributed over {estimate.sizes['secret']:,} {words.many}."
+        first = f"{people} reports tell how people were distributed over {document.domain.size:,} {words.many}."
     if float(attrs["fit_p"]) < REFUSED:
-        which = "this mechanism" if len(json.loads(attrs["mechanisms"])) == 1 else "these mechanisms"
-        first = f"Do not trust these shares, the reports cannot have come from {which}. {first}"
+        first = f"Do not trust these shares, the reports cannot have come from {document.makers}. {first}"
     promises = [protects(protection) for protection in mechanisms if protection is not None]
-    totals = [f"{each['made']:,}" for each in json.loads(attrs["mechanisms"])]
+    totals = [f"{each['made']:,}" for each in document.mechanisms]
     who = (
         [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(totals)]
         if len(promises) > 1
@@ -103,20 +102,19 @@ def outward(percent: float, wide: float, *, up: bool) -> str:
     return f"{whole / 10**places:.{places}f}"
 
 
-def _facts(estimate: xr.Dataset, sentence: str, *, proved: bool) -> dict[str, Any]:
-    attrs, domain = estimate.attrs, stored_domain(estimate)
-    mechanisms = json.loads(attrs["mechanisms"])
+def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[str, Any]:
+    estimate, domain, mechanisms = document.estimate, document.domain, document.mechanisms
+    attrs = estimate.attrs
     by_name = {f"mechanism {k + 1}" if len(mechanisms) > 1 else "mechanism": each for k, each in enumerate(mechanisms)}
     made_by = {name: f"{visible(each['program'])}, {visible(each['sha256'])}" for name, each in by_name.items()}
-    rows = share_rows(estimate)
-    rows.sort(key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
+    rows = sorted(document.areas, key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
     return identity_of(estimate, "estimate", **made_by) | {
         "sentence": visible(sentence),
         "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"
         + (f", {estimate.sizes['area']:,} areas" if "area" in estimate.sizes else ""),
         "verdict": "Recomputed when this page was made",
         "saying": f"From the counts {'and the mechanisms' if proved else 'alone: no mechanism was given'}.",
-        "fit": _fit(estimate, several=len(mechanisms) > 1),
+        "fit": _fit(document),
         "maps": _maps(estimate, domain),
         "bars": _bars(rows, 100 * float(attrs["confidence"]) if rows else 0.0),
         "reasons": [f"{visible(row['area'])}: {visible(row['reason'])}." for row in rows if row["reason"]],
@@ -130,14 +128,10 @@ def _facts(estimate: xr.Dataset, sentence: str, *, proved: bool) -> dict[str, An
     }
 
 
-def _fit(estimate: xr.Dataset, *, several: bool) -> dict[str, Any]:
+def _fit(document: EstimateDocument) -> dict[str, Any]:
     """Whether the reports fit, in words."""
-    whose = "these mechanisms" if several else "this mechanism"
-    p_values = {"These reports": estimate.attrs["fit_p"]}
-    if "against_fit_p" in estimate.attrs:
-        p_values["The reports of the other period"] = estimate.attrs["against_fit_p"]
-    texts = []
-    for which, p in p_values.items():
+    whose, texts = document.makers, []
+    for which, p in document.fits.items():
         most = number(max(p, 1e-300), up=True, digits=2)
         if p < REFUSED:
             texts.append(f"{which} cannot have come from {whose} (p at most {most}): do not trust the shares.")
@@ -145,7 +139,7 @@ def _fit(estimate: xr.Dataset, *, several: bool) -> dict[str, Any]:
             texts.append(f"It is in doubt whether {which.lower()} came from {whose} (p at most {most}).")
         else:
             texts.append(f"{which} fit {whose}: the test of fit finds nothing against it (p at most {most}).")
-    return {"text": " ".join(texts), "refused": any(p < REFUSED for p in p_values.values())}
+    return {"text": " ".join(texts), "refused": any(p < REFUSED for p in document.fits.values())}
 
 
 def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
@@ -188,9 +182,9 @@ def _shade(value: float, least: float, most: float) -> str:
     """A colour from dark to bright; grey for what is not known."""
     if not math.isfinite(value):
         return "#8888"
-    at = (len(_STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
-    k = min(int(at), len(_STOPS) - 2)
-    return "#" + "".join(f"{round(a + (b - a) * (at - k)):02x}" for a, b in zip(_STOPS[k], _STOPS[k + 1], strict=True))
+    at = (len(STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
+    k = min(int(at), len(STOPS) - 2)
+    return "#" + "".join(f"{round(a + (b - a) * (at - k)):02x}" for a, b in zip(STOPS[k], STOPS[k + 1], strict=True))
 
 
 def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | None:

@@ -91,9 +91,9 @@ def plan(
     problem = None if given.is_file else _problem(given, crs, within, context)
     from mechdesign.geo.partition import read_areas
     from mechdesign.output import text_tables as printing
+    from mechdesign.surveys.document import PlanDocument
     from mechdesign.surveys.export import check_shares_target, save_shares
     from mechdesign.surveys.plan import plan as make_plan
-    from mechdesign.surveys.tables import plan_document
     from mechdesign.surveys.terminal import plan_words
 
     if output is not None:
@@ -125,7 +125,7 @@ def plan(
     needed = {} if problem is None else {FAMILY: _epsilon_needed(given, problem, partition, options)}
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
-    document = plan_document(planned) | {"epsilon_for_error": needed}
+    document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": needed}
     if within is not None:
         document |= {"within": within, "designs": [_with_odds(design, within) for design in document["designs"]]}
     if given.is_area:

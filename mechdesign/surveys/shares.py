@@ -22,9 +22,10 @@ from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.mechanism.storage import load_sealed
+from mechdesign.problem.domain import Domain
 from mechdesign.surveys.channel import Channel, channel_and_counts, shared_domain
-from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
-from mechdesign.surveys.goodness_of_fit import fit_test
+from mechdesign.surveys.estimation import Estimate, expectation_maximization, maximum_likelihood
+from mechdesign.surveys.goodness_of_fit import FitTest, fit_test
 from mechdesign.surveys.intervals import Intervals, linear_intervals, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
 
@@ -122,25 +123,7 @@ def estimate_shares(
         "prior": ("secret", prior, {"units": "1"}),
         "count": ("report", np.concatenate(each_count).astype(np.int64)),
     }
-    attrs: dict[str, Any] = {
-        "schema": ESTIMATE.name,
-        "problem": mechanisms[0].attrs["problem"],
-        "domain": domain.describe_json(),
-        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, each_count, strict=True)]),
-        "method": shown.method,
-        "stop": shown.stop,
-        "stopped": shown.stopped,
-        "reports_sha256": reports_digest(mechanisms, each_count),
-        "versions": versions(),
-        "log_likelihood": shown.log_likelihood,
-        "gap": shown.gap,
-        "fit_statistic": fit.statistic,
-        "fit_p": fit.p_value,
-        "reports": int(numbers.sum()),
-        "fit_freedom": fit.freedom,
-        "iterations": shown.iterations,
-        "seed": int(seed),
-    }
+    attrs = _attributes(mechanisms, each_count, domain, shown, fit) | {"seed": int(seed)}
     if areas is not None:
         if len(areas.label) != domain.size:
             raise InputError(f"must label {domain.size} places", field="areas", value=len(areas.label))
@@ -244,6 +227,30 @@ def _differences(
         "against_fit_p": fit.p_value,
     }
     return {name: ("area", values, {"units": "1"}) for name, values in columns.items()}, attributes
+
+
+def _attributes(
+    mechanisms: Sequence[xr.Dataset], counts: list[NDArray[np.int64]], domain: Domain, shown: Estimate, fit: FitTest
+) -> dict[str, Any]:
+    """Attributes of an estimate without areas, in the order of its document."""
+    return {
+        "schema": ESTIMATE.name,
+        "problem": mechanisms[0].attrs["problem"],
+        "domain": domain.describe_json(),
+        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, counts, strict=True)]),
+        "method": shown.method,
+        "stop": shown.stop,
+        "stopped": shown.stopped,
+        "reports_sha256": reports_digest(mechanisms, counts),
+        "versions": versions(),
+        "log_likelihood": shown.log_likelihood,
+        "gap": shown.gap,
+        "fit_statistic": fit.statistic,
+        "fit_p": fit.p_value,
+        "reports": sum(int(made.sum()) for made in counts),
+        "fit_freedom": fit.freedom,
+        "iterations": shown.iterations,
+    }
 
 
 def _described(mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from mechdesign.base.formatting import Rounding, format_cell, length, number, pe
 from mechdesign.base.units import unit_word
 from mechdesign.output.text_tables import Block, Table
 from mechdesign.problem.domain import AXES
-from mechdesign.problem.vocabulary import PLACES, Words
+from mechdesign.surveys.document import EstimateDocument, Row, interval_words, uninformative
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
-from mechdesign.surveys.tables import Row, interval_words, uninformative
 
 NOTHING = "nothing"
 _MOST = 60  # areas that a table lists
@@ -122,27 +121,25 @@ def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
 _SECRETS = {"position": "places", "value": "values", "class": "classes"}
 
 
-def estimate_words(document: Mapping[str, Any], nouns: Words = PLACES) -> Iterator[Block]:
-    """The document of an estimate: how many reports, whether they fit, a row an area, and what its interval means;
-    nouns, what its secrets are called.
-    """
-    rows, single = document["areas"], len(document["mechanisms"]) == 1
-    stopped = document["method"].startswith("expectation")
-    yield f"{document['reports']:,} reports over {len(document['cells'])} {_SECRETS[nouns.truth]}."
-    for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
-        if document.get(name, 1.0) < REFUSED:
+def estimate_words(document: EstimateDocument) -> Iterator[Block]:
+    """How many reports an estimate has, whether they fit, a row an area, and what its interval means."""
+    rows, nouns, attrs = document.areas, document.nouns, document.estimate.attrs
+    yield f"{attrs['reports']:,} reports over {document.domain.size} {_SECRETS[nouns.truth]}."
+    for which, p in document.fits.items():
+        if p < REFUSED:
             yield (
-                f"{which} cannot have come from {'this mechanism' if single else 'these mechanisms'} "
-                f"(p below {max(document[name], _LEAST):.1e}): do not trust what follows."
+                f"{which} cannot have come from {document.makers} (p below {max(p, _LEAST):.1e}): do not trust what "
+                "follows."
             )
+    stopped = attrs["method"].startswith("expectation")
     by = "expectation maximization, stopped in time" if stopped else "maximum likelihood"
     method = (
-        f"Most likely: the distribution by {by}, within {document['gap']:.1e} nats per report of the most likely one; "
+        f"Most likely: the distribution by {by}, within {attrs['gap']:.1e} nats per report of the most likely one; "
         "it has no interval."
     )
     if not rows:
         many = _SECRETS[nouns.truth]
-        yield from _most_likely(document["cells"], nouns.reported)
+        yield from _most_likely(document.cells, nouns.reported)
         yield method
         spatial = "--areas 2x2, or --areas districts.geojson for your own polygons,"
         files = spatial if nouns.truth == "position" else "--areas FILE.csv"
@@ -151,20 +148,8 @@ def estimate_words(document: Mapping[str, Any], nouns: Words = PLACES) -> Iterat
             f"shares of areas with intervals; -o FILE.csv keeps every {nouns.reported}."
         )
         return
-    yield from _sentences(rows, document["confidence"])
-    yield Table(
-        ["area", "estimate %", "share %", "from", "to", "standard error", "effective reports", "most likely %"],
-        [
-            [
-                row["area"],
-                *(_percent(row[name]) for name in ("estimate", "share", "low", "high")),
-                ">100" if (row["standard_error"] or 0) > 1 else _percent(row["standard_error"]),
-                _times(row["effective"]),
-                _percent(row["likelihood_share"]),
-            ]
-            for row in rows[:_MOST]
-        ],
-    )
+    yield from _sentences(rows, attrs["confidence"])
+    yield _share_table(rows)
     if "difference" in rows[0]:
         compared = ("estimate", "against_estimate", "difference", "difference_low", "difference_high")
         yield Table(
@@ -172,18 +157,30 @@ def estimate_words(document: Mapping[str, Any], nouns: Words = PLACES) -> Iterat
             [[row["area"], *(_percent(row[name]) for name in compared)] for row in rows[:_MOST]],
         )
     yield from _left_out(len(rows))
-    yield from _reasons(rows, document["z"])
-    confidence = f"{100 * document['confidence']:g} %"
-    if document["simultaneous"]:
+    yield from _reasons(rows, attrs["z"])
+    confidence = f"{100 * attrs['confidence']:g} %"
+    if attrs["simultaneous"]:
         yield f"With {confidence} confidence every interval holds its share, all of them together."
     else:
         yield f"Each interval holds its share with {confidence} confidence; all together need --simultaneous."
     yield (
         "Estimates are unbiased whatever the truth, and those of all areas add up to 100 %. Shares are estimates cut "
         "to 0 and 100, and intervals lie about shares. An interval takes "
-        f"{fewest_effective(document['z']):.3g} effective reports."
+        f"{fewest_effective(attrs['z']):.3g} effective reports."
     )
     yield method
+
+
+def _share_table(rows: list[Row]) -> Table:
+    """A row an area."""
+    listed = []
+    for row in rows[:_MOST]:
+        shares = [_percent(row[name]) for name in ("estimate", "share", "low", "high")]
+        deviation = ">100" if (row["standard_error"] or 0) > 1 else _percent(row["standard_error"])
+        listed.append([row["area"], *shares, deviation, _times(row["effective"]), _percent(row["likelihood_share"])])
+    return Table(
+        ["area", "estimate %", "share %", "from", "to", "standard error", "effective reports", "most likely %"], listed
+    )
 
 
 def _sentences(rows: list[Row], confidence: float) -> Iterator[Block]:

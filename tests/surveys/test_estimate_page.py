@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from browsers import check_layout, needs_browser
+from conftest import ROOT
 from estimates import counts_of, estimate_of, mechanisms_of, shown
 from pages import page_of
 from rewritten import rewritten
@@ -14,8 +15,8 @@ from rows import each_row
 
 from mechdesign import save
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.surveys.page import outward
-from mechdesign.surveys.tables import estimate_document
+from mechdesign.surveys.document import EstimateDocument
+from mechdesign.surveys.page import STOPS, outward
 
 
 @needs_browser()
@@ -40,7 +41,7 @@ def test_bars_are_the_figures_of_estimate(name):
     """Every row of the table against the document of `estimate --json`, largest share first."""
     table = re.search(r'<table id="bars">.*?</table>', shown(name), re.S)[0]
     lines = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
-    ordered = sorted(estimate_document(estimate_of(name))["areas"], key=lambda row: -row["share"])
+    ordered = sorted(EstimateDocument(estimate=estimate_of(name)).areas, key=lambda row: -row["share"])
     for line, row in zip(lines, ordered, strict=True):
         assert re.search(r'<th scope="row">(.*?)</th>', line)[1] == row["area"]
         raw, share, interval, error, effective, likely = re.findall(r'<td class="number">(.*?)</td>', line)[:6]
@@ -141,3 +142,10 @@ def test_commands_write_the_same_page(tmp_path, run):
         assert text.split("Figures and provenance<")[0] == shown(name).split("Figures and provenance<")[0]
     assert run("export", tmp_path / "m.nc", tmp_path / "m.nc", "-o", tmp_path / "no.html")[0] == 2
     assert not (tmp_path / "no.html").exists()
+
+
+def test_shades_are_those_of_the_maps():
+    """The page has no scripts, and so a table of colours of its own."""
+    script = (ROOT / "mechdesign/web/browser/view/colours.js").read_text()
+    maps = {tuple(map(int, stop)) for stop in re.findall(r"\[(\d+), (\d+), (\d+)\]", script)}
+    assert set(STOPS) < maps

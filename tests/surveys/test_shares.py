@@ -34,12 +34,12 @@ from mechdesign.geo import Areas
 from mechdesign.output.text_tables import Table
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood, plan
+from mechdesign.surveys.document import EstimateDocument, PlanDocument
 from mechdesign.surveys.export import save_shares
 from mechdesign.surveys.goodness_of_fit import REFUSED, fit_test, mean_bound, tail_bound
 from mechdesign.surveys.intervals import linear_intervals
 from mechdesign.surveys.linear_estimator import linear_weights
 from mechdesign.surveys.page import estimate_facts
-from mechdesign.surveys.tables import estimate_document, plan_document, share_rows
 from mechdesign.surveys.terminal import estimate_words, plan_words
 
 SIDE = 6
@@ -134,7 +134,7 @@ def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
     """
     made, classes = answers()
     found = estimate_shares([made], [counts], classes)
-    people, rows = sum(counts), {row["area"]: row for row in share_rows(found)}
+    people, rows = sum(counts), {row["area"]: row for row in EstimateDocument(estimate=found).areas}
     raw = np.array(counts) / people @ np.linalg.inv(SIX_TENTHS)
     np.testing.assert_allclose(found["estimate"], raw, rtol=1e-6)
     assert float(found["estimate"].sum()) == pytest.approx(1, abs=1e-9)
@@ -146,7 +146,7 @@ def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
     assert (high - low >= away * (1 - 1e-9)).all()
     csv = save_shares(found, tmp_path / "e.csv")
     bars = {bar["name"]: bar["columns"] for bar in estimate_facts(found, [made])["bars"]["rows"]}
-    spoken = list(estimate_words(estimate_document(found)))
+    spoken = list(estimate_words(EstimateDocument(estimate=found)))
     [listed] = [block.rows for block in spoken if isinstance(block, Table)]
     for names, words in ((below, "at most"), (above, "at least")):
         for name in names:
@@ -174,7 +174,7 @@ def test_a_plan_advises_no_more_people_where_no_number_helps():
     """Every report is as likely from "no" as from "unknown": their shares are lost, and that of "yes" is not."""
     table = np.array([[0.7, 0.3], [0.4, 0.6], [0.4, 0.6]])
     planned = plan({"two": table}, answers()[1], Domain.nodes(3), people=10_000, truth=np.full(3, 1 / 3))
-    document = plan_document(planned) | {"epsilon_for_error": {}}
+    document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": {}}
     said = " ".join(block for block in plan_words(document, "1") if isinstance(block, str))
     assert "No share of the worst area" in said
     assert "For no, unknown no number of people helps" in said
