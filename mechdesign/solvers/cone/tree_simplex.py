@@ -82,6 +82,9 @@ class ConeGraph(NamedTuple):
     factors: NDArray[np.float64] = _EMPTY
 
 
+Graph = ConeGraph  # kernels that Numba kept on disk under the name before are looked up here, then compiled anew
+
+
 class TreeState(NamedTuple):
     """Trees that are kept, one for each of m reports over n places.
 
