@@ -18,17 +18,7 @@ from mechdesign.solvers.choose import (
     nearest,
     rejection_reason,
 )
-
-GAP, POOL_GAP = 1e-3, 5e-3  # to which the seconds below are known
-# Secrets and CPU seconds, by class.
-KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
-    "all pairs": ((100, 1), (225, 3), (300, 6), (900, 50), (1600, 250), (2500, 500)),
-    "short edges": ((144, 2), (400, 20), (900, 150)),
-    "long edges, vertices": ((225, 1), (450, 4)),
-    "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
-    "a pool": ((4_900, 25), (10_000, 135), (40_000, 4600)),
-    "the whole program": ((100, 5),),
-}
+from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
 
 def seconds(problem: DesignProblem, route: MethodName) -> float:

@@ -1,10 +1,14 @@
 """Mehrotra's predictor and corrector, one loop for linear programs whose equations are held in different ways.
 
-    minimise  <c, x>   subject to   A x = 1,   x >= 0          z = c - A' dual >= 0
+    minimise  <c, x>   subject to   A x = 1,   x >= 0          z = c - A' dual >= 0                             (1)
 
-A step moves x, the multipliers and z towards the same product x z everywhere; its equations A diag(x / z) A' are those
-of a `System`: dense, with or without a box of multipliers (dense_program.py), or sparse, with a pull to multipliers
-before (factored/pool_master.py). Programs of cones with blocks of their own have their own steps (blocks.py).
+A step moves x, the multipliers and z towards the same product x z everywhere, for the errors of the point:
+
+    A dx = 1 - A x,    A' ddual + dz = c - A' dual - z,    z dx + x dz = r.                                      (2)
+
+With dx and dz eliminated its equations A diag(x / z) A' are those of a `System`: dense, with or without a box of
+multipliers (dense_program.py), or sparse, with a pull to multipliers before (factored/pool_master.py). Programs of
+cones with blocks of their own have their own steps (blocks.py).
 
 Source: Mehrotra 1992, SIAM J. Optim. 2.
 """
@@ -18,8 +22,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.solvers.result import Stop
+
 Vector = NDArray[np.float64]
-_LOST = 1e6  # times the least error met: a point that rounding has thrown away
+_LOST = 1e6  # times the least error met: a point that rounding has thrown away; a guess
 
 
 class Point(NamedTuple):
@@ -70,47 +76,53 @@ def follow(
     patience: int = 12,
     deadline: float = np.inf,
     on_step: Callable[[int, Point], None] | None = None,
-) -> tuple[Point, str]:
-    """The point of the least error, and why the loop ended: "gap", "time", "precision" or "interrupt" (Ctrl-C).
+) -> tuple[Point, Stop]:
+    """The point of the least error, and why the loop ended: GAP, TIME, PRECISION or INTERRUPT (Ctrl-C).
 
     Parameters: way, the share of the way to the boundary that a step goes; least, the product x z below which no target
     is set; patience, steps without a better point; deadline, of time.monotonic(); on_step, called at every point.
     """
-    best, merit, since, stopped = at, np.inf, 0, "precision"
+    best, least_error, stalled = at, np.inf, 0
     try:
         for number in range(steps + 1):
             lacking, wrong = system.lacking(at), system.cost - system.prices(at.dual) - at.z
             error = system.error(at, lacking, wrong)
             if on_step is not None:
                 on_step(number, at)
-            if not error < _LOST * merit:
+            if not error < _LOST * least_error:
                 break
-            best, merit, since = (at, error, 0) if error < merit else (best, merit, since + 1)
-            late = time.monotonic() >= deadline
-            if error <= 1 or late or since >= patience or number == steps:
-                stopped = "gap" if error <= 1 else "time" if late else stopped
+            stalled += 1
+            if error < least_error:
+                best, least_error, stalled = at, error, 0
+            if error <= 1:
+                return best, Stop.GAP
+            if time.monotonic() >= deadline:
+                return best, Stop.TIME
+            if stalled >= patience or number == steps:
                 break
             system.factor(at.x / at.z)
             mean = float(at.x @ at.z) / len(at.x)
+            # The predictor aims at products 0; its success sets the target of the corrector.
             ahead = _direction(system, at, lacking, wrong, -at.x * at.z)
-            reached = _moved(at, ahead, 1.0)
+            reached = _step(at, ahead, 1.0)
             target = max(mean * (float(reached.x @ reached.z) / len(at.x) / mean) ** 3, least)
+            # The corrector takes off the second-order term of the predictor.
             step = _direction(system, at, lacking, wrong, target - at.x * at.z - ahead.x * ahead.z)
-            at = _moved(at, step, way)
+            at = _step(at, step, way)
     except np.linalg.LinAlgError:
-        stopped = "precision"
+        pass
     except KeyboardInterrupt:
-        stopped = "interrupt"
-    return best, stopped
+        return best, Stop.INTERRUPT
+    return best, Stop.PRECISION
 
 
 def _direction(system: System, at: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
-    """The Newton step towards x z + `products`, and towards no errors."""
+    """The Newton step (2) for r = `products`."""
     dual = system.solve(lacking - system.sums((products - at.x * wrong) / at.z))
     z = wrong - system.prices(dual)
     return Point((products - at.x * z) / at.z, dual, z)
 
 
-def _moved(at: Point, step: Point, way: float) -> Point:
+def _step(at: Point, step: Point, way: float) -> Point:
     along, across = way * longest_step(at.x, step.x), way * longest_step(at.z, step.z)
     return Point(at.x + along * step.x, at.dual + across * step.dual, at.z + across * step.z)

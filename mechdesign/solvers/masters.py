@@ -352,7 +352,7 @@ class BoxMaster:
         box = upper[last] * self.size, lower[last] * self.size
         with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
             weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
-        if weighed.stopped == Stop.INTERRUPT:
+        if weighed.stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt
         return weighed.x, np.clip((weighed.dual / self.size)[self.orbit], lower, upper), weighed.value
 

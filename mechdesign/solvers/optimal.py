@@ -5,8 +5,6 @@ The best closed form is the first table. routes.py has the routes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mechdesign.base import interrupts
@@ -19,33 +17,10 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers.choose import Attempt, optimal_attempts, whole_trials
 from mechdesign.solvers.cone.pricing import ConePricer, anchor_bound, anchor_multipliers
+from mechdesign.solvers.cost_model import TIME_MODEL
 from mechdesign.solvers.incumbent import Certified, Incumbent, Route, Task, plain_bound, run_routes
 from mechdesign.solvers.result import Design, Stop, Targets, reporter
 from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeOptions:
-    """How a time limit is shared out; measured on two cores, and only estimates."""
-
-    pricing_share: float = 0.05  # of the limit that pricing may take beyond it
-    pricing: float = 2.0  # seconds that it may take beyond it in any case
-    certificate: float = 4e-7  # seconds an edge and report that the last certificate takes
-    certificate_share: float = 0.25  # of the limit that is kept for it at most
-    mechanism: float = 8e-8  # seconds an entry that the mechanism of a table takes
-
-    def reserve(self, problem: DesignProblem, limit: float) -> float:
-        """Seconds kept for the last certificate and the mechanism."""
-        reports = problem.reports.size
-        certificate = min(self.certificate_share * limit, self.certificate * len(problem.edges.tail) * reports)
-        return max(certificate, self.mechanism * problem.domain.size * reports)
-
-    def grace(self, seconds: float) -> float:
-        """Seconds that pricing may take beyond a limit of so many."""
-        return self.pricing + self.pricing_share * seconds
-
-
-_TIME = TimeOptions()
 
 
 def solve_optimal(
@@ -67,9 +42,9 @@ def solve_optimal(
     size, limit = problem.domain.size, targets.time_limit
     if attempts[0] is Attempt.BLOCKS:
         require_memory(size, size, tables=2, what="the equations of the block method")
-    budget = TimeBudget.of(limit, reserve=_TIME.reserve(problem, limit))
+    budget = TimeBudget.of(limit, reserve=TIME_MODEL.reserve(problem, limit))
     task = optimal_task(problem)
-    task.pricer.deadline = budget.ends + _TIME.grace(max(budget.remaining(), 0.0))
+    task.pricer.deadline = budget.ends + TIME_MODEL.grace(max(budget.remaining(), 0.0))
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
     if floor is not None:
         incumbent.try_table(Certified(floor.mass, np.zeros(0), floor.loss), closed_form=floor.name)
@@ -81,7 +56,7 @@ def solve_optimal(
         return run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
 
     stopped = interrupts.search(search, Stop.INTERRUPT)
-    return _design(task, incumbent, blocks, stopped, ends=budget.deadline + _TIME.grace(limit))
+    return _design(task, incumbent, blocks, stopped, ends=budget.deadline + TIME_MODEL.grace(limit))
 
 
 def _routes(task: Task, attempts: list[Attempt], blocks: BlockRoute) -> list[Route]:

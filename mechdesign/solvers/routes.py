@@ -27,6 +27,7 @@ from mechdesign.solvers.choose import LARGEST
 from mechdesign.solvers.column_generation import BoxGeneration, RayGeneration, generate
 from mechdesign.solvers.cone.pricing import CoupledBound, homogeneous_bound
 from mechdesign.solvers.cone.warm_pricing import WarmPricer
+from mechdesign.solvers.cost_model import TIME_MODEL
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method
@@ -125,7 +126,6 @@ class BlockOptions:
 
     rounds: int = 40
     near: float = 5.0  # nats from the anchor within which every node is cut where eikonal kernels do not fit
-    system: float = 3e-11  # seconds for each n^3 of a system of n equations, measured
     first_gap: float = 5e-4  # gap of the first solve: its cuts are incomplete, and a first bound soon helps
     few_variables: int = 3_000  # up to which programs are solved to `accurate`
     accurate: float = 1e-6  # gap
@@ -204,7 +204,7 @@ class BlockRoute:
         """
         distance, n = task.pricer.distance, task.problem.domain.size
         nothing = np.zeros(distance.shape, np.bool_), np.zeros(n)
-        if distance.shape[0] != n or not budget.allows(self.options.system * n**3):
+        if distance.shape[0] != n or not budget.allows(TIME_MODEL.equations * n**3):
             return nothing
         kernel = np.exp(-distance)
         own = np.einsum("uy,yu->y", task.problem.weighted_loss, kernel)

@@ -10,19 +10,30 @@ Cost: O(k n^2) a step for k columns of n rows, some 15 to 40 steps. Memory: a co
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from mechdesign.solvers.interior_point import Point, Vector, follow
+from mechdesign.solvers.result import Stop
 
-_STEPS = 60
-_WAY = 0.995  # share of the way to the boundary
-_LEAST = 1e-16  # product x z, in mean costs
-_EXACT = 1e-9  # of a row sum
-_RIDGE, _HIGHER = 1e-14, 100.0  # of the diagonal, and by how much more where rounding spoils the factor
-_REFINED = 3  # solutions with one factor where multipliers are free, each of what the one before left
+
+@dataclass(frozen=True, kw_only=True)
+class DenseOptions:
+    """Constants of the method; guesses, where nothing else is said."""
+
+    steps: int = 60
+    way: float = 0.995  # share of the way to the boundary; usual in the literature
+    least: float = 1e-16  # product x z, in mean costs
+    exact: float = 1e-9  # error of a row sum
+    ridge: float = 1e-14  # relative increase of the diagonal
+    higher: float = 100.0  # factor on it where rounding spoils the factor
+    solutions: int = 3  # with one factor where multipliers are free, each of what the one before left
+
+
+_OPTIONS = DenseOptions()
 
 
 class Weighed(NamedTuple):
@@ -31,10 +42,10 @@ class Weighed(NamedTuple):
     x: Vector
     dual: Vector
     value: float
-    stopped: str
+    stopped: Stop
 
 
-class _Dense:
+class _DenseSystem:
     """The equations: columns (k, n), and p and q after them where there is a box."""
 
     def __init__(self, columns: Vector, cost: Vector, box: tuple[Vector, Vector] | None, tolerance: float) -> None:
@@ -59,7 +70,7 @@ class _Dense:
     def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
         near = self.tolerance * abs(float(self.cost @ at.x))
         gap = max(float(at.x @ at.z), float(np.abs(wrong * at.x).sum()))
-        return max(gap / near, float(np.abs(lacking).max()) / _EXACT)
+        return max(gap / near, float(np.abs(lacking).max()) / _OPTIONS.exact)
 
     def factor(self, scale: Vector) -> None:
         k, n = self.columns.shape
@@ -70,19 +81,19 @@ class _Dense:
             normal[diagonal] += scale[k : k + n] + scale[k + n :]
         self._scale, self._unit = scale, 1 / np.sqrt(normal[diagonal])
         normal *= self._unit[:, None] * self._unit
-        lift = _RIDGE
+        lift = _OPTIONS.ridge
         while True:
             normal[diagonal] = 1 + lift
             self._factor, broken = lapack.dpotrf(normal, lower=1)
             if not broken:
                 return
-            lift *= _HIGHER
-            if not lift <= _EXACT:
+            lift *= _OPTIONS.higher
+            if not lift <= _OPTIONS.exact:
                 raise np.linalg.LinAlgError("the columns are not independent")
 
     def solve(self, right: Vector) -> Vector:
         solution = self._solve(right)
-        for _ in range(_REFINED - 1 if self.box is None else 0):
+        for _ in range(_OPTIONS.solutions - 1 if self.box is None else 0):
             solution += self._solve(right - self.sums(self._scale * self.prices(solution)))
         return solution
 
@@ -105,19 +116,22 @@ def weigh(
     with the number of the step, the primal and the dual objective. Where rounding or the deadline ends the method, the
     best point met.
     """
-    system = _Dense(columns, cost, box, tolerance)
+    system = _DenseSystem(columns, cost, box, tolerance)
 
     def tell(number: int, at: Point) -> None:
         if on_step is not None:
             on_step(number, float(system.cost @ at.x) * system.unit, float(at.dual.sum()) * system.unit)
 
     at = _start(system)
-    best, stopped = follow(system, at, steps=_STEPS, way=_WAY, least=_LEAST, deadline=deadline, on_step=tell)
+    options = _OPTIONS
+    best, stopped = follow(
+        system, at, steps=options.steps, way=options.way, least=options.least, deadline=deadline, on_step=tell
+    )
     value = float(system.cost @ best.x) * system.unit
     return Weighed(best.x[: len(cost)], best.dual * system.unit, value, stopped)
 
 
-def _start(system: _Dense) -> Point:
+def _start(system: _DenseSystem) -> Point:
     """The least squares of rows and of prices, lifted until both are positive. Source: Mehrotra 1992."""
     system.factor(np.ones(len(system.cost)))
     x = system.prices(system.solve(np.ones(system.columns.shape[1])))
