@@ -18,7 +18,7 @@ metrics of this package alone.
 True
 """
 
-from mechdesign.base.numbers import finite
+from mechdesign.base.json_fields import finite
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.closed_forms.table import BASELINES
 from mechdesign.mechanism.repair import repair

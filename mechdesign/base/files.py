@@ -1,24 +1,21 @@
-"""Files and streams at the border of the package: opening what anybody may have written, printing to any terminal.
+"""Files that anybody may have written, and files of the designer's.
 
-Files. A mechanism, a design or a map may come from anywhere: its type is checked before it is opened and again
-afterwards, so that neither a FIFO behind a link nor a device is waited for or disturbed, and no more is read than fits
-in memory. What the designer wrote is trusted: the errors of the library that reads it become one sentence.
-
-Streams. No text steers the terminal, and a stream that fails ends a run in one line.
+A mechanism, a design or a map may come from anywhere: its type is checked before it is opened and again afterwards, so
+that neither a FIFO behind a link nor a device is waited for or disturbed, and no more is read than fits in memory.
+What the designer wrote is trusted: the errors of the library that reads it become one sentence.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO
 
 from mechdesign.base.memory import require_bytes
-from mechdesign.errors import FileFormatError, MechdesignError, OutputError
+from mechdesign.errors import FileFormatError, MechdesignError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -84,69 +81,3 @@ def readable(path: str | Path, field: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise FileFormatError(f"cannot be read ({type(error).__name__}: {error})", field=field, value=path) from error
-
-
-def visible(text: object) -> str:
-    r"""The text with every character that is not printable (control characters, line ends, changes of the direction of
-    writing, bytes that are not UTF-8) as its escape, such as \x1b: one line that shows what it is.
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
-
-
-@contextmanager
-def guarded(output: TextIO | None, errors: TextIO | None) -> Iterator[None]:
-    """Standard output that raises `OutputError` where it cannot be written, and standard error that then is silent.
-
-    Characters that a stream has no code for are escaped. What a failed stream still holds is dropped, so that Python
-    does not fail over it once more at its end. A stream that is None, as after `>&-`, stays None.
-    """
-    with (
-        redirect_stdout(output and _Stream(output, silent=False)),
-        redirect_stderr(errors and _Stream(errors, silent=True)),
-    ):
-        yield
-
-
-class _Stream:
-    """A text stream as `guarded` says."""
-
-    def __init__(self, stream: TextIO, *, silent: bool) -> None:
-        self._stream, self._silent = stream, silent
-        self._failure: OutputError | None = None  # comes again: a library may have caught it
-
-    def write(self, text: str) -> int:
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        with self._failing():
-            self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        return len(text)
-
-    def flush(self) -> None:
-        with self._failing():
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        if self._failure is not None:
-            raise self._failure
-        try:
-            yield
-        except OSError as error:
-            self._drop()
-            if not self._silent:
-                self._failure = OutputError(
-                    f"could not be written ({error.strerror or error})",
-                    field="standard output",
-                    closed=error.errno == errno.EPIPE,
-                )
-                raise self._failure from error
-
-    def _drop(self) -> None:
-        """Send what is left, and what comes, to nowhere."""
-        with suppress(OSError, ValueError, AttributeError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-            self._stream.flush()

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import percent
+from mechdesign.base.streams import visible
 
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one

@@ -21,7 +21,7 @@ import atexit
 import signal
 import sys
 
-from mechdesign.base.files import guarded, visible
+from mechdesign.base.streams import safe_streams, visible
 from mechdesign.cli.parameters import unknown_option
 from mechdesign.cli.remedies import as_options
 from mechdesign.errors import (
@@ -40,7 +40,7 @@ _WORK = "; the --work folder keeps what was done: run it again"
 
 def main() -> None:
     """Run the command line; errors become one line, or one JSON document with --json, and an exit code."""
-    with guarded(sys.stdout, sys.stderr):
+    with safe_streams(sys.stdout, sys.stderr):
         try:
             code = _exit_code()
         except KeyboardInterrupt:

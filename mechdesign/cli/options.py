@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.files import visible
 from mechdesign.base.numbers import real_number, whole_number
+from mechdesign.base.streams import visible
 
 
 def real(name: str, help: str, metavar: str = "NUMBER") -> Any:

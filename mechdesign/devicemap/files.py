@@ -41,8 +41,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mechdesign.base.files import open_regular, read_bytes
+from mechdesign.base.json_fields import whole, wholes, word
 from mechdesign.base.memory import require_bytes, within_memory
-from mechdesign.base.numbers import whole, wholes, word
 from mechdesign.devicemap.device_map import MOST_PLACES, DeviceMap
 from mechdesign.mechanism.claim import verification_errors
 from mechdesign.mechanism.container import MOST_HEADER, Layout, framed, unframed

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import TIMES, number
+from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.files import pack

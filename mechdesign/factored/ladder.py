@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.ndimage import distance_transform_edt, map_coordinates
 
-from mechdesign.base.numbers import SMALLEST
+from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import MechdesignError
 from mechdesign.factored.ascent import DualState, dual_step
 from mechdesign.factored.ball import Places

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.files import readable
-from mechdesign.base.numbers import read_json
+from mechdesign.base.json_fields import read_json
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError

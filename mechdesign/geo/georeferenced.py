@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.formatting import percent
+from mechdesign.base.json_fields import LARGEST
 from mechdesign.base.memory import require_bytes
-from mechdesign.base.numbers import LARGEST
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
 from mechdesign.base.validation import validated

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
-from mechdesign.base.numbers import finites, wholes
+from mechdesign.base.json_fields import finites, wholes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
 from mechdesign.base.validation import validated

@@ -24,7 +24,7 @@ from mechdesign.geo.choose import (
     TooManyCells,
     two_digits,
 )
-from mechdesign.output.text_tables import Block, Table
+from mechdesign.output.text_tables import Block, TextTable
 from mechdesign.problem.metric import level_range
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
         ]
         for row in document["distances"]
     ]
-    yield Table(["apart", "variation", "told apart", *heads], rows)
+    yield TextTable(["apart", "variation", "told apart", *heads], rows)
     yield {
         "figures": "largest nats per km between positions so far apart along one axis, of reports so many cells "
         "away, or of such probability"

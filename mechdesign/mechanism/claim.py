@@ -30,7 +30,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from mechdesign.base.numbers import read_json
+from mechdesign.base.json_fields import read_json
 from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError

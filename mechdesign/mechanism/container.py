@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.files import open_regular
-from mechdesign.base.numbers import read_json
+from mechdesign.base.json_fields import read_json
 from mechdesign.errors import MechdesignError
 from mechdesign.mechanism.schema import refused
 

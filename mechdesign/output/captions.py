@@ -7,7 +7,7 @@ import math
 
 import xarray as xr
 
-from mechdesign.base.files import visible
+from mechdesign.base.streams import visible
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.metric import metric_from_description
 from mechdesign.problem.problem import DesignProblem

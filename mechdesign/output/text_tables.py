@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mechdesign.base.files import visible
 from mechdesign.base.progress import clear
 from mechdesign.base.progress import note_compiling as note_compiling
 from mechdesign.base.progress import progress as progress
+from mechdesign.base.streams import visible
 from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import SizeError, SolverError, UnsuitableError
 
@@ -39,7 +39,7 @@ class Note(str):
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """The first column is text, the others are figures, on the right; columns of one of the `groups`, each a list of
     column numbers, stay together where a wide table goes on below itself.
     """
@@ -49,7 +49,7 @@ class Table:
     groups: Sequence[Sequence[int]] | None = None
 
 
-Block = str | Mapping[str, object] | Table
+Block = str | Mapping[str, object] | TextTable
 
 
 def show(document: Any, blocks: Iterable[Block], *, as_json: bool) -> None:
@@ -104,7 +104,7 @@ def listing(lines: Mapping[str, object]) -> None:
 def print_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
 ) -> None:
-    """A `Table` on stdout. In a wide table heads are broken at spaces to the width of their figures."""
+    """A `TextTable` on stdout. In a wide table heads are broken at spaces to the width of their figures."""
     clear()
     columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
     heads = [[visible(name)] for name in head]

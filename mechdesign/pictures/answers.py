@@ -16,9 +16,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
+from mechdesign.base.streams import visible
 from mechdesign.evaluation.loss import loss_matrix
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.pictures.canvas import (

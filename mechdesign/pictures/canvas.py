@@ -21,9 +21,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import number
 from mechdesign.base.optional import import_optional
+from mechdesign.base.streams import visible
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.claim import MechanismFile

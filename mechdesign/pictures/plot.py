@@ -19,9 +19,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
+from mechdesign.base.streams import visible
 from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError

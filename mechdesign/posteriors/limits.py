@@ -48,8 +48,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.json_fields import check_keys
 from mechdesign.base.labels import unlabelled
-from mechdesign.base.numbers import named
 from mechdesign.base.validation import positive
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.posteriors.discs import Centres, cells_of_area, check_centres, disc_sets
@@ -163,7 +163,7 @@ class DiscConstraint(ClaimedLimit):
     @classmethod
     def from_file(cls, description: Mapping[str, Any]) -> Self:
         """The limit that a file describes. Raises: InputError where it breaks a rule of the module docstring."""
-        known = named(dict(description), "constraints", [field.name for field in fields(cls)])
+        known = check_keys(dict(description), "constraints", [field.name for field in fields(cls)])
         radius, people = known["radius"], known["people"]
         if type(radius) not in (int, float) or not 0 < radius < _WIDEST:
             raise InputError("must be a positive number", field="radius", value=f"{radius!s:.80}")

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.json_fields import LARGEST, check_keys, finites, wholes, word
 from mechdesign.base.memory import require_memory, require_places
-from mechdesign.base.numbers import LARGEST, finites, named, wholes, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, refuse_entries, validated
@@ -301,7 +301,7 @@ class Domain(FrozenRecord):
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"
         lattice = ("shape", "cell", "origin") if grid else ()
-        fields = named(description, "domain", ("kind", "unit", *lattice), ("plane",))
+        fields = check_keys(description, "domain", ("kind", "unit", *lattice), ("plane",))
         kind, unit = word(fields["kind"], "domain"), canonical_unit(word(fields["unit"], "unit"))
         plane = Plane.from_description(fields["plane"], unit) if "plane" in fields else None
         if not grid:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.numbers import SMALLEST
+from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import InputError
 from mechdesign.problem.raster import Raster, blend, coordinates
 

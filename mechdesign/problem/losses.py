@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.numbers import SMALLEST
+from mechdesign.base.json_fields import SMALLEST
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, check_not_negative, validated

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.numbers import SMALLEST, Reader, finite, named, whole, word, written
+from mechdesign.base.json_fields import SMALLEST, Reader, check_keys, finite, to_json, whole, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
@@ -149,7 +149,7 @@ class Metric(FrozenRecord, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """The values of `described` as JSON holds them."""
-        return {name: written(getattr(self, name)) for name, _ in self.described}
+        return {name: to_json(getattr(self, name)) for name, _ in self.described}
 
     @property
     def listed(self) -> bool:
@@ -486,7 +486,7 @@ def metric_from_description(description: dict[str, Any], listed: Edges | None = 
     kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
     if kind not in METRICS:
         raise InputError("unknown metric", field="metric", value=kind)
-    fields = named(description, "metric", ("kind", "multiplier", *dict(METRICS[kind].described)))
+    fields = check_keys(description, "metric", ("kind", "multiplier", *dict(METRICS[kind].described)))
     scale = float(finite(fields["multiplier"], "multiplier"))
     if scale < 0:
         raise InputError("must not be negative", field="multiplier", value=scale)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.numbers import finite, named
+from mechdesign.base.json_fields import check_keys, finite
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES, canonical_unit
@@ -148,7 +148,7 @@ class Plane(FrozenRecord):
     @classmethod
     def from_description(cls, description: dict[str, Any], unit: str) -> Plane:
         """The plane of `describe`."""
-        parts = named(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
+        parts = check_keys(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
         degrees = [float(finite(parts[name], name)) for name in ("latitude", "longitude")]
         plane = cls(latitude=degrees[0], longitude=degrees[1], unit=unit)
         if plane.describe() != description:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.numbers import SMALLEST, finites, named, word
+from mechdesign.base.json_fields import SMALLEST, check_keys, finites, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import length_per_nat, unit_ratio, unit_word
 from mechdesign.base.validation import check_epsilon, refuse_entries, validated
@@ -165,7 +165,7 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     def from_description(cls, description: object, field: str = "level") -> PrivacyLevel:
         """The level of `describe`, wherever its places lie."""
-        fields = named(description, field, ("x", "y", "eps", "unit"), ("z",))
+        fields = check_keys(description, field, ("x", "y", "eps", "unit"), ("z",))
         values, unit = finites(fields["eps"], "eps", 2 + ("z" in fields)), word(fields["unit"], "unit")
         x, y, z = (finites(fields.get(name, [0.0]), name) for name in AXES)
         return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.numbers import LARGEST, SMALLEST
+from mechdesign.base.json_fields import LARGEST, SMALLEST
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio
 from mechdesign.errors import InputError

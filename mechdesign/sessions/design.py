@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.json_fields import json_sha256
 from mechdesign.base.memory import require_memory
-from mechdesign.base.numbers import json_sha256
 from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import Certificate

@@ -16,7 +16,7 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.base.files import open_regular, read_bytes
-from mechdesign.base.numbers import json_sha256, read_json
+from mechdesign.base.json_fields import json_sha256, read_json
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.storage import check_target, load, save, write_atomically

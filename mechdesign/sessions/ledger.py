@@ -19,8 +19,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from mechdesign.base.json_fields import json_sha256, read_json
 from mechdesign.base.lock import locked
-from mechdesign.base.numbers import json_sha256, read_json
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.storage import write_atomically
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.numbers import Reader, finite, finites, named, whole, wholes, written
+from mechdesign.base.json_fields import Reader, check_keys, finite, finites, to_json, whole, wholes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import positive, refuse_entries
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -118,12 +118,12 @@ class Movement(FrozenRecord, ABC):
 
     def describe(self) -> dict[str, Any]:
         """kind, and what `from_description` needs, as JSON holds it."""
-        return {"kind": self.kind, **{name: written(getattr(self, name)) for name, _ in self.described}}
+        return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name, _ in self.described}}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The model of `describe`; description holds data from anybody. Raises: InputError that names the field."""
-        named(description, "movement", ("kind", *(name for name, _ in cls.described)))
+        check_keys(description, "movement", ("kind", *(name for name, _ in cls.described)))
         return cls(**{name: read(description[name], name) for name, read in cls.described})
 
 
@@ -238,12 +238,12 @@ class Transitions(Movement):
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
-        named(description, "movement", ("kind", "states", "matrices"), ("initial", "place"))
+        check_keys(description, "movement", ("kind", "states", "matrices"), ("initial", "place"))
         states, matrices = whole(description["states"], "states", 1, MOST_STATES), []
         if not isinstance(description["matrices"], list):
             raise InputError("must be a list", field="matrices", value=type(description["matrices"]))
         for each in description["matrices"]:
-            parts = named(each, "matrices", ("start", "state", "probability"))
+            parts = check_keys(each, "matrices", ("start", "state", "probability"))
             data = finites(parts["probability"], "probability")
             rows = (wholes(parts["state"], "state", 0, states), wholes(parts["start"], "start", 0, len(data)))
             try:

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.numbers import named
+from mechdesign.base.json_fields import check_keys
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
@@ -80,7 +80,7 @@ class Rule(FrozenRecord, ABC):
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The rule of `describe`; description holds data from anybody. Raises: InputError, TypeError or ValueError."""
         names = [each.name for each in fields(cls)]
-        named(description, "rule", ("kind", *names))
+        check_keys(description, "rule", ("kind", *names))
         rule = cls(
             **{
                 name: tuple(description[name]) if isinstance(description[name], list) else description[name]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.output.text_tables import Block, Table, show
+from mechdesign.output.text_tables import Block, TextTable, show
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import identifying_digits, rounded
 from mechdesign.sessions.rules import Clock
@@ -120,7 +120,7 @@ def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
             "certified": f"{day} nats a calendar day, {any_day} in any 24 hours, {weeks} in {DAYS} days",
             "places": f"{design.domain.size}, {design.ticks} ticks a day",
         },
-        Table(head, rows, groups=[[1, 2, 3], [*range(4, len(head))]]),
+        TextTable(head, rows, groups=[[1, 2, 3], [*range(4, len(head))]]),
         f"* the design. {proposal.people} synthetic people, {DAYS} days each; a home counts as found where an attack "
         f"names a point within {proposal.within:g} {unit} of it. Certified odds: the most that {DAYS} days of reports "
         f"can multiply the odds of two homes {proposal.within:g} {unit} apart by. Real people walk otherwise: the odds "

@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import number, sentence
+from mechdesign.base.streams import visible
 from mechdesign.evaluation.protection import Protection
 from mechdesign.mechanism.claim import verification_errors
 from mechdesign.output.sentences import protects

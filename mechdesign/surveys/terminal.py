@@ -8,7 +8,7 @@ from typing import Any
 
 from mechdesign.base.formatting import Rounding, format_cell, length, number, percent
 from mechdesign.base.units import unit_word
-from mechdesign.output.text_tables import Block, Table
+from mechdesign.output.text_tables import Block, TextTable
 from mechdesign.problem.domain import AXES
 from mechdesign.surveys.document import EstimateDocument, Row, interval_words, uninformative
 from mechdesign.surveys.goodness_of_fit import REFUSED
@@ -77,7 +77,7 @@ def _plan_sentence(document: Mapping[str, Any], people: str, wanted: str) -> str
     )
 
 
-def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> Table:
+def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> TextTable:
     """A row a design, and one without privacy."""
     plain, within = max(document["areas"], key=lambda row: row["error_without"]), document.get("within")
     rows = []
@@ -88,19 +88,19 @@ def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> Table:
         rows.append([design["name"], *odds, error, design["worst_area"], _whole(design["people"]), *times])
     heads = [] if within is None else [f"odds within {length(within, unit)}"]
     without = [_error(plain, "error_without"), "", _whole(document["people_without"]), "1", "1"]
-    return Table(
+    return TextTable(
         ["design", *heads, "worst error", "worst area", f"people for {wanted}", "times, median", "times, worst"],
         [*rows, ["no privacy", *["-" for _ in heads], *without]],
     )
 
 
-def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> Table:
+def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable:
     """A row an area: its planned share, its error without privacy, and that of every design."""
     rows = []
     for area, by_design in list(areas.items())[:_MOST]:
         planned = [f"{100 * by_design[0]['share']:.2f}", _error(by_design[0], "error_without")]
         rows.append([area, *planned, *(_error(row, "error") for row in by_design)])
-    return Table(["area", "planned %", "no privacy", *designs], rows)
+    return TextTable(["area", "planned %", "no privacy", *designs], rows)
 
 
 def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
@@ -152,7 +152,7 @@ def estimate_words(document: EstimateDocument) -> Iterator[Block]:
     yield _share_table(rows)
     if "difference" in rows[0]:
         compared = ("estimate", "against_estimate", "difference", "difference_low", "difference_high")
-        yield Table(
+        yield TextTable(
             ["area", "this period %", "other period %", "difference", "from", "to"],
             [[row["area"], *(_percent(row[name]) for name in compared)] for row in rows[:_MOST]],
         )
@@ -171,14 +171,14 @@ def estimate_words(document: EstimateDocument) -> Iterator[Block]:
     yield method
 
 
-def _share_table(rows: list[Row]) -> Table:
+def _share_table(rows: list[Row]) -> TextTable:
     """A row an area."""
     listed = []
     for row in rows[:_MOST]:
         shares = [_percent(row[name]) for name in ("estimate", "share", "low", "high")]
         deviation = ">100" if (row["standard_error"] or 0) > 1 else _percent(row["standard_error"])
         listed.append([row["area"], *shares, deviation, _times(row["effective"]), _percent(row["likelihood_share"])])
-    return Table(
+    return TextTable(
         ["area", "estimate %", "share %", "from", "to", "standard error", "effective reports", "most likely %"], listed
     )
 
@@ -200,7 +200,7 @@ def _most_likely(cells: list[Row], noun: str) -> Iterator[Block]:
     """The places that most reports come from by the most likely distribution."""
     first = sorted(cells, key=lambda cell: -cell["probability"])[:_PLACES]
     axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
-    yield Table(
+    yield TextTable(
         [noun, *axes, "most likely %"],
         [[str(row["cell"]), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])] for row in first],
     )

@@ -30,8 +30,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import TIMES, format_cell, number
+from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss

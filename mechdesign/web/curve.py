@@ -10,8 +10,8 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.base.files import visible
 from mechdesign.base.formatting import length, number
+from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.output.captions import readable_unit

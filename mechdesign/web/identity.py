@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.files import visible
+from mechdesign.base.streams import visible
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import file_digest
 

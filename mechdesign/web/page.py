@@ -19,8 +19,8 @@ from typing import Any
 import jinja2
 import xarray as xr
 
-from mechdesign.base.files import visible
 from mechdesign.base.registry import Registry
+from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically

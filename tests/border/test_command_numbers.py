@@ -113,7 +113,7 @@ def test_thousands_with_separators_are_never_radii(run, mechanism, number, separ
         ("compare line --scales 1,850:2:3", "scales"),
         ("plan --box 12.47,41.87,12.52,41.91 --areas 2x2 --respondents 2000 --levels 1,250", "levels"),
         ("plan --box 12.47,41.87,12.52,41.91 --areas 2x2 --respondents 2,000", "respondents"),
-        ("export MECHANISM -o x.png --rows 1,850", "rows"),
+        ("export MECHANISM -o x.csv --rows 1,850", "rows"),
         ("sample MECHANISM --at 1,850", "at"),
         ("sample MECHANISM --at 1,850 2,000", "at"),
         ("area --box 12,47,41,87,12,52,41,91 --cell 500 --within 200 --factor 2 -o x.nc", "box"),

@@ -15,7 +15,7 @@ from conftest import ROOT
 from rows import each_row, few
 from taken import needs
 
-from mechdesign.base.files import visible
+from mechdesign.base.streams import visible
 from mechdesign.cli import main as cli
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.output.reports import solve as summary
@@ -270,6 +270,7 @@ def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp
         assert (code, "[red]line[" in out + err) == (0, True)
 
 
+@needs("pictures")
 @pytest.mark.parametrize("curve", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path, curve):
     pytest.importorskip("matplotlib")

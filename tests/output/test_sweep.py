@@ -16,6 +16,7 @@ import xarray as xr
 from cases import CASES, shipped
 from rewritten import rewritten
 from rows import each_row, few
+from taken import needs
 from tolerances import DESIGN_MARGIN, SOLVED
 
 from mechdesign import DesignProblem, Optimal, load, load_problem, save, solve, sweep
@@ -244,6 +245,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     return int(str(ended.value.code))
 
 
+@needs("pictures")
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("compare", "line", "--cells", 5, "--scales", "0.5:2:3", "--gap", 1e-6)
     files = tmp_path / "curve.nc", tmp_path / "curve.png"

@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 from rows import each_row
 
-from mechdesign.base.numbers import (
+from mechdesign.base.json_fields import (  # fmt: skip
     LARGEST,
     SMALLEST,
+    check_keys,
     finite,
     finites,
     json_sha256,
-    named,
     read_json,
     whole,
     wholes,
     word,
-)  # fmt: skip
+)
 from mechdesign.errors import InputError
 
 
 def test_what_is_described_well_comes_back_as_it_is():
-    assert named({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}
+    assert check_keys({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}
     assert word("m", "unit") == "m"
     assert whole(3, "count", 0, 3) == 3
     assert [(type(x), x) for x in (finite(1, "x"), finite(-0.5, "x"), finite(2**53, "x"))] == [
@@ -43,7 +43,7 @@ def test_what_is_described_well_comes_back_as_it_is():
     "call",
     [
         *(
-            lambda x=x: named(x, "field", ("a",))
+            lambda x=x: check_keys(x, "field", ("a",))
             for x in (None, [], "a", {}, {"b": 1}, {"a": 1, "b": 2}, {1: 2, "a": 3})
         ),
         *(lambda x=x: word(x, "field") for x in (None, 1, ["m"], b"m")),

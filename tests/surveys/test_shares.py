@@ -31,7 +31,7 @@ from mechdesign import (
 )
 from mechdesign.errors import InputError, SizeError
 from mechdesign.geo import Areas
-from mechdesign.output.text_tables import Table
+from mechdesign.output.text_tables import TextTable
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood, plan
 from mechdesign.surveys.document import EstimateDocument, PlanDocument
@@ -147,7 +147,7 @@ def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
     csv = save_shares(found, tmp_path / "e.csv")
     bars = {bar["name"]: bar["columns"] for bar in estimate_facts(found, [made])["bars"]["rows"]}
     spoken = list(estimate_words(EstimateDocument(estimate=found)))
-    [listed] = [block.rows for block in spoken if isinstance(block, Table)]
+    [listed] = [block.rows for block in spoken if isinstance(block, TextTable)]
     for names, words in ((below, "at most"), (above, "at least")):
         for name in names:
             end = rows[name]["high" if words == "at most" else "low"]

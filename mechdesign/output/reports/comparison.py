@@ -9,7 +9,7 @@ from mechdesign.base.units import unit_word
 from mechdesign.output.captions import loss_with_unit
 from mechdesign.output.compare import POSITIONS, ComparisonRow, columns, printed
 from mechdesign.output.sentences import QUOTED_GAP, joined
-from mechdesign.output.text_tables import Block, Note, Table
+from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import CELLS, INTERVALS, Words, words_of
 
@@ -24,7 +24,7 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
         known = columns(rows)
         shown = [k for k, column in enumerate(known) if any(column.value(row) is not None for row in rows)]
         lines = [(row.mechanism, printed(row, known)) for row in rows]
-        yield Table(
+        yield TextTable(
             ["mechanism", *(known[k].heading for k in shown)],
             [[name, *(figures[k] for k in shown)] for name, figures in lines],
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],

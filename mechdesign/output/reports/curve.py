@@ -9,7 +9,7 @@ from mechdesign.output.captions import loss_with_unit
 from mechdesign.output.reports.comparison import lattice_words
 from mechdesign.output.sentences import QUOTED_GAP
 from mechdesign.output.sweep import CurveRow, baselines_of, headings, printed_losses
-from mechdesign.output.text_tables import Block, Table
+from mechdesign.output.text_tables import Block, TextTable
 from mechdesign.problem.problem import DesignProblem
 
 
@@ -31,14 +31,14 @@ def curve_words(rows: Sequence[CurveRow], problem: DesignProblem) -> Iterator[Bl
         for line in losses
     ]
     words = lattice_words(problem)
-    yield Table([head.replace("position", words.truth) for head in headings(rows[0])], padded)
+    yield TextTable([head.replace("position", words.truth) for head in headings(rows[0])], padded)
     yield "The scale of the metric that each baseline truly has:"
     lines = []
     for row in rows:
         scales = [row[f"{name}_effective_scale"] for name in names]
         upwards = [format_cell(scale, rounding=Rounding.UP, digits=5) for scale in scales]
         lines.append([format_cell(row["scale"], digits=4), *upwards])
-    yield Table(["scale", *baselines], lines)
+    yield TextTable(["scale", *baselines], lines)
     placed = ""
     if "position loss" in headings(rows[0]):
         true = words.truth

@@ -10,7 +10,7 @@ import numpy as np
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.accuracy import rounded_up
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.output.text_tables import Block, Note, Table
+from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, rounded
 from mechdesign.solvers.result import Progress
@@ -100,7 +100,7 @@ def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
     unit = "" if document["unit"] == "1" else f" [{document['unit']}]"
     units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
     lines = zip(document["reports"], *(document[name] for name in columns), strict=True)
-    yield Table(
+    yield TextTable(
         ["report", *(name + units.get(name, unit) for name in columns)],
         [[f"{value:.15g}" if isinstance(value, float) else str(value) for value in line] for line in lines],
     )
