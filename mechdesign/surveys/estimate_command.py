@@ -24,7 +24,7 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from mechdesign.problem.text import Columns
+    from mechdesign.problem.columns import Columns
     from mechdesign.surveys.reports import CountedReports
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
