@@ -23,11 +23,10 @@ from mechdesign.problem.metric import Euclidean, Graph
 from mechdesign.problem.problem import DesignProblem
 
 STENCIL = 32
-WIDEST = 2.0  # excess up to which near pairs stand for all: around a mask that turns back, paths grow without bound
 
 
 def near_edges(edges: Edges, domain: Domain, stencil: int = STENCIL) -> Edges:
-    """The edges between neighbours of a stencil, as long as they were. Raises: what `stencil_pairs` raises."""
+    """The edges between neighbours of a stencil, as long as they were."""
     tail, head = stencil_pairs(domain, stencil)
     near = np.isin(edges.tail * domain.size + edges.head, tail * domain.size + head)
     return Edges(tail=edges.tail[near], head=edges.head[near], length=edges.length[near])
@@ -36,8 +35,7 @@ def near_edges(edges: Edges, domain: Domain, stencil: int = STENCIL) -> Edges:
 def near_pairs(problem: DesignProblem) -> DesignProblem:
     """The problem with near pairs alone; its edges are among those of `problem`.
 
-    Raises: UnsuitableError where the metric is not Euclidean, the domain no grid of at most two axes, or near pairs
-    leave it in parts.
+    Raises: UnsuitableError where the domain is not a grid of at most two axes that near pairs connect.
     """
     domain = problem.domain
     if not isinstance(problem.metric, Euclidean) or domain.kind != "grid" or domain.dimension > 2:

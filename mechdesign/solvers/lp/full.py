@@ -50,10 +50,7 @@ def count_rows(problem: DesignProblem, side: int) -> int:
 
 
 def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
-    """Refuse a whole program of more than 400,000 rows, or one that does not fit in memory.
-
-    Raises: SizeError, before anything is allocated.
-    """
+    """Raise a SizeError for a whole program of more than 400,000 rows, or one that does not fit in memory."""
     rows = count_rows(problem, side)
     if rows > MOST_ROWS:
         message = f"{what} has {rows} rows, and at most {MOST_ROWS} are solved: use fewer cells or a smaller stencil"

@@ -70,11 +70,10 @@ def restrict(
     parent: NDArray[np.int32],
     cut: NDArray[np.bool_],
 ) -> RestrictedProgram:
-    """The restricted program for given cuts.
+    """The restricted program for cuts (m, n), True where a node starts its own component. Cost: O(m e).
 
-    Parameters: scale, a factor on prior times loss that brings the optimum into a solver's range; distance and parent
-    (m, n), the shortest-path trees from the anchors (parent[y, anchor] = anchor); cut (m, n), True where a node starts
-    its own component (all True gives the whole program). Cost: O(m e).
+    scale: a factor on prior times loss that brings the optimum into a solver's range. distance, parent (m, n): the
+    shortest-path trees from the anchors.
     """
     cost = problem.weighted_loss
     n, m = cost.shape
