@@ -429,12 +429,8 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName =
 
     Parameters
     ----------
-    gamma : float
-        Per unit of distance, not negative.
-    eta : float
-        Per unit of distance, positive.
-    delta : float
-        In (0, 1), not scaled by distance.
+    gamma, eta, delta : float
+        gamma >= 0 and eta > 0 per unit of distance; delta in (0, 1), not scaled by distance.
     growth : {"linear"}
         Growth of the bound.
 
@@ -456,12 +452,8 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName =
 
     Parameters
     ----------
-    epsilon : float
-        Nats per unit of distance.
-    gamma : float
-        Per unit of distance, not negative.
-    delta : float
-        In (0, 1).
+    epsilon, gamma, delta : float
+        Nats per unit of distance; gamma >= 0 per unit; delta in (0, 1).
     growth : {"linear"}
         Growth of the bound.
 

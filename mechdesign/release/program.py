@@ -33,26 +33,16 @@ class SmoothSensitivity(FrozenRecord):
 
     Parameters
     ----------
-    lipschitz : (n,) array
-        L per unit of distance, not negative, not all 0.
-    distances : (n, n) array
-        Symmetric, in that unit or in nats.
+    lipschitz, distances : (n,) and symmetric (n, n) arrays
+        L per unit of distance, not negative, not all 0; distances in that unit or in nats.
     growth : Growth
         With gamma per unit of `distances`.
-
-    References
-    ----------
-    Liang & Yi 2024, Definition 8 and Lemma 3.2.
 
     Examples
     --------
     >>> from mechdesign.release.growth import Growth
-    >>> program = md.release.SmoothSensitivity(
-    ...     lipschitz=np.array([0.0, 1.0]),
-    ...     distances=np.array([[0.0, 1.0], [1.0, 0.0]]),
-    ...     growth=Growth(name="linear", gamma=1.0),
-    ... )
-    >>> program.statement().is_dcp()
+    >>> given = {"lipschitz": np.array([0.0, 1.0]), "distances": np.array([[0.0, 1.0], [1.0, 0.0]])}
+    >>> md.release.SmoothSensitivity(**given, growth=Growth(name="linear", gamma=1.0)).statement().is_dcp()
     True
     """
 

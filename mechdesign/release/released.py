@@ -59,16 +59,10 @@ def release_problem(
 
     Parameters
     ----------
-    domain : Domain
-        The n secrets.
-    metric : Metric
-        The claim.
-    prior : (n,) array
-        Sums to 1.
-    values : (n,) array
-        f at the secrets, in `unit`.
-    outputs : (m,) array
-        Ascending, in `unit`.
+    domain, metric, prior : Domain, Metric, (n,) array
+        The n secrets, the claim, and probabilities.
+    values, outputs : (n,) and ascending (m,) arrays
+        f at the secrets, and the reports, in `unit`.
     unit : str
         Any name, such as USD; the loss is in its square.
 
@@ -79,14 +73,8 @@ def release_problem(
 
     Examples
     --------
-    >>> problem = md.release.release_problem(
-    ...     domain=md.Domain.grid((2,), 1.0),
-    ...     metric=md.Euclidean(1.0),
-    ...     prior=[0.5, 0.5],
-    ...     values=[0.0, 1.0],
-    ...     outputs=[0.0, 0.5, 1.0],
-    ... )
-    >>> problem.loss_matrix
+    >>> secrets = {"domain": md.Domain.grid((2,), 1.0), "metric": md.Euclidean(1.0), "prior": [0.5, 0.5]}
+    >>> md.release.release_problem(**secrets, values=[0.0, 1.0], outputs=[0.0, 0.5, 1.0]).loss_matrix
     array([[0.  , 0.25, 1.  ],
            [1.  , 0.25, 0.  ]])
     """
@@ -135,38 +123,25 @@ def release_mechanism(
     ----------
     problem : DesignProblem
         Made by `release_problem`.
-    values : (n,) array
-        f at the secrets, in the unit of the outputs.
-    sensitivity : (n,) array
-        A gamma-smooth bound of its pointwise Lipschitz constants, in that unit per unit of length.
-    law : SmoothLaw
-        The noise.
-    gamma : float
-        Per unit of length.
+    values, sensitivity : (n,) arrays
+        f at the secrets, in the unit of the outputs; a gamma-smooth bound of its pointwise Lipschitz constants, in that
+        unit per unit of length.
+    law, gamma : SmoothLaw, float
+        The noise; gamma per unit of length.
     epsilon : float
         Per unit of length; by default the smallest level of the metric.
     tight : bool
-        Take the joint constants, else those of the paper.
+        True for the joint constants, else those of the paper.
 
     Returns
     -------
     xarray.Dataset
-        The mechanism.
-
-    Notes
-    -----
-    Cost: O(n^2 + n m).
-
-    References
-    ----------
-    Liang & Yi 2024, section 3.2.
+        The mechanism. Cost: O(n^2 + n m).
 
     Examples
     --------
-    >>> domain = md.Domain.grid((2,), 1.0)
-    >>> problem = md.release.release_problem(
-    ...     domain=domain, metric=md.Euclidean(4.0), prior=[0.5, 0.5], values=[0.0, 1.0], outputs=[0.0, 1.0]
-    ... )
+    >>> secrets = {"domain": md.Domain.grid((2,), 1.0), "metric": md.Euclidean(4.0), "prior": [0.5, 0.5]}
+    >>> problem = md.release.release_problem(**secrets, values=[0.0, 1.0], outputs=[0.0, 1.0])
     >>> law = md.release.laws.StudentT(3.0)
     >>> mechanism = md.release.release_mechanism(problem, [0.0, 1.0], [1.0, 1.0], law=law, gamma=0.5)
     >>> md.verify(mechanism).certified
@@ -223,10 +198,8 @@ def error_of_mean(
 
     Parameters
     ----------
-    mechanism : xarray.Dataset
-        A release of numbers.
-    values : (n,) array
-        f at the secrets, in the unit of the outputs.
+    mechanism, values : xarray.Dataset, (n,) array
+        A release of numbers; f at the secrets, in the unit of the outputs.
     users : int
         How many.
     population : (n,) array
@@ -239,10 +212,8 @@ def error_of_mean(
 
     Examples
     --------
-    >>> domain = md.Domain.grid((2,), 1.0)
-    >>> problem = md.release.release_problem(
-    ...     domain=domain, metric=md.Euclidean(1.0), prior=[0.5, 0.5], values=[0.0, 1.0], outputs=[0.0, 1.0]
-    ... )
+    >>> secrets = {"domain": md.Domain.grid((2,), 1.0), "metric": md.Euclidean(1.0), "prior": [0.5, 0.5]}
+    >>> problem = md.release.release_problem(**secrets, values=[0.0, 1.0], outputs=[0.0, 1.0])
     >>> round(md.release.error_of_mean(md.baselines.constant(problem), [0.0, 1.0]), 6)
     0.5
     """

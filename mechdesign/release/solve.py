@@ -60,6 +60,7 @@ class SmoothBound(FrozenRecord):
     gap: float
 
 
+# Nine arguments: either of two inputs, the growth, the distance, and where L holds.
 @validated
 def least_smooth_bound(
     domain: Domain,
@@ -160,18 +161,12 @@ def cell_smooth_bound(
 
     Parameters
     ----------
-    domain : Domain
-        A grid.
-    x : (m, k) array
-        Locations, in the unit of the domain.
-    lipschitz : (n,) array
-        sup K(cell), or K(c_j) with `lipschitz_slope`.
-    gamma : float
-        Per unit of distance.
-    growth : {"exponential", "linear"}
-        g(d) = e^{gamma d} or 1 + gamma d.
-    lipschitz_slope : float
-        A bound on |K(x) - K(x')| / |x - x'|, in out per unit^2.
+    domain, x : Domain, (m, k) array
+        A grid; locations, in its unit.
+    lipschitz, lipschitz_slope : (n,) array, float
+        sup K(cell), or K(c_j) with a bound on |K(x) - K(x')| / |x - x'|, in out per unit^2.
+    gamma, growth : float, {"exponential", "linear"}
+        gamma per unit of distance; g(d) = e^{gamma d} or 1 + gamma d.
 
     Returns
     -------

@@ -25,6 +25,7 @@ _WITHIN_HELP = "The radius that --nats is for, in metres."
 _WINDOW_HELP = "What the limit is for: 1d, every calendar day; 24h, any 24 hours; 14d; or any so many ticks."
 
 
+# An argument an option of the command line, here and in `report`.
 def design(
     output: Annotated[Path, typer.Option("-o", "--output", help="Design to write: .json, its table beside it.")],
     cell: Annotated[float, real("--cell", help="Side of a cell, in metres.")],

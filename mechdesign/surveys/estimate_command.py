@@ -31,6 +31,7 @@ _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and lat
 _OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
 
 
+# An argument an option of the command line.
 def estimate(
     reports: Annotated[Path, typer.Argument(help=_REPORTS_HELP)],
     files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],

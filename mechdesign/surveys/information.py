@@ -52,12 +52,12 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
 
 @validated
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
-    """The rank of a mechanism as a channel: the number of directions that reports transmit.
+    """The rank of a mechanism as a channel: the number of directions, from 1 to n, that reports transmit.
 
-    Less than n means that there are distributions of secrets that no number of reports can tell apart. Counted are
-    the eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is
-    1: a share of what the secrets themselves would tell. Splitting a report, or merging proportional ones, changes
-    nothing; reports of 1e-10 and less, such as the noise of a solver, count for nothing.
+    Less than n means that no number of reports distinguishes some distributions of secrets. Counted are the eigenvalues
+    above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is 1: a share of what
+    the secrets themselves would tell. Splitting a report, or merging proportional ones, changes nothing; reports of
+    1e-10 and less, such as the noise of a solver, count for nothing.
 
     Parameters
     ----------
@@ -67,11 +67,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     Returns
     -------
     int
-        From 1 to n.
-
-    Notes
-    -----
-    Cost: O(n^2 m + n^3).
+        The rank. Cost: O(n^2 m + n^3).
 
     Examples
     --------

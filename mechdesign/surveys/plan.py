@@ -59,6 +59,7 @@ PLAN = Schema(
 CLOSE = 1e-4  # relative: to which the epsilon for an error is found
 
 
+# The four arguments of an interval, and what is planned: no two of them are known together.
 def plan(
     tables: Mapping[str, ArrayLike],
     areas: Areas,

@@ -49,6 +49,7 @@ RADIUS, ODDS = 200.0, (1.5, 2.0, 4.0, 10.0)  # of an area: metres without --with
 _OUTPUT_HELP = "File to write: .csv, .json or .nc."
 
 
+# An argument an option of the command line.
 def plan(
     context: typer.Context,
     areas: Annotated[str, AREAS],

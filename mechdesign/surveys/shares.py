@@ -161,11 +161,6 @@ def load_estimate(path: Any) -> xr.Dataset:
     xarray.Dataset
         The estimate.
 
-    Raises
-    ------
-    VerificationError
-        If it is damaged or of another schema.
-
     Examples
     --------
     >>> import tempfile
