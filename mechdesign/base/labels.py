@@ -24,7 +24,7 @@ _UNNAMED = "dim_"  # what xarray calls the axes of an array that names none
 
 
 def place_order(labels: Sequence[Any], field: str, side: str) -> NDArray[np.int64]:
-    """The positions (n,) of the places 0 to n - 1 among labels. Raises: InputError."""
+    """The positions (n,) of the places 0 to n - 1 among labels."""
     words = [str(label) for label in labels]
     repeated = next((word for word in words if words.count(word) > 1), None) if len(set(words)) < len(words) else None
     if repeated is not None:
@@ -92,7 +92,6 @@ def unlabelled(
     places: coordinates (n, k) of those of each axis, where they are known: the coordinates of a DataArray are found
         among them. ascending: of places that are
         not known refuse coordinates that do not ascend.
-    Raises: InputError for labels that name no order, and for coordinates of other places.
     """
     module = type(values).__module__.partition(".")[0]
     if module == "pandas" and hasattr(values, "axes"):
@@ -207,7 +206,7 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: NDArray[n
 
 
 def _positions(given: NDArray[np.float64], places: NDArray[np.float64], field: str, side: str) -> NDArray[np.int64]:
-    """The position of every place among given coordinates. Raises: InputError where they are not the same places."""
+    """The position of every place among given coordinates."""
     order, own = np.lexsort(given.T), np.lexsort(places.T)
     if not np.array_equal(given[order], places[own]):
         message = f"has coordinates of other {side}s than the problem"

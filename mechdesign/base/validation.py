@@ -35,7 +35,7 @@ _SHOWN = 60  # characters of a value
 
 
 def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, its arguments checked first. Raises: InputError that names the argument."""
+    """The function, its arguments checked first."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
@@ -144,7 +144,7 @@ def _is_array(hint: Any) -> bool:
 
 
 def positive(value: float | None, name: str, *, infinite: bool = False) -> float:
-    """`value` as a positive number, finite unless `infinite`. Raises: InputError that names the field."""
+    """`value` as a positive number, finite unless `infinite`."""
     number = float("nan") if value is None else float(value)
     if not number > 0 or (np.isinf(number) and not infinite):
         raise InputError("must be positive" if infinite else "must be positive and finite", field=name, value=value)
@@ -154,10 +154,7 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
 def as_numbers(
     values: ArrayLike, field: str, *places: NDArray[np.float64] | None, ascending: bool = False
 ) -> NDArray[np.float64]:
-    """An array of doubles, labelled ones in the order of the places: `unlabelled` says how.
-
-    Raises: InputError for words, for rows of several lengths, and for labels in another order.
-    """
+    """An array of doubles, labelled ones in the order of the places: `unlabelled` says how."""
     return _doubles(unlabelled(values, field, *places, ascending=ascending), field)
 
 
@@ -169,7 +166,7 @@ def _doubles(values: ArrayLike, field: str) -> NDArray[np.float64]:
 
 
 def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """`values` as an array of doubles. Raises: InputError where one is not finite."""
+    """`values` as an array of doubles."""
     array = _doubles(values, name)
     refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
     return array
@@ -178,7 +175,7 @@ def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
 def refuse_entries(
     wrong: NDArray[np.bool_], values: NDArray[Any], message: str, *, field: str, remedy: str | None = None
 ) -> None:
-    """Refuse an array some of whose entries are `wrong`. Raises: InputError with the first of them and its index."""
+    """Refuse an array some of whose entries are `wrong`."""
     if wrong.any():
         raise InputError(message, field=field, value=_first_entry(wrong, values), remedy=remedy)
 
@@ -198,10 +195,7 @@ def _first_entry(wrong: NDArray[np.bool_], values: NDArray[Any]) -> str:
 
 
 def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
-    """`values` as a read-only array that shares no memory with what the caller can write to.
-
-    Raises: InputError for rows of different lengths.
-    """
+    """`values` as a read-only array that shares no memory with what the caller can write to."""
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values
     try:
@@ -220,7 +214,7 @@ def read_only(values: NDArray[_N]) -> NDArray[_N]:
 
 
 def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
-    """A positive finite privacy level. Raises: InputError."""
+    """A positive finite privacy level."""
     value = float(epsilon)
     if value == 0:
         raise InputError("must be positive; eps = 0 admits constant mechanisms only", field=field, value=value)
@@ -228,7 +222,7 @@ def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
 
 
 def check_whole(value: int, field: str, *, least: int = 1) -> int:
-    """An integer that is not below `least`. Raises: InputError."""
+    """An integer that is not below `least`."""
     try:
         number = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:

@@ -79,6 +79,7 @@ class AuditExtra(Protocol):
         ...
 
 
+# Options of typer stand in the signature: each is a word of the command. The body is the order of its checks.
 @with_extra_options("audit")
 def audit(
     context: typer.Context,

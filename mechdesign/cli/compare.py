@@ -34,6 +34,7 @@ _SCALES_HELP = "The curve of loss along scales of the metric: 0.5,1,2 or FIRST:L
 _WITH_HELP = "A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."
 
 
+# Options of typer stand in the signature: each is a word of the command.
 def compare(
     context: typer.Context,
     problem: ProblemArgument,

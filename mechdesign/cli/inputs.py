@@ -48,7 +48,7 @@ class InputOptions:
     people: Path | None = None
 
     def columns_of(self, *roles: str) -> dict[str, str] | None:
-        """The columns of --columns by our names, which are among `roles`. Raises: InputError."""
+        """The columns of --columns by our names, which are among `roles`."""
         if self.columns is None:
             return None
         columns: dict[str, str] = {}

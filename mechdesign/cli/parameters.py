@@ -21,7 +21,7 @@ _LEVEL = ("within", "factor", "epsilon")
 
 
 def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict[str, str]:
-    """The --NAME VALUE and --NAME=VALUE pairs of the parameters of `owner`. Raises: InputError for other words."""
+    """The --NAME VALUE and --NAME=VALUE pairs of the parameters of `owner`."""
     parameters: dict[str, str] = {}
     rest = list(words)
     while rest:

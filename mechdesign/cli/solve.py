@@ -134,7 +134,7 @@ class SolveRequest:
         return {name: value for name, value in options.items() if value is not None}
 
     def _program_class(self) -> Callable[..., Program]:
-        """The class of the program. Raises: InputError for an unknown one, and for options that it does not take."""
+        """The class of the program."""
         from mechdesign.errors import InputError
         from mechdesign.solvers.solve import SOLVERS
 

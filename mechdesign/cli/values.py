@@ -8,7 +8,7 @@ from mechdesign.errors import InputError
 
 
 def parse_radius(within: float | None) -> float:
-    """The radius of --within. Raises: InputError unless it is a positive length."""
+    """The radius of --within."""
     from mechdesign.evaluation.privacy_radius import one_radius
 
     with option_names():
@@ -33,7 +33,7 @@ def parse_box(words: str) -> list[float]:
 
 
 def positive_number(word: str, name: str) -> float:
-    """The positive number that a word of an option is. Raises: InputError."""
+    """The positive number that a word of an option is."""
     from mechdesign.base.validation import positive
 
     try:
@@ -57,7 +57,7 @@ def parse_place(first: str | None, rest: list[str]) -> list[float] | None:
 
 
 def row_range(words: str | None) -> range | None:
-    """The range of --rows FIRST:END. Raises: InputError for anything else."""
+    """The range of --rows FIRST:END."""
     if words is None:
         return None
     try:
@@ -68,7 +68,7 @@ def row_range(words: str | None) -> range | None:
 
 
 def row_list(words: str | None) -> list[int] | None:
-    """The numbers of --rows 3,5 or FIRST:END. Raises: InputError for anything else."""
+    """The numbers of --rows 3,5 or FIRST:END."""
     if words is None or ":" in words:
         return None if words is None else list(row_range(words) or ())
     try:
@@ -78,7 +78,7 @@ def row_list(words: str | None) -> list[int] | None:
 
 
 def parse_scales(words: str | None) -> list[float] | None:
-    """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT. Raises: InputError for anything else."""
+    """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT."""
     from mechdesign.base.validation import positive
 
     if words is None:

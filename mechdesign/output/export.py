@@ -182,7 +182,7 @@ class Content:
 
 
 def plane_of(stored: MechanismFile) -> Plane:
-    """The plane of a mechanism whose reports are secrets. Raises: InputError where it has none."""
+    """The plane of a mechanism whose reports are secrets."""
     if stored.domain.plane is None or stored.report_cells is None:
         problem = stored.mechanism.attrs["problem"]
         raise InputError("the mechanism does not say where on Earth its places are", field="degrees", value=problem)
@@ -310,7 +310,7 @@ class PageWriter(Protocol):
     """Writes pages of results."""
 
     def check_target(self, path: Path, *, overwrite: bool) -> Path:
-        """The path, if a page can be written there. Raises: InputError."""
+        """The path, if a page can be written there."""
         ...
 
     def save(
@@ -332,7 +332,7 @@ class PictureWriter(Protocol):
     suffixes: tuple[str, ...]
 
     def check_target(self, path: Path, *, overwrite: bool) -> Path:
-        """The path, if a picture can be drawn there. Raises: InputError."""
+        """The path, if a picture can be drawn there."""
         ...
 
     def save(self, result: Any, path: Path, *, overwrite: bool) -> Path:

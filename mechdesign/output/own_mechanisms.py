@@ -52,8 +52,6 @@ def input_mechanisms(
     mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
     are taken, and how positions draw rows. Nothing is repaired; entries of a table below 2^-62 are rounded up to that,
     but where a zero meets a positive probability: then the ratio is infinite. known: names taken.
-    Raises: InputError for a name that is taken or cannot be one, an invalid table, and a Dataset over other
-    secrets, kept as factors, or that protects positions under another metric; what `read` raises.
     Cost: O(e m) for each.
     """
     datasets = {}

@@ -64,7 +64,7 @@ _MARGIN = 0.05  # of a network, on each side
 
 
 def new_figure(**settings: Any) -> Figure:
-    """A matplotlib figure of no window, which notebooks show as it stands. Raises: InputError without matplotlib."""
+    """A matplotlib figure of no window, which notebooks show as it stands."""
     figure: Figure = import_optional("matplotlib.figure", "plot").Figure(**settings)
 
     def png() -> bytes:

@@ -75,10 +75,7 @@ _POSITIONS = """\
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path of a folder to write, if nothing stands there, or, with `overwrite`, a folder that this wrote.
-
-    Raises: InputError, before any work is done.
-    """
+    """The path of a folder to write, if nothing stands there, or, with `overwrite`, a folder that this wrote."""
     target = Path(path)
     try:
         mode = target.lstat().st_mode
@@ -112,8 +109,6 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
 def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
     """Write the files (by name, of `NAMES`) and give them the name `target`; nothing stays behind on failure, and a
     folder that stood there stands again.
-
-    Raises: InputError as `check_folder`; FileFormatError where the operating system refuses.
     """
     beside, old = None, None
     try:

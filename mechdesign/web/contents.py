@@ -102,10 +102,7 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
 
 
 def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:
-    """The kind and the bytes of a page of a mechanism that was verified.
-
-    Raises: InputError for a factored mechanism of more than 50,000 places, or columns of more than 10^6 generators.
-    """
+    """The kind and the bytes of a page of a mechanism that was verified."""
     arrays, mechanism = Arrays(), stored.mechanism
     for dim, most in (("place", MOST_PLACES), ("generator", MOST_GENERATORS)):
         if stored.factored and mechanism.sizes.get(dim, 0) > most:

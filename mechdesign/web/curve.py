@@ -23,10 +23,7 @@ _ROUNDING = 1e-9  # of a bound over what it bounds
 
 
 def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
-    """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there.
-
-    Raises: InputError where a lower bound exceeds a loss that it bounds.
-    """
+    """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there."""
     attrs, rows = curve.attrs, sweep_rows(curve)
     for below, row in zip([rows[0], *rows], rows, strict=False):
         if not row["lower_bound"] <= min(row["loss"], below["loss"]) * (1 + _ROUNDING):

@@ -55,7 +55,7 @@ class Page:
 
 
 def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, if a page can be written there. Raises: InputError."""
+    """The path, if a page can be written there."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError("unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html")

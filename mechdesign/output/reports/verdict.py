@@ -20,7 +20,7 @@ class RuleAuditor(Protocol):
     """Audits rules by which devices round positions, which no table holds."""
 
     def audit(self, rule: str) -> dict[str, Any]:
-        """What a rule says of positions, with test vectors. Raises: InputError for an unknown name."""
+        """What a rule says of positions, with test vectors."""
         ...
 
     def words(self, document: Mapping[str, Any]) -> Iterator[Block]:
