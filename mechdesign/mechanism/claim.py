@@ -217,6 +217,7 @@ class MechanismFile:
     def differences(self) -> list[str]:
         """Reasons for the claim, levels, edges and units that differ from what metric and geometry give."""
         attrs, reasons = self.mechanism.attrs, []
+        # Raises if they are no mapping, before anything uses them.
         self.parameters  # noqa: B018
         if attrs["claim"] != self.claim:
             reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
@@ -224,7 +225,10 @@ class MechanismFile:
             reasons.append("cost: the stored sentence is not that of one report")
         level = self.metric.level_at(self.domain)
         stored = self.mechanism["level"].values if "level" in self.mechanism else None
-        if (stored is None) != (level is None) or (level is not None and (level != stored).any()):
+        differs = stored is not level
+        if level is not None and stored is not None:
+            differs = bool((level != stored).any())
+        if differs:
             reasons.append("level: differs from the level map of the metric")
         if "problem_length" in self.mechanism and not ("problem_metric" in attrs and self.problem_metric.listed):
             reasons.append("problem_length: no metric of the problem lists its edges")
@@ -284,21 +288,27 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
 
 
 def _unit_differences(file: MechanismFile) -> list[str]:
-    """Units that are not those of the domain, the loss or the variable; coordinates must say theirs."""
-    unit, mechanism = file.domain.unit, file.mechanism
-    loss = file.loss.unit(unit)
-    wanted = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
-    wanted |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")
-    wanted |= dict.fromkeys(("dual", "row_loss", "loss_table"), loss)
-    wanted |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
-    report = unit if file.same_places else canonical_unit(file.report_unit)
-    wanted |= {f"report_{axis}": report for axis in AXES}
-    stated = {
-        name: mechanism[name].attrs.get("units", None if name in mechanism.coords else right)
-        for name, right in wanted.items()
-        if name in mechanism.variables
-    }
-    return [f"{name}: in {unit}, should be in {wanted[name]}" for name, unit in stated.items() if unit != wanted[name]]
+    """Reasons for units that are not those of the domain, the loss or the variable; coordinates must have theirs."""
+    reasons = []
+    for name, unit in _units(file).items():
+        if name not in file.mechanism.variables:
+            continue
+        default = None if name in file.mechanism.coords else unit
+        stated = file.mechanism[name].attrs.get("units", default)
+        if stated != unit:
+            reasons.append(f"{name}: in {stated}, should be in {unit}")
+    return reasons
+
+
+def _units(file: MechanismFile) -> dict[str, str]:
+    """The unit of every variable that has one, by name."""
+    unit = file.domain.unit
+    units = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
+    units |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")
+    units |= dict.fromkeys(("dual", "row_loss", "loss_table"), file.loss.unit(unit))
+    units |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
+    report_unit = unit if file.same_places else canonical_unit(file.report_unit)
+    return units | {f"report_{axis}": report_unit for axis in AXES}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

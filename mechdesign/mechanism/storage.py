@@ -476,9 +476,12 @@ def _check_mark(stream: BinaryIO) -> None:
 
 def _hashed(stream: BinaryIO, size: int) -> hashlib._Hash:
     """The SHA-256 of the first `size` bytes of a file, read in blocks; the stream then stands behind them."""
-    digest, left = hashlib.sha256(), size
+    digest, remaining = hashlib.sha256(), size
     stream.seek(0)
-    while left > 0 and (block := stream.read(min(left, _BLOCK))):
+    while remaining > 0:
+        block = stream.read(min(remaining, _BLOCK))
+        if not block:
+            break
         digest.update(block)
-        left -= len(block)
+        remaining -= len(block)
     return digest
