@@ -270,6 +270,7 @@ def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputErro
     return InputError(message, field="area", value=f"{source}: {value}" if value else source, remedy=remedy)
 
 
+# Keywords, most of them for one kind of level each, instead of one more object for users to make.
 @validated
 def area_problem(
     domain: Domain,
