@@ -280,6 +280,7 @@ def sum_down(terms: NDArray[np.float64]) -> float:
     return math.nextafter(total, -math.inf)
 
 
+# Nine arguments here and in `best_bound`: six are keywords that a caller sets where it needs them.
 def homogeneous_bound(
     pricer: ConePricer,
     cost: NDArray[np.float64],
