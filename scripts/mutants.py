@@ -27,11 +27,12 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = {  # paths below tests/, the quick ones first
     "verification/verify_table.py": "output/test_verify_table.py positions/test_verify_positions.py "
-    "output/test_table_terminal.py output/test_capped_files.py output/test_forged_tables.py "
+    "output/test_table_terminal.py posteriors/test_capped_files.py output/test_forged_tables.py "
     "output/test_verifier_fuzz.py",
     "verification/verify.py": "verification/test_verification.py mechanism/test_trust.py "
-    "verification/test_reference.py output/test_capped_files.py",
+    "verification/test_reference.py posteriors/test_capped_files.py",
     "verification/audit.py": "verification/test_audit.py",
+    "posteriors/rows.py": "posteriors/test_capped_files.py posteriors/test_posterior.py",
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
     "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
     "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_position_claims.py",
