@@ -12,7 +12,6 @@ import typer
 
 from mechdesign.base.numbers import list_words, real_number
 from mechdesign.base.units import LENGTHS, METRES, canonical_unit
-from mechdesign.base.validation import positive
 from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import ColumnsOption, CrsOption, OverwriteOption
 from mechdesign.cli.parameters import epsilon_words
@@ -230,6 +229,8 @@ class VerifyOptions:
 
 def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | None]:
     """The radii of --disc R,R in `unit`, if all or none name a unit of length themselves; and "area" after R,R:area."""
+    from mechdesign.base.validation import positive
+
     lengths = words.strip().removesuffix(":area")
     try:
         listed = list_words(re.sub(r"(?<=[0-9.])\s+(?=[A-Za-z])", "", lengths))  # 1850 ft
