@@ -14,7 +14,7 @@ from taken import needs
 
 from mechdesign.cli.app import command
 
-pytestmark = needs("geo", "surveys", "sessions")
+pytestmark = needs("geo", "posteriors", "surveys", "sessions")
 FEET = 0.3048  # m, of the international foot
 SHARE = 0.8243883090329846  # x with 1 - (1 + x) e^-x = 0.2, by bisection
 TABLE = "0.5,0.5\n0.25,0.75\n"

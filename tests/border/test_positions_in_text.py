@@ -146,6 +146,7 @@ def test_degrees_stay_where_their_system_has_them(tmp_path):
     assert living(path, domain) == pytest.approx(counts, rel=TO_ROUNDING)
 
 
+@needs("posteriors")
 def test_commands_read_people_in_metres(run, run_json, tmp_path):
     """Everything that reads --people says the same of degrees and of metres."""
     degrees = town(12.5, 41.9)[1]

@@ -18,6 +18,7 @@ from pages import NODE, SENTENCES, in_node, texts_of
 from rewritten import rewritten, write_anyway
 from rows import each_row
 from scipy.integrate import quad
+from taken import needs
 
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio
@@ -122,7 +123,11 @@ def test_level_of_values_speaks_of_values(run):
 
 
 @pytest.mark.parametrize(
-    "words", [("--disc", "564", "--share", "20%"), ("--within", 5, "--epsilon", 1, "--interest", 9)]
+    "words",
+    [
+        pytest.param(("--disc", "564", "--share", "20%"), marks=needs("posteriors")),
+        ("--within", 5, "--epsilon", 1, "--interest", 9),
+    ],
 )
 def test_level_on_a_plane_needs_a_length(run, words):
     code, _, error = run("level", *words, "--unit", "USD")

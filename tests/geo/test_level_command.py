@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from rows import each_row
+from taken import needs
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, utility
 from mechdesign.errors import InputError
@@ -143,6 +144,7 @@ def test_radii_must_be_lengths():
         assert caught.value.field == "radius"
 
 
+@needs("posteriors")
 def test_discs_of_an_even_plane(run):
     """1 - (1 + x) e^-x against an integral of the noise over a disc, and back from a share to a level."""
     for x in (0.355, 0.824, 1.678, 3.89):
