@@ -1,11 +1,10 @@
-"""The best closed form that keeps the claim of a problem, remapped under its prior: no design may lose more.
+"""The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more.
 
-Beyond 1,000 secrets a time limit that is short leaves some of them out, and remapping.
-
-Planar Laplace and geometric noise with what falls outside moved to the border, the exponential mechanism, randomized
-response and the constant report are private by theorem, rows of geometric noise divided by their sums where these are
-alike, and remapping keeps that. Each is made for lengths a little shorter than claimed, so that its integers are
-certified at the claim itself, where `BASELINES` keep their level and certify the scale that their rounding left.
+Clamped planar Laplace and geometric noise, the exponential mechanism, randomized response and the constant report are
+private by theorem, and so are normalised rows of geometric noise with equal sums. Remapping keeps privacy. Each form is
+made for lengths slightly shorter than claimed, so that its integers are certified at the claim itself. (`BASELINES`
+keep their level and certify the scale after rounding.) With over 1,000 secrets and a short time limit, some forms and
+the remap are skipped.
 """
 
 from __future__ import annotations
@@ -45,9 +44,7 @@ Table = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClosedForm:
-    """An integer table (n, m), certified for the metric of its problem: its name, its expected loss, and the seconds
-    that certifying it took.
-    """
+    """An integer table (n, m) certified for the metric of its problem, and the seconds that certifying it took."""
 
     name: str
     mass: NDArray[np.uint64]
@@ -56,11 +53,10 @@ class ClosedForm:
 
 
 def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> ClosedForm:
-    """The certified closed form of the least expected loss; the constant report where no other is certified.
+    """The certified closed form of least expected loss, or the constant report. Cost: O(n m^2) and one certificate.
 
-    Cost: O(n m^2) and one certificate, O(e m). deadline, of time.monotonic(): tables of more than 1,000 secrets leave
-    most of the time until then to a search, and fewer of them are made where it is short.
-    Raises: SolverError where certifying would end after the deadline, with an estimate.
+    deadline, of time.monotonic(): tables of more than 1,000 secrets leave most of the time until then to a search.
+    Raises SolverError with an estimate if certifying would end after the deadline.
     """
     now = time.monotonic()
     until = now + _SHARE * (deadline - now) if problem.domain.size > REMAPPED else math.inf
@@ -83,7 +79,7 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
 
 
 def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
-    """Every closed form that is certified, as it is and remapped, the constant report last."""
+    """Every certified closed form, plain and remapped, the constant report last."""
     for name, make in _fitting_tables(problem):
         table = make(1 - rounding_share(problem.edges, problem.reports.size))
         for called, one in ((name, table), (f"{name}, remapped", _remap_table(problem, table)[0])):
@@ -94,7 +90,7 @@ def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
 
 
 def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, deadline: float) -> None:
-    """Raise SolverError if certifying the integers would take longer than the time that remains."""
+    """Raise SolverError if certifying the integers would take longer than the remaining time."""
     left = deadline - now
     if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
         return
@@ -110,9 +106,7 @@ def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, 
 
 
 def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str, Table]]:
-    """The closed forms, remapped, from the least expected loss on; the constant report is not among them. After
-    `until`, of time.monotonic(), no more are made, nor remapped.
-    """
+    """The remapped closed forms by increasing expected loss; none is made or remapped after `until`."""
     share, cost = 1 - rounding_share(problem.edges, problem.reports.size), problem.weighted_loss
     makers, every = dict(_fitting_tables(problem)), problem.domain.size <= REMAPPED
     losses: list[tuple[float, str]] = []
@@ -132,9 +126,7 @@ def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str,
 
 
 def _fitting_tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
-    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for; beyond
-    REMAPPED secrets the one of the least loss, as a rule, first.
-    """
+    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for."""
     lengths, level = problem.edges.length, problem.metric.smallest_level or 0.0
     if not len(lengths) or lengths.min() < SHORTEST:
         return
@@ -174,7 +166,7 @@ def _half_of_edges_below(problem: DesignProblem, most: float) -> bool:
 
 
 def _exponential(problem: DesignProblem, share: float) -> Table:
-    """e^{-d/2}, rows divided by their sums; straight lines where the metric is Euclidean, whose edges are many."""
+    """e^{-d/2} with rows divided by their sums."""
     metric = problem.metric
     if isinstance(metric, Euclidean):
         distances = metric.smallest_level * problem.domain.euclidean_to(problem.domain)
@@ -184,7 +176,7 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
 
 
 def _remap_table(problem: DesignProblem, table: Table) -> tuple[Table, float]:
-    """The table with every report moved to the best one, and its expected loss."""
+    """The table with every report replaced by the best one, and its expected loss."""
     target, loss = best_reports(table, problem.weighted_loss)
     moved = np.zeros_like(table)
     np.add.at(moved.T, target, table.T)
@@ -192,6 +184,6 @@ def _remap_table(problem: DesignProblem, table: Table) -> tuple[Table, float]:
 
 
 def _constant_report(problem: DesignProblem) -> ClosedForm:
-    """The best constant report: rows are alike, which is private whatever the metric."""
+    """The best constant report, with equal rows: private whatever the metric."""
     mass = np.tile(round_private(constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
     return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))

@@ -1,4 +1,4 @@
-"""A mechanism from a table of probabilities, and what tables of closed forms share: default levels, decaying rows."""
+"""A mechanism from a table of probabilities, and the parts that closed forms share."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def closed_form_mechanism(
     claimed_epsilon: float | None,
     parameters: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """The mechanism of a table of probabilities, unrepaired, certified at the smallest scale of the metric that
-    holds.
+    """The mechanism of a table of probabilities, without repair, certified at the smallest scale that holds.
 
     Parameters
     ----------
@@ -36,17 +35,16 @@ def closed_form_mechanism(
     table : (n, m) array
         Probabilities P(y|u).
     name : str
-        What made it.
+        The name of the mechanism in files.
     claimed_epsilon : float or None
         The nominal parameter, in nats per unit.
     parameters : mapping
-        What the file keeps beside it.
+        Further parameters for the file.
 
     Returns
     -------
     xarray.Dataset
-        The mechanism. Attribute `ratio` is the scale before rounding: 1.525 is not private at the claim, but at 1.525
-        of it.
+        The mechanism. With attribute `ratio` 1.525 it is private at 1.525 times the claim, not at the claim.
 
     Examples
     --------
@@ -68,10 +66,7 @@ def decaying_table(distances: NDArray[np.float64], rate: float) -> NDArray[np.fl
 
 
 def level_or_default(problem: DesignProblem, epsilon: float | None) -> float:
-    """`epsilon`, or by default the smallest level of the metric: then eps |u - u'| <= d(u, u') everywhere.
-
-    Raises: UnsuitableError where the metric has no level and none is given.
-    """
+    """`epsilon`, or by default the smallest level of the metric: then eps |u - u'| <= d(u, u') everywhere."""
     if epsilon is not None:
         return check_epsilon(epsilon, "epsilon")
     level = problem.metric.smallest_level

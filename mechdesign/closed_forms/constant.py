@@ -1,4 +1,4 @@
-"""The constant report: the place with the least expected loss, from everywhere. It reveals nothing."""
+"""The constant report: the place of least expected loss, from everywhere. It reveals nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mechdesign.problem.problem import DesignProblem
 
 @validated
 def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
-    """The best constant report: what any mechanism must beat.
+    """The best constant report, which any useful mechanism must beat.
 
     Parameters
     ----------
     problem : DesignProblem
-        Prior and loss decide which report.
+        Its prior and loss determine the report.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """The exponential mechanism of a metric: P(y|u) proportional to e^{-d(u, y) / 2}, rows normalised.
 
-Halving d pays for the row sums: ratios are at most e^{d/2} e^{d/2}, so the table is d-private on any metric space.
+Ratios of weights and of row sums are each at most e^{d/2}, so the table is d-private on any metric space.
 Source: McSherry and Talwar 2007; libqif's `exponential`.
 """
 
@@ -17,12 +17,10 @@ from mechdesign.problem.problem import DesignProblem
 def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
     """The exponential mechanism of the problem's metric: P(y|u) falls off as e^(-d(u, y) / 2).
 
-    Reports are reached through the secret they stand for.
-
     Parameters
     ----------
     problem : DesignProblem
-        The metric, and the reports.
+        The metric, and the reports, whose distance is that of their anchor secret.
 
     Returns
     -------

@@ -1,19 +1,17 @@
 """The planar Laplace mechanism of machines with finite precision.
 
-A machine draws an angle that is a multiple of the angle precision d_theta, and a radius that is a
-multiple of the radius precision d_r, with the probability that the law gives to the sector [r, r + d_r) x
-[theta, theta + d_theta), and reports the nearest point of a grid of pitch u. What a grid point gathers then depends on
-where the true one is.
+A machine draws an angle that is a multiple of d_theta and a radius that is a multiple of d_r, with the probability of
+the sector [r, r + d_r) x [theta, theta + d_theta), and reports the nearest point of a grid of pitch u. The mass of a
+grid point then depends on where the true one is.
 
 Theorem 4.1 (Andrés et al. 2013). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is
 private for eps |x - x'| between all grid points x, x' at most r_max from the report, where
 
     eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) = eps' + (2 / u) artanh(2 e^{eps' u} / q)
 
-Some eps' > 0 reaches eps exactly where q > 2 / tanh(eps u / 2). The bound rises with eps', which bisection uses.
+Some eps' > 0 reaches eps if and only if q > 2 / tanh(eps u / 2). The bound rises with eps', so bisection finds it.
 Theorem 4.2 (Andrés et al. 2013). Reports moved to the nearest point of a set of diameter r_max keep eps between its
-points. Both are theorems about an idealised machine, and neither is a certificate: `truncated` has one.
-Source: Andrés et al. 2013, section 4.
+points. Both are theorems about an idealised machine, not certificates: the table of `truncated` has one.
 """
 
 from __future__ import annotations
@@ -35,17 +33,13 @@ _ROWS = 256  # places at a time whose distances to all others are held
 
 
 def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
-    """The mechanism on the cells of the domain at the eps' with which a sampler of finite precision keeps `epsilon`.
+    """The planar Laplace table at the eps' with which a sampler of finite precision satisfies `epsilon`.
 
-    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max, so that
-    a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest admissible cell is
-    private for `epsilon` by Theorem 4.2 of Andrés et al. 2013. The admissible cells are those of the domain: the table
-    holds the integral over each cell, a report outside the grid moved to the nearest cell of the grid and one in a
-    masked cell on to the nearest cell of the domain.
-    Certified is the table, in integers and for all pairs, at the multiple it shows, which is eps' / epsilon: drawn by
-    `Sampler`, its reports need no theorem. The machine's own arithmetic is not certified.
-    Parameters kept in the file: running_epsilon, angle_precision, r_max.
-    Raises: InputError where no eps' > 0 exists, and off square grids of two axes.
+    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max. By
+    Theorem 4.2 a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest cell is
+    private for `epsilon`. Reports outside the domain move to the nearest cell. The table is certified in integers at
+    the multiple eps' / epsilon; reports drawn by `Sampler` need no theorem. The file has running_epsilon,
+    angle_precision and r_max.
     """
     level = level_or_default(problem, epsilon)
     shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
@@ -66,23 +60,16 @@ def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_pre
 def finite_precision_bound(running_epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
     """Return the eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
 
-    It is the inverse of `finite_precision_epsilon`, and one of the bounds of the literature: it proves nothing about
-    the arithmetic of a real machine.
-
     Parameters
     ----------
     running_epsilon : float
-        eps' in nats per unit: the level that the machine draws with.
+        eps' in nats per unit.
     step : float
         Pitch u of the grid, in units.
     angle_precision : float
         Step d_theta between the angles of the machine, in radians.
     r_max : float
         Largest distance between a grid point and the report for which the guarantee holds, in units.
-
-    References
-    ----------
-    Andrés et al. 2013, Theorem 4.1.
 
     Examples
     --------
@@ -103,11 +90,10 @@ def finite_precision_bound(running_epsilon: float, step: float, angle_precision:
 
 
 def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
-    """The eps' in nats per unit to run the machine at: the largest with `finite_precision_bound` at most `epsilon`.
+    """The largest eps', in nats per unit, with `finite_precision_bound` at most `epsilon`.
 
-    step, the pitch u of the grid, and r_max in units; angle_precision in radians.
-    Raises: InputError for numbers that are not positive, and where no eps' > 0 reaches epsilon.
-    Cost: bisection to neighbouring doubles, at most some 1,100 steps.
+    step, the pitch u of the grid, and r_max in units; angle_precision in radians. Bisection to neighbouring doubles, at
+    most some 1,100 steps.
     """
     level = check_epsilon(epsilon)
     q = _quotient(step, angle_precision, r_max)

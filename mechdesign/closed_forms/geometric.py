@@ -1,10 +1,9 @@
 """The geometric mechanism of a metric space: P(y|u) proportional to e^{-eps |u - y|}.
 
-* normalised: each row over the domain is divided by its own sum, as Alvim et al. 2018 do (section IV-B). The sums
-  differ from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525
-  eps.
-* clamped: noise on the infinite lattice, with one normaliser, and reports outside the domain moved to the border.
-  Post-processing of an eps-private mechanism: exactly eps.
+* normalised: each row over the domain is divided by its own sum, as in Alvim et al. 2018 (section IV-B). The sums
+  differ, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040154449 per m it is 1.525 eps.
+* clamped: noise on the infinite lattice, with one normaliser; reports outside the domain move to the border. As
+  post-processing of an eps-private mechanism this is eps-private.
 
 On the infinite line P(y|u) = tanh(eps h / 2) e^{-eps |u - y|}, which is optimal under 0/1 loss (Ghosh et al. 2012).
 """
@@ -41,10 +40,6 @@ def geometric_mechanism(
     -------
     xarray.Dataset
         The mechanism, certified at the smallest scale that holds.
-
-    References
-    ----------
-    Alvim et al. 2018, section IV-B; Ghosh, Roughgarden & Sundararajan 2012.
 
     Examples
     --------

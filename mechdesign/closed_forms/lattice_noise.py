@@ -21,10 +21,7 @@ TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is un
 
 
 def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
-    """The tables of one border: rows divided by their sums, or noise outside the domain moved to its border.
-
-    Raises: InputError for another border.
-    """
+    """The tables of one border: rows divided by their sums, or outside mass moved to the border."""
     tables = {"normalised": normalised, "clamped": clamped}
     if border not in tables:
         raise InputError("unknown border", field="border", value=border, remedy="use normalised or clamped")
@@ -32,10 +29,7 @@ def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
 
 
 def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...], float]:
-    """Shape and cell size of a problem on square cells of one or two axes with reports = secrets.
-
-    Raises: UnsuitableError for other problems.
-    """
+    """Shape and cell size of a problem on square cells of one or two axes whose reports are its secrets."""
     domain = problem.domain
     if (
         domain.shape is None
@@ -50,10 +44,7 @@ def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...],
 
 
 def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
-    """Number of displacements 0, 1, ... cells that noise at `epsilon` per unit must be followed for.
-
-    Raises: SizeError where their masses would not fit: `epsilon` times `cell` is too small for this lattice.
-    """
+    """Number of displacements 0, 1, ... cells over which noise at `epsilon` per unit must be followed."""
     count = max(shape) + math.ceil(TAIL_NATS / (epsilon * cell))
     require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, what=f"noise at {epsilon:.3g} per unit")
     return count
@@ -62,9 +53,8 @@ def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
 def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
     """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
 
-    offsets (k,) or (k, k), non-negative displacements in cells, k at least the largest side of the domain.
-    Displacements of k or more carry no mass. A masked cell passes its mass to the nearest cell of the domain.
-    Cost: O(a k^2 + n a k) time for a the longest side, O(n^2 + k^2) memory.
+    offsets (k,) or (k, k) at non-negative displacements in cells, k at least the longest side a of the domain. Cost:
+    O(a k^2 + n a k) time, O(n^2 + k^2) memory.
     """
     assert domain.shape is not None and domain.index is not None
     kernel = offsets[:, None] if offsets.ndim == 1 else offsets

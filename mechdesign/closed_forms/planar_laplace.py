@@ -1,18 +1,16 @@
 """The Laplace mechanism in the plane and on the line: density proportional to e^{-eps |y - u|}.
 
-    in k dimensions   |y - u| has density proportional to r^{k-1} e^{-eps r},  E|y - u|^2 = k (k + 1) / eps^2:
-    2 / eps^2 on the line, 6 / eps^2 in the plane.
+    in k dimensions   |y - u| has density proportional to r^{k-1} e^{-eps r},  E|y - u|^2 = k (k + 1) / eps^2
 
-On a grid each cell takes the integral of the density over itself, and mass outside the domain needs a border:
+On a grid each cell has the integral of the density over itself. Mass outside the domain needs a border rule:
 
 * clamped: it moves to the border. As post-processing of an eps-private mechanism this is eps-private for the Euclidean
   distance of cell centres.
-* normalised: each row over the domain is divided by its own sum, as Alvim et al. 2018 do (section IV-A). The sums
-  differ from row to row, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276
-  eps.
+* normalised: each row over the domain is divided by its own sum, as in Alvim et al. 2018 (section IV-A). The sums
+  differ, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
 
 The law of the noise itself is in evaluation/radial_laplace.py.
-Source: Andrés et al. 2013, section 4; mean squared error 6 / eps^2 = 37.5 at eps = 0.4 is the first row of Table I of
+Source: Andrés et al. 2013, section 4. Its mean squared error 37.5 at eps = 0.4 is the first row of Table I of
 Koufogiannis & Pappas 2016.
 """
 
@@ -62,10 +60,6 @@ def planar_laplace_mechanism(
     xarray.Dataset
         The mechanism, certified at the smallest scale that holds.
 
-    References
-    ----------
-    Andrés et al. 2013, section 4.
-
     Examples
     --------
     >>> problem = md.load_problem("line", cells=4)
@@ -101,7 +95,7 @@ def laplace_normalised(problem: DesignProblem, epsilon: float) -> NDArray[np.flo
 
 
 def _masses(shape: tuple[int, ...], count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
-    """Masses at the first `count` displacements of every axis; all in the own cell where less than e^-45 leaves it."""
+    """Masses at the first `count` displacements of every axis; all at 0 if less than e^-45 leaves the cell."""
     if epsilon * cell > 2 * TAIL_NATS:
         masses = np.zeros((count,) * len(shape))
         masses.flat[0] = 1.0
@@ -120,7 +114,7 @@ def line_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
 def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
     """Masses (count, count) of the square cells at non-negative displacements, in the plane.
 
-    Tensor Gauss-Legendre rules on panels of at most one nat; the cell around the centre, where the density has a cusp,
+    Tensor Gauss-Legendre rules on panels of at most one nat. The density has a cusp in the central cell, which is done
     in polar coordinates: 8 integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta / 2 pi with s = eps h / (2 cos theta).
     """
     masses, near = _rule(count, epsilon * cell, _FAR_NODES), _rule(min(count, _NEAR), epsilon * cell, _NODES)
@@ -135,7 +129,7 @@ def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
 
 
 def _rule(count: int, cell: float, nodes: int) -> NDArray[np.float64]:
-    """Integrals (count, count) of the density over cells of so many nats by so many nodes a panel and axis."""
+    """Integrals (count, count) of the density over cells of side `cell` nats, by `nodes` nodes a panel and axis."""
     panels = max(1, math.ceil(cell))
     node, weight = leggauss(nodes)
     inner = (np.arange(panels)[:, None] + (node + 1) / 2) / panels - 0.5

@@ -1,9 +1,7 @@
-"""K-ary randomized response: the true secret with probability e^eps / (K - 1 + e^eps), any other one with
-1 / (K - 1 + e^eps).
+"""K-ary randomized response: the true secret with probability e^eps / (K - 1 + e^eps), else any other one alike.
 
-It is eps-locally private, and optimal for the discrete metric under 0/1 loss and a uniform prior. eps is in nats: the
-default is the smallest distance between two secrets, so that the table is d-private.
-Source: Kairouz et al. 2014; Alvim et al. 2018, section V.
+It is eps-locally private, and optimal for the discrete metric under 0/1 loss and a uniform prior. eps is in nats.
+Source: Kairouz, Oh & Viswanath 2014; Alvim et al. 2018, section V.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _LARGEST = 700.0  # nats: e^700 is a double
 
 @validated
 def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    """Randomized response over the secrets: the own one with odds e^epsilon against any other.
+    """Randomized response over the secrets: the true one with odds e^epsilon against any other.
 
     Parameters
     ----------
@@ -35,15 +33,6 @@ def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None 
     -------
     xarray.Dataset
         The mechanism, certified at the smallest scale that holds.
-
-    Raises
-    ------
-    UnsuitableError
-        Where reports are not the secrets.
-
-    References
-    ----------
-    Alvim et al. 2018, section V; Kairouz, Oh & Viswanath 2014.
 
     Examples
     --------
@@ -63,7 +52,7 @@ def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None 
 
 
 def randomized_response_table(size: int, epsilon: float) -> NDArray[np.float64]:
-    """The (K, K) table for K = size; that of 700 nats where epsilon is larger."""
+    """The (K, K) table for K = size; that of 700 nats for a larger epsilon."""
     odds = np.exp(min(epsilon, _LARGEST))
     other = 1.0 / (size - 1 + odds)
     probabilities = np.full((size, size), other)
@@ -72,7 +61,5 @@ def randomized_response_table(size: int, epsilon: float) -> NDArray[np.float64]:
 
 
 def shortest_edge(problem: DesignProblem, epsilon: float | None) -> float:
-    """`epsilon` in nats, or by default the smallest distance between two secrets, so that epsilon-local privacy is
-    privacy for the metric.
-    """
+    """`epsilon` in nats, or by default the smallest distance between two secrets: then the table is d-private."""
     return float(problem.edges.length.min()) if epsilon is None else check_epsilon(epsilon, "epsilon")

@@ -1,10 +1,8 @@
-"""The table of baselines: what `compare` and `sweep` set beside a design, and pictures draw.
+"""The registry of baselines, which `compare` and `sweep` set next to a design, and pictures draw.
 
-On request `compare` adds those of ANYWHERE, which are private between any two positions, and FREQUENCY_ORACLES, the
-mechanisms of the literature on estimating distributions: capabilities have them.
-
-Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, as
-`closed_form_mechanism` makes one of a table; it raises UnsuitableError for problems that it is not for.
+Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, for example by
+`closed_form_mechanism`. It raises UnsuitableError for unsupported problems. Capabilities fill ANYWHERE (private between
+any two positions) and FREQUENCY_ORACLES (estimation of distributions), which `compare` adds on request.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ Every point is reported on its own, by mechanisms private for c_i d:
 
     P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
 
-and no less, where the worst pair of each mechanism is the worst pair of all: n points cost n times the epsilon.
-One report of an aggregate f costs less: if d(f(x), f(x')) <= Delta d_inf(x, x') and K is private for c d, then K(f(x))
-is private for Delta c d_inf. The centroid has Delta = 1, |mean(x_i - x'_i)| <= max |x_i - x'_i|. At one total eps in
-the plane, a centroid is reported at a mean distance of 2 / eps, each of n points at 2 n / eps.
+This is tight if all mechanisms have the same worst pair: n points cost n times the epsilon. One report of an aggregate
+f costs less: if d(f(x), f(x')) <= Delta d_inf(x, x') and K is private for c d, then K(f(x)) is private for Delta c
+d_inf. The centroid has Delta = 1. At one total eps in the plane, the mean distance is 2 / eps for a centroid and
+2 n / eps for each of n points.
 
-Tuples are the nodes of a `Graph` with one edge for each two of them, of length d_inf: N = m^n tuples over m places, the
-first point varying slowest, with N^2 / 2 edges. That is for small domains: to prove these statements on examples.
-Source: Andrés et al. 2013, section 3.3. Related: `Budget` adds up the costs of independent reports without any table.
+Tuples are the nodes of a `Graph` with an edge of length d_inf between any two: N = m^n tuples over m places, the first
+point varying slowest, with N^2 / 2 edges. That is for small domains, to prove these statements on examples.
+Source: Andrés et al. 2013, section 3.3. `Budget` adds up the costs of independent reports without any table.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ def tuple_distances(problem: DesignProblem, count: int) -> NDArray[np.float64]:
 
 
 def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
-    """The problem over tuples of `count` secrets, for d_inf: reports are tuples of reports.
+    """The problem over tuples of `count` secrets, for d_inf: reports are tuples of reports, points are independent.
 
-    Prior: independent points. Loss: the mean of the points' losses, so that it compares with the loss of one point.
-    Raises: SizeError where the pairs of tuples do not fit.
+    The loss is the mean of the points' losses, so that it compares with the loss of one point.
     """
     apart = tuple_distances(problem, count)
     answers = problem.reports.size**count
@@ -65,11 +64,10 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
 
 
 def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.Dataset:
-    """One report for every point, each by its mechanism over the secrets and reports of `problem`: one mechanism for
-    `tuple_problem`, its table the product of their tables, certified in integers at the multiple of d_inf that it has.
+    """One report for every point, each by its mechanism over the secrets and reports of `problem`.
 
-    Where mechanism i is for c_i times the metric, that is c_1 + ... + c_n at most.
-    Raises: InputError for no mechanism, or one with other secrets or reports; SizeError where tuples do not fit.
+    It is a mechanism for `tuple_problem` whose table is the product of theirs, certified at its multiple of d_inf: at
+    most c_1 + ... + c_n if mechanism i is for c_i times the metric.
     """
     shape = (problem.domain.size, problem.reports.size)
     for mechanism in mechanisms:

@@ -2,16 +2,14 @@
 
     error = sum over y of  min over x of  sum over u of prior(u) P(y|u) l(u, x)
 
-The estimate x of a report y is any point, not only a place: the mean of the posterior for the squared distance, its
-geometric median for the distance. So error <= `remapped_loss` <= the expected loss under the same loss, the remap being
-the best estimate among the reports; and post-processing a mechanism never lowers the error.
-It is the error under this prior alone. An adversary who knows more errs less, and only the claim holds for all of them.
-The median is found by Weiszfeld's iteration with the step of Vardi and Zhang at places, from the best place. The error
-that is reached is attained, hence an upper bound of the least one; the lower bound is from convexity:
-f(x) - f(x*) <= |g| max_u |x - u| for the least subgradient g at x, since x* is between the places. Privacy is promised
-by the lower bound.
-Source: Andrés et al. 2013, section 3 (the adversary's side information is a prior); Vardi and Zhang 2000 for the
-iteration.
+The estimate x of a report y is any point: the posterior mean for the squared distance, the geometric median for the
+distance. So error <= `remapped_loss` <= the expected loss under the same loss, and post-processing never lowers the
+error. It holds under this prior alone: an adversary who knows more errs less.
+
+Weiszfeld's iteration with the step of Vardi and Zhang at places finds the median, starting from the best place. Its
+error is an upper bound of the least one. The lower bound follows from convexity: f(x) - f(x*) <= |g| max_u |x - u| for
+the least subgradient g at x, since x* lies between the places.
+Source: Andrés et al. 2013, section 3 (the side information is a prior); Vardi and Zhang 2000 (the iteration).
 """
 
 from __future__ import annotations
@@ -41,23 +39,23 @@ _SETTLED = 1e-12  # of the largest distance: a move that ends the iteration
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdversaryError(FrozenRecord):
-    """The error of the best estimate of an adversary and what is proved of it.
+    """The error of an adversary's best estimates, and its proved lower bound.
 
     Attributes
     ----------
     value : float
         Expected error of `estimates`, in units (squared units for "squared").
     lower_bound : float
-        No estimate errs less, to rounding.
+        No estimate errs less, up to rounding.
     estimates : (m, k) array
-        The point that is guessed at each report.
+        The estimate at each report.
     chance : (m,) array
         P(y) under the prior.
 
     Examples
     --------
-    >>> found = md.utility.adversary_error(md.baselines.exponential(md.load_problem("line", cells=4)))
-    >>> found.lower_bound <= found.value
+    >>> error = md.utility.adversary_error(md.baselines.exponential(md.load_problem("line", cells=4)))
+    >>> error.lower_bound <= error.value
     True
     """
 
@@ -71,12 +69,14 @@ class AdversaryError(FrozenRecord):
 def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
     """The least expected error of an adversary who knows the prior and the mechanism.
 
+    Cost: O(n m) for "squared"; for "distance" O(n^2 m) and at most 300 passes of O(n m). About twelve tables must fit.
+
     Parameters
     ----------
     mechanism : xarray.Dataset
-        A table or a factored mechanism, whose integers are taken.
+        A table or a factored mechanism whose secrets have coordinates.
     loss : {"distance", "squared"}
-        What the adversary's error is.
+        The adversary's error.
     prior : (n,) array
         By default the one of the mechanism.
 
@@ -84,21 +84,6 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
     -------
     AdversaryError
         The error, its lower bound and the estimates.
-
-    Raises
-    ------
-    UnsuitableError
-        For graph nodes, which have no place.
-    SizeError
-        Where about twelve tables do not fit.
-
-    Notes
-    -----
-    Cost: O(n m) for "squared", for "distance" O(n^2 m) and at most 300 passes of O(n m).
-
-    References
-    ----------
-    Andrés et al. 2013, section 3; Vardi & Zhang 2000.
 
     Examples
     --------
@@ -123,7 +108,7 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
 
 
 def _mean_error(points: Array, posterior: Array, chance: Array) -> AdversaryError:
-    """The posterior variances: the mean is the best estimate, so the bound is attained."""
+    """The posterior variances, which posterior means attain."""
     estimates = posterior.T @ points
     square = ((points[:, None, :] - estimates[None, :, :]) ** 2).sum(axis=2)
     value = float((posterior * square).sum(axis=0) @ chance)
@@ -131,7 +116,7 @@ def _mean_error(points: Array, posterior: Array, chance: Array) -> AdversaryErro
 
 
 def _median_error(points: Array, posterior: Array, chance: Array) -> AdversaryError:
-    """Weiszfeld from the best place of every report; the best point that was met is kept."""
+    """Weiszfeld from the best place of every report; the best point of all iterations is returned."""
     between = np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
     at = points[(between @ posterior).argmin(axis=0)]
     scale = float(between.max())
@@ -149,11 +134,7 @@ def _median_error(points: Array, posterior: Array, chance: Array) -> AdversaryEr
 
 
 def _weiszfeld(points: Array, posterior: Array, at: Array) -> tuple[Array, Array, Array, Array]:
-    """At every estimate (m, k): its error, the length of the least subgradient, the next estimate, the farthest place.
-
-    At a place with probability w the pull R of the others counts only beyond w: the least subgradient has length
-    max(0, |R| - w), and the next estimate is that share of the way to Weiszfeld's.
-    """
+    """At every estimate (m, k): error, length of the least subgradient, next estimate, largest distance to a place."""
     offset = points[:, None, :] - at[None, :, :]
     distance = np.sqrt((offset**2).sum(axis=2))
     there = distance == 0

@@ -1,7 +1,4 @@
-"""The expected loss of a stored mechanism, recomputed from its integers under the stored prior.
-
-It is the loss to the centre of the cell, or to the true position, uniform in the cell.
-"""
+"""The expected loss of a stored mechanism, recomputed from its integers under the stored prior."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ Array = NDArray[np.float64]
 
 
 def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArray[np.float64]:
-    """P(y|u) (b, m) in floating point of what `Sampler` draws for secrets (b,), all by default: their rows, or with a
-    claim about positions the means of nine rows that their centres draw, weights 1/8, 3/4, 1/8 along either axis.
+    """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default, without proving the table.
 
-    A table is not proved first, and secrets must be there. Raises: VerificationError for another Dataset. Cost: O(b m).
+    With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
     """
     cells = np.arange(mechanism.sizes["secret"]) if secrets is None else np.asarray(secrets, np.int64)
     if "mass" not in mechanism:
@@ -43,10 +39,7 @@ def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArr
 
 
 def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
-    """l(u, y) (n, m) of a mechanism: rebuilt from its coordinates, or the stored table where the loss is one.
-
-    Raises: VerificationError for an unknown loss.
-    """
+    """l(u, y) (n, m) of a mechanism: rebuilt from its coordinates, or the stored table."""
     name = mechanism.attrs["loss"]
     if name == TableLoss.name:
         return np.asarray(mechanism["loss_table"].values, float)
@@ -58,8 +51,10 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
 
 @validated
 def mechanism_loss(mechanism: xr.Dataset) -> float:
-    """The expected loss of a mechanism under the stored prior, in loss units: with a claim about positions that to the
-    true position, where the loss has a mean over a cell, else that from the centres of cells.
+    """The expected loss of a mechanism under the stored prior.
+
+    Distances are from the centres of cells. With a claim about positions they are from the true position, if the loss
+    has a mean over a cell.
 
     Parameters
     ----------
@@ -80,7 +75,7 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
 
 
 def table_cost(mechanism: xr.Dataset, matrix: Array, loss: Loss | None = None) -> Array:
-    """`claim_cost` of a table; matrix (n, m), the losses between centres; loss, their kind, by default the file's."""
+    """`claim_cost` (n, m) of a table, from the losses between centres (n, m); `loss` defaults to that of the file."""
     if loss is None:
         loss = LOSSES.get(mechanism.attrs["loss"]) or TableLoss(values=matrix)
     around = mechanism["around_row"].values if "around_row" in mechanism else None
@@ -95,8 +90,7 @@ def constant_loss(mechanism: xr.Dataset) -> float:
 
 @validated
 def expected_distance(mechanism: xr.Dataset) -> float | None:
-    """Mean Euclidean distance from secret to report, in units of length; None where reports have no places. With a
-    claim about positions it is that from the true position.
+    """Mean Euclidean distance from the secret, or from the true position with a claim about positions, to the report.
 
     Parameters
     ----------
@@ -106,7 +100,7 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
     Returns
     -------
     float or None
-        In units of length.
+        In units of length; None if reports have no coordinates.
 
     Examples
     --------
@@ -120,9 +114,7 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
 
 
 def report_distances(mechanism: xr.Dataset) -> NDArray[np.float64] | None:
-    """|u - y| (n, m) in units of length; None for graph nodes, which have no place, and for reports in another unit or
-    with other axes, which are no places.
-    """
+    """|u - y| (n, m) in units of length; None for graph nodes, and for reports in another unit or with other axes."""
     secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
     alike = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
     if '"nodes"' in mechanism.attrs["domain"] or not alike:
@@ -131,7 +123,7 @@ def report_distances(mechanism: xr.Dataset) -> NDArray[np.float64] | None:
 
 
 def _places(mechanism: xr.Dataset, dim: str) -> Domain:
-    """The places of a dimension as bare points; a single report is allowed."""
+    """The places of a dimension as points; unlike `Domain`, a single report is allowed."""
     points = stored_points(mechanism, dim)
     if len(points) > 1:
         return Domain(kind="points", points=points, unit=mechanism[f"{dim}_x"].attrs["units"])
@@ -143,11 +135,9 @@ def _places(mechanism: xr.Dataset, dim: str) -> Domain:
 
 @validated
 def position_loss(mechanism: xr.Dataset) -> float | None:
-    """Mean loss to the true position under the stored prior, in loss units; recomputed from the integers.
+    """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units.
 
-    A position is uniform in its cell; it draws the row of its cell, or of the cells around by the weights of the
-    spline where the mechanism has a claim about positions. None where `position_cost` has no such mean, and for
-    factored mechanisms with another loss than the squared distance. Cost: O(n m).
+    None if `position_cost` has no such mean, and for factored mechanisms unless the loss is the squared distance.
     """
     loss = LOSSES.get(mechanism.attrs["loss"])
     if loss is None:

@@ -1,15 +1,13 @@
-"""The privacy level in words that people use: within r, no two places change an attacker's odds by more than e^l.
+"""The privacy level in plain words: within r, no two places change an attacker's odds by more than a factor e^l.
 
-A mechanism private for eps |x - x'| has l = eps r: any two places at most r apart lead to reports whose probabilities
-differ by a factor of e^l at most. For an attacker with any prior, the odds between two such places change by that
-factor at most, whatever is reported. Two places that are both within r of a person may be 2 r apart, with l = 2 eps r.
-k independent reports: e^{k l}; with e^l in all, each has eps / k.
+A mechanism private for eps |x - x'| has l = eps r: for places at most r apart, the probabilities of any report differ
+by a factor of at most e^l. So do the odds of any attacker between them, for any prior. Two places within r of a person
+may be 2 r apart, with l = 2 eps r. For k independent reports the factor is e^{k l}.
 
-Discs. Where people live evenly on the whole plane, one report leaves at most 1 - (1 + x) e^{-x} of the probability in
-one disc of radius R, x = eps R, and planar Laplace noise leaves that much about the report. Averaging a report's column
-over turns about the disc's centre keeps the metric and the masses inside and outside; the mean is at most g(R) e^{eps
-(R - r)} inside and at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. Near coasts and in towns it
-is more: no guarantee on a map.
+Discs. If people live evenly on the whole plane, one report leaves at most 1 - (1 + x) e^{-x} of the probability in one
+disc of radius R, x = eps R; planar Laplace noise attains it. Averaging a report's column over rotations about the
+disc's centre keeps the metric and the masses inside and outside. The mean is at most g(R) e^{eps (R - r)} inside and
+at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. On a map with coasts and towns it can be more.
 Source: Andrés et al. 2013, section 3 (l-privacy within r).
 """
 
@@ -23,7 +21,7 @@ from mechdesign.errors import InputError
 
 @validated
 def epsilon_within(radius: float, nats: float) -> float:
-    """The level eps = nats / radius, in nats per unit, at which odds within a radius change by at most e^nats.
+    """The level eps = nats / radius at which odds within a radius change by a factor of at most e^nats.
 
     Parameters
     ----------
@@ -36,10 +34,6 @@ def epsilon_within(radius: float, nats: float) -> float:
     -------
     float
         Nats per unit.
-
-    References
-    ----------
-    Andrés et al. 2013, section 3.
 
     Examples
     --------
@@ -65,10 +59,6 @@ def nats_within(radius: float, epsilon: float) -> float:
     float
         Nats.
 
-    References
-    ----------
-    Andrés et al. 2013, section 3.
-
     Examples
     --------
     >>> md.utility.nats_within(200.0, 0.0025)
@@ -78,12 +68,12 @@ def nats_within(radius: float, epsilon: float) -> float:
 
 
 def odds_factor(nats: float) -> float:
-    """e^l, the largest factor by which a report changes odds; inf beyond l = 709. Raises: InputError unless l > 0."""
+    """e^l, the largest factor by which a report changes odds; inf from l = 709 on."""
     return math.exp(level) if (level := positive(nats, "nats")) < 709 else math.inf
 
 
 def nats_of_factor(factor: float) -> float:
-    """The l = ln(factor) in nats. Raises: InputError unless 1 < factor < inf."""
+    """L = ln(factor) in nats."""
     if not 1 < float(factor) < math.inf:
         raise InputError("must be above 1 and finite: 1 admits constant reports only", field="factor", value=factor)
     return math.log(factor)
@@ -92,9 +82,7 @@ def nats_of_factor(factor: float) -> float:
 def level_of_odds(
     *, within: float | None, factor: float | None = None, epsilon: float | None = None
 ) -> tuple[float, dict[str, float]]:
-    """The epsilon, in nats per unit, of a factor within a radius or of epsilon itself; and the radius and nats, or the
-    epsilon, as the parameters of a design.
-    """
+    """Epsilon in nats per unit, from a factor within a radius or from epsilon; and the parameters of the design."""
     forms = {"factor": factor, "epsilon": epsilon}
     values = {name: value for name, value in forms.items() if value is not None}
     if len(values) != 1:
@@ -108,7 +96,7 @@ def level_of_odds(
 
 
 def one_radius(within: float | None) -> float:
-    """The radius, a positive length."""
+    """The radius, checked to be a positive length."""
     if within is None:
         message = "one distance is needed, within which odds change by the factor at most; pass within=200 factor=2"
         raise InputError(message, field="within")
@@ -116,22 +104,19 @@ def one_radius(within: float | None) -> float:
 
 
 def disc_share(nats: float) -> float:
-    """1 - (1 + x) e^-x for x = `nats` over the radius: the most of an even plane's probability in one disc.
-
-    Raises: InputError unless x > 0.
+    """1 - (1 + x) e^-x for x = `nats` over the radius: the largest probability of one disc on an even plane.
 
     Examples
     --------
         >>> round(disc_share(nats_of_disc_share(0.2)), 12)
         0.2
-
     """
     x = positive(nats, "nats", infinite=True)
     return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)
 
 
 def nats_of_disc_share(share: float) -> float:
-    """The x at which `disc_share` is `share`. Raises: InputError unless 0 < share < 1."""
+    """The x at which `disc_share` is `share`."""
     from scipy.optimize import brentq
 
     if not 0 < share < 1:

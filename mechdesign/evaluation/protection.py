@@ -1,17 +1,15 @@
-r"""Protection: what a mechanism protects, and by how much one report changes the odds between two people at most.
+r"""Protection: the largest factor by which one report changes the odds between two people.
 
-Odds between two people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
-rounded up, over all x, x' at most `within` apart, in a straight line on the ground. On a plane that lengthens it by up
-to 1 + excess such positions lie at most within (1 + excess) apart on the plane.
+Odds between people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
+rounded up, over all x, x' at most `within` apart in a straight line on the ground. A plane lengthens lines by up to
+1 + excess: such positions lie at most within (1 + excess) apart on it.
 
-Cells. A position becomes its cell, and cells are half-open: the border belongs to the higher one. Cells u, v at a
-displacement of k > 0 cells along the axes hold positions at every distance above their gap, the length of
-(|k| - 1)+ h, and at none below or at it. So the factor is the largest over all pairs of cells with gap < within
-(1 + excess); without a plane it is attained. Gaps are compared in fractions. At within = 0, for two people however
-close, they are the cells that touch. The factor of two cells is that of their rows, max over y of
-mass[u, y] / mass[v, y], in doubles and 4 units in the last place at most from the exact fraction, which 2^-50 exceeds.
-Where that is too much work, and for factors, it is e^d for the largest claimed distance d of such cells.
-Positions: positions/protection.py.
+Cells are half-open: a border belongs to the higher cell. Cells at a displacement of k > 0 along the axes hold positions
+at every distance above their gap, the length of (|k| - 1)+ h, and at none below or at it. So the factor is the largest
+over all pairs of cells with gap < within (1 + excess); without a plane it is attained. Gaps are compared in fractions.
+At within = 0 these are the cells that touch. The factor of two cells is max over y of mass[u, y] / mass[v, y]. In
+doubles it is within 4 units in the last place of the exact fraction, which 2^-50 exceeds. If that is too much work, and
+for factors, it is e^d for the largest claimed distance d of such cells. Positions: positions/protection.py.
 """
 
 from __future__ import annotations
@@ -54,14 +52,13 @@ class Protection:
     """What is protected.
 
     kind: any two "positions"; "cells" of a grid; "places": points, nodes, values. subject: the same in words. unit: of
-    within, as printed. within: the radius, a straight line on the ground, that was asked for; else for positions that
-    of a factor of 2, and for cells 0, for two people however close; None where there is no length. factor: the largest
-    factor by which one report changes the odds between two real positions, or places, at most `within` apart, rounded
-    up; inf where there is no bound, None where nothing was found in reasonable work. exact: whether two of them attain
-    it; else it is an upper bound. between: of places, which pairs, where `within` does not say it. along: what
-    `within` is measured along, where that is no straight line. path: on masked areas whose claim is along paths inside,
-    the factor of positions that are `within` apart along such a path. epsilon: the claimed level of positions in nats
-    per unit on the ground, the largest where it varies.
+    within, as printed. within: the radius, a straight line on the ground; None without a length. By default it is, for
+    positions, that of a factor of 2, and for cells 0. factor: the largest factor by which one report changes the odds
+    between two real positions, or places, at most `within` apart, rounded up; inf without a bound, None if it needs too
+    much work. exact: True if two of them attain it. between: the pairs of places, if `within` does not define them.
+    along: the curve along which `within` is measured, if it is not a straight line. path: for claims along paths in
+    masked areas, the factor of positions `within` apart along such a path. epsilon: the claimed level of positions in
+    nats per unit on the ground, the largest if it varies.
     """
 
     kind: Kind
@@ -80,7 +77,7 @@ class PositionProtection(Protocol):
     """Computes what mechanisms with a claim about positions protect."""
 
     def protection(self, stored: MechanismFile, claim: PositionClaim, within: float | None) -> Protection:
-        """What a mechanism protects between positions `within` of each other, in the unit of its domain."""
+        """The protection of positions at most `within` apart, in the unit of the domain."""
         ...
 
 
@@ -88,10 +85,10 @@ POSITION_PROTECTION: Role[PositionProtection] = Role("protection of positions")
 
 
 def protection(stored: MechanismFile, within: float | None = None) -> Protection:
-    """What a mechanism protects, by its integers where they are few enough, else by its claim; within, a radius in the
-    unit of its domain, else as `Protection` says it. The mechanism is taken to be certified.
+    """The protection of a certified mechanism, by its integers if they are few enough, else by its claim.
 
-    Cost: O(p m) for the p pairs of rows within the radius, at most `MOST_WORK`, else that of the claimed distances.
+    within, in the unit of its domain, defaults as in `Protection`. Cost: O(p m) for the p pairs of rows within the
+    radius, at most `MOST_WORK`, else that of the claimed distances.
     """
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
@@ -103,7 +100,7 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
 
 
 def _designed_radius(stored: MechanismFile) -> float | None:
-    """`within` of the parameters of a mechanism, a radius in the unit of its domain; None where there is none."""
+    """`within` of the parameters of a mechanism, in the unit of its domain."""
     radius = stored.parameters["knobs"].get("within")
     known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
     return float(radius) if known else None
@@ -125,7 +122,7 @@ def rounded_up(exact: Fraction) -> float:
 
 
 def stretch(domain: Domain) -> Fraction:
-    """By how much a length on the plane of a domain exceeds that on the ground at most, as a factor."""
+    """The largest ratio of a length on the plane of a domain to that on the ground."""
     if domain.plane is None:
         return Fraction(1)
     return 1 + Fraction(domain.plane.any_excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
@@ -162,9 +159,10 @@ def _of_cells(stored: MechanismFile, within: float | None) -> Protection:
 
 
 def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDArray[np.int64], bool]:
-    """Displacements (k, axes) between cells, of each opposite pair one, that hold positions at most `radius` apart on
-    the ground, nearest first; and whether all of them do for certain, whatever the plane does: whether no gap lies
-    between the radius and `stretch` times it, but where that is the length of a plane's straight row of cells.
+    """Displacements (k, axes) of cells with positions at most `radius` apart, one of each opposite pair, nearest first.
+
+    Also returns whether all of them do so whatever the plane does: no gap lies between the radius and `stretch` times
+    it, except the length along a row of cells, which the plane keeps exactly.
     """
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
@@ -191,7 +189,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
 
 
 def _of_rows(stored: MechanismFile, steps: NDArray[np.int64]) -> float | None:
-    """The largest factor between rows of a table at these displacements; None where that is too much work."""
+    """The largest factor between rows of a table at these displacements; None if that is too much work."""
     mass = stored.mechanism["mass"].values
     if len(steps) * mass.size > MOST_WORK:
         return None
@@ -207,7 +205,7 @@ def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], 
 
 @numba.njit(cache=True, nogil=True)
 def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
-    """The largest ratio of two masses of a report, either way, in the rows of pairs."""
+    """The largest ratio of two masses of a report, either way, over pairs of rows."""
     high, low = 1.0, 1.0
     for e in range(tail.size):
         u, v = tail[e], head[e]
@@ -219,7 +217,7 @@ def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
 
 
 def _farthest(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | None:
-    """The largest claimed distance in nats of two cells at these displacements, or more; None where it is not known."""
+    """An upper bound of the claimed distances in nats of cells at these displacements; None if unknown."""
     metric, domain = stored.metric, stored.domain
     assert domain.cell is not None and domain.shape is not None
     if len(steps) == 0 or not stored.edges.length.any():
@@ -249,8 +247,10 @@ def _farthest(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | Non
 
 
 def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
-    """The length of the way from a cell to another at any of these displacements, at most, on a whole lattice: along
-    its axes and, on two where diagonals are edges, along these first; every step as long as the longest of its kind.
+    """An upper bound of the path length between cells at any of these displacements, on a whole lattice.
+
+    Paths run along the axes or, on two axes with diagonal edges, along these first. Every step counts as the longest of
+    its kind.
     """
     assert domain.index is not None
     step = np.abs(domain.index[edges.tail] - domain.index[edges.head])
@@ -298,7 +298,7 @@ def _of_places(stored: MechanismFile, within: float | None) -> Protection:
 
 
 def _radius(within: float | None, level: Fraction, least: float) -> float:
-    """The radius that was asked for, else that of the factor `USUAL`; not below the least distance of two places."""
+    """`within`, else the radius of the factor `USUAL`; at least the least distance of two places."""
     if within is not None and within >= least:
         return within
     usual = math.log(USUAL) / float(level) if within is None and level > 0 else 0.0
@@ -306,7 +306,7 @@ def _radius(within: float | None, level: Fraction, least: float) -> float:
 
 
 def _near_places(stored: MechanismFile, radius: float) -> float | None:
-    """The factor of places at most `radius` apart; None where that is too much work."""
+    """The factor of places at most `radius` apart; None if that is too much work."""
     domain = stored.domain
     if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
         return None

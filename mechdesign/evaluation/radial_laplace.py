@@ -4,9 +4,8 @@ r"""The Laplace law in k dimensions: report = location + noise, density proporti
     k = 2: P(R <= r) = 1 - (1 + eps r) e^{-eps r}      E R = k / eps      E R^2 = k (k + 1) / eps^2
 
 The direction is uniform and independent of R. Reports with this noise satisfy the claim eps |u - u'| of `Euclidean`.
-Quantiles of eps R in the plane: 1.678347, 3.889720, 4.743865, 6.638352 at 0.5, 0.9, 0.95, 0.99.
-Andrés et al. 2013 write the quantile as -(W(-1, (p - 1) / e) + 1) / eps; as doubles (p - 1) / e has lost every digit of
-a p below 1e-16, and the inverse of the incomplete gamma function has not.
+Andrés et al. 2013 write the quantile as -(W(-1, (p - 1) / e) + 1) / eps. In doubles (p - 1) / e loses every digit of a
+p below 1e-16; the inverse of the incomplete gamma function does not.
 Source: Andrés et al. 2013, section 4.1; k dimensions by integrating the density over spheres.
 """
 
@@ -23,35 +22,27 @@ Array = NDArray[np.float64]
 
 
 def radius_cdf(r: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
-    """P(R <= r), shape of r; r >= 0 in units, inf allowed, epsilon in nats per unit.
-
-    Raises: InputError for a negative radius or NaN, a level that is not positive, fewer than one dimension.
-    """
+    """P(R <= r), shape of r; r >= 0 in units, inf allowed; epsilon in nats per unit."""
     radius = np.asarray(r, float)
     refuse_entries(~(radius >= 0), radius, "must not be negative", field="r")
     return gammainc(check_whole(dimension, "dimension"), check_epsilon(epsilon) * radius)
 
 
 def radius_ppf(p: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
-    """The r with P(R <= r) = p, in units, shape of p: 0 at 0, inf at 1; in the plane sqrt(2 p) / eps for tiny p.
-
-    Raises: InputError for p outside [0, 1], a level that is not positive, fewer than one dimension.
-    """
+    """The r with P(R <= r) = p, in units, shape of p: 0 at 0, inf at 1; in the plane sqrt(2 p) / eps for tiny p."""
     return gammaincinv(check_whole(dimension, "dimension"), check_shares(p, "p")) / check_epsilon(epsilon)
 
 
 def mean_radius(epsilon: float, dimension: int = 2) -> float:
-    """E R = k / eps, in units: 2 / eps in the plane."""
+    """E R = k / eps, in units."""
     return check_whole(dimension, "dimension") / check_epsilon(epsilon)
 
 
 def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: int) -> Array:
-    """`size` reports (size, k) for one location (k,), in the unit of epsilon's inverse.
+    """`size` simulated reports (size, k) for one location (k,), in the unit of epsilon's inverse.
 
-    A gamma radius times a normalised Gaussian direction. For simulations: the reports are doubles, location plus noise,
-    whose last digits depend on the location, and no certificate covers them. A report to be released comes from a table
-    (`md.baselines.planar_laplace` with `Sampler`), or is rounded to a grid at what `finite_precision_epsilon` gives.
-    Raises: InputError for a location that is not a finite (k,) array, a level that is not positive, a negative size.
+    The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
+    (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
     """
     place, count = finite(location, "location"), check_whole(size, "size", least=0)
     if place.ndim != 1 or not len(place):
@@ -63,14 +54,14 @@ def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: 
 
 
 def check_radius(r: float, field: str) -> float:
-    """A radius that is finite and not negative, or an InputError that names the field."""
+    """The radius, checked to be finite and not negative."""
     if not 0 <= float(r) < np.inf:
         raise InputError("must be finite and not negative", field=field, value=r)
     return float(r)
 
 
 def check_shares(p: ArrayLike, field: str) -> Array:
-    """Probabilities of any shape, or an InputError that names the field."""
+    """Probabilities of any shape, checked to lie in [0, 1]."""
     share = np.asarray(p, float)
     if not ((share >= 0) & (share <= 1)).all():
         raise InputError("must be from 0 to 1", field=field, value=np.ravel(share)[:3])

@@ -1,8 +1,7 @@
-"""The Bayes remap: every report replaced by the one with the least posterior expected loss.
+"""The Bayes remap: every report is replaced by the one with the least posterior expected loss.
 
-It is post-processing, so privacy
-is kept; the expected loss never rises. Source: Koufogiannis & Pappas 2016, end of section IV ("post-processing the
-responses of our approach can further improve performance"); Chatzikokolakis et al. 2017.
+It is post-processing, so privacy is kept; the expected loss never rises. Source: Koufogiannis & Pappas 2016, end of
+section IV; Chatzikokolakis et al. 2017.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
 
 
 def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]:
-    """The targets, and the expected loss with them."""
+    """For every report y the report z (m,) of least posterior expected loss, y itself on ties; and the loss then."""
     return best_reports(mechanism["mass"].values / float(ROW_SUM), table_cost(mechanism, loss_matrix(mechanism)))
 
 
 @validated
 def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
-    """The mechanism whose reports are read as their best estimates under the prior: same claim, same edges.
+    """The mechanism whose reports are replaced by their best estimates under the prior, with the same claim and edges.
 
-    Columns are merged; reports that nothing maps to are left out. The ratio is that of the merged columns, which may
-    be smaller. The multipliers and the lower bound belong to the original reports and are dropped.
+    Columns are merged, and reports that nothing maps to are left out. The ratio is that of the merged columns, which
+    may be smaller. The multipliers and the lower bound belong to the original reports and are dropped.
 
     Parameters
     ----------
@@ -50,10 +49,6 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     -------
     xarray.Dataset
         The remapped mechanism; its expected loss is no larger.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, end of section IV.
 
     Examples
     --------
@@ -79,7 +74,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
 
 @validated
 def remapped_loss(mechanism: xr.Dataset) -> float:
-    """The expected loss after `bayes_remap`, in loss units.
+    """The expected loss after `bayes_remap`. Cost: O(n m^2).
 
     Parameters
     ----------
@@ -90,10 +85,6 @@ def remapped_loss(mechanism: xr.Dataset) -> float:
     -------
     float
         In loss units.
-
-    Notes
-    -----
-    Cost: O(n m^2).
 
     Examples
     --------

@@ -1,12 +1,11 @@
-r"""How large a disc around the report must be retrieved: from the planar Laplace law, or from a table.
+r"""The radius of the disc around a report that must be retrieved: from the planar Laplace law, or from a table.
 
-A disc of radius r around the report y contains the area of interest, the disc of radius r_I around the location u,
-exactly where |y - u| + r_I <= r. With probability c that needs r = r_I + (the c-quantile of |y - u|): to be taken
-whatever the report is, because a radius chosen from u and y would reveal more than the report.
+A disc of radius r around the report y contains the area of interest, the disc of radius r_I around the location u, if
+and only if |y - u| + r_I <= r. With probability c this needs r = r_I + (the c-quantile of |y - u|). It must be the
+same for every report: a radius chosen from u and y would reveal more than the report.
 
-`table_retrieval_radius` takes the table of any mechanism over places, secret by secret. There u is a place: on a grid
-the centre of a cell, up to h / sqrt 2 from whoever is in it, to be added to r_I for an area around the person.
-Source: Andrés et al. 2013, section 5 (areas of interest and of retrieval, accuracy as a function of both).
+In a table, u is the centre of a cell, up to h / sqrt 2 from the person: add that to r_I.
+Source: Andrés et al. 2013, section 5 (areas of interest and of retrieval).
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ Array = NDArray[np.float64]
 
 @validated
 def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
-    """The radius around a report that contains the area of interest with a confidence, for planar Laplace noise.
-
-    It is the radius of interest plus the quantile of the Laplace radius.
+    """The radius around a report of planar Laplace noise that contains the area of interest with a given confidence.
 
     Parameters
     ----------
@@ -49,10 +46,6 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
     array
         In units, shape of confidence; inf at confidence 1.
 
-    References
-    ----------
-    Andrés et al. 2013, section 5.
-
     Examples
     --------
     >>> round(float(md.utility.retrieval_radius(300.0, 0.95, 0.01)), 1)
@@ -64,14 +57,14 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
 
 @validated
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
-    """For every secret the least radius around the report that contains its area of interest with a confidence.
+    """For every secret the least radius around the report that contains its area of interest with a given confidence.
 
-    The largest entry holds for all secrets: using that radius reveals nothing more.
+    The largest entry holds for all secrets: using that radius reveals nothing more. Cost: O(n m log m).
 
     Parameters
     ----------
     mechanism : xarray.Dataset
-        A table whose reports are places.
+        A table whose reports have coordinates.
     interest_radius : float
         In units.
     confidence : float
@@ -81,19 +74,6 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
     -------
     (n,) array
         In units.
-
-    Raises
-    ------
-    UnsuitableError
-        For mechanisms whose reports are no places.
-
-    Notes
-    -----
-    Cost: O(n m log m), in memory O(n m).
-
-    References
-    ----------
-    Andrés et al. 2013, section 5.
 
     Examples
     --------
@@ -106,7 +86,7 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
 
 
 def _quantiles(mechanism: xr.Dataset, share: Fraction) -> Array:
-    """The least distance within which the integers of each row hold at least `share` of 2^62, (n,)."""
+    """The least distance (n,) within which the integers of each row hold at least `share` of 2^62."""
     distance, needed = _distances(mechanism), np.uint64(math.ceil(share * 2**ROW_BITS))
     order = np.argsort(distance, axis=1, kind="stable")
     mass = np.cumsum(np.take_along_axis(mechanism["mass"].values, order, axis=1), axis=1, dtype=np.uint64)

@@ -4,7 +4,7 @@ r"""The smallest expected loss with a bound on the loss at every secret.
     over        private tables P (n, m)
     subject to  sum_y P(y|u) l(u, y) <= B(u)                    for every secret u
 
-Known: between the optimal program (B large) and the minimax program: with one B for all secrets it has a solution if
+Known: between the optimal program (B large) and the minimax program. With one B for all secrets it has a solution if
 and only if B is at least the minimax value.
 """
 
@@ -28,16 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounded(Coupled):
-    """The program of least expected loss with a bound on the loss at every secret.
-
-    Its statement is in `mechdesign.programs.bounded`.
+    """The program of least expected loss with a bound on the loss at every secret; see `mechdesign.programs.bounded`.
 
     Parameters
     ----------
     problem : DesignProblem
         Secrets, metric, prior and loss.
     worst_loss : float or (n,) array
-        The bound in loss units, one or one per secret; inf where there is none.
+        The bound in loss units, one or one per secret; inf for no bound.
 
     Examples
     --------
@@ -85,6 +83,6 @@ class Bounded(Coupled):
 
 
 def read_bounds(kept: object) -> Any:
-    """`worst_loss` of the parameters of a file, null where a secret has no bound."""
+    """`worst_loss` of the parameters of a file, in which null means no bound."""
     bounds = [math.inf if bound is None else bound for bound in (kept if isinstance(kept, list) else [kept])]
     return bounds if isinstance(kept, list) else bounds[0]

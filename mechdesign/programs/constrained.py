@@ -1,21 +1,18 @@
 r"""The optimal program with the user's own constraints.
 
     minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
-    over        P (n, m)
-    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
-                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
-                every constraint that is given
+    over        private tables P (n, m)
+    subject to  every constraint of the user
 
 Source: Koufogiannis 2017, equations (6.22)-(6.24), with further constraints.
-Known: at least the value of the optimal program, and equal to it where its mechanism satisfies the constraints.
+Known: at least the value of the optimal program, and equal to it if its mechanism satisfies the constraints.
 
 A constraint is one of constraints.py, one that a capability adds to `CONSTRAINTS`, or a function from the cvxpy table
 P (n, m) to a list of cvxpy inequalities in P alone. A `ClaimedLimit` has a solver of its own (solvers/limits.py).
 
-Affine inequalities become side rows, with a bound that takes them into account. Other convex ones (maxima and absolute
-values by HiGHS; squares, entropies and other cones by Clarabel) are solved through the statement, and the bound takes
-them into account by affine rows that they imply (solvers/tangents.py). Equalities are refused: a table of integers
-meets no equality in real numbers exactly.
+Affine inequalities become side rows, which the bound takes into account. Other convex ones are solved through the
+statement: by HiGHS for maxima and absolute values, else by Clarabel. The bound then uses affine rows that they imply
+(solvers/tangents.py). Equalities are refused: a table of integers cannot meet an equality in real numbers.
 """
 
 from __future__ import annotations
@@ -54,9 +51,7 @@ Given = Constraint | Callable[["cp.Variable"], Sequence["cp.Constraint"]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Constrained(Coupled):
-    """The optimal program with constraints of your own.
-
-    Its statement is in `mechdesign.programs.constrained`.
+    """The optimal program with constraints of your own; see `mechdesign.programs.constrained`.
 
     Parameters
     ----------
@@ -113,7 +108,7 @@ class Constrained(Coupled):
         return [own for own in self.own if not own.expr.is_affine()]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
-        """The program in cvxpy, the given constraints with an absolute margin."""
+        """The program in cvxpy, the constraints with an absolute margin."""
         import cvxpy as cp
 
         inequalities = list(self.own)

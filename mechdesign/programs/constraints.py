@@ -1,10 +1,8 @@
-"""Constraints on the table of a mechanism: each says itself in cvxpy, and those of few rows as side rows.
+"""Constraints on the table of a mechanism, stated in cvxpy and, if they are few rows, as side rows.
 
-    ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
-    RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
-    ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
-
-A `ClaimedLimit` is one that a mechanism claims with its privacy.
+ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
+RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
+ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
 """
 
 from __future__ import annotations
@@ -32,19 +30,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint(FrozenRecord, ABC):
-    """A constraint on the table; `name` is what files and errors call it."""
+    """A constraint on the table; `name` is its name in files and errors."""
 
     name: ClassVar[str]
 
     def check(self, problem: DesignProblem) -> None:
-        """Refuse a problem that the constraint does not fit, before any work. Raises: InputError."""
+        """Raise InputError if the constraint does not fit a problem."""
 
     @abstractmethod
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         """The constraint on `table` (n, m) in cvxpy."""
 
     def describe(self) -> dict[str, Any]:
-        """What a file keeps of it."""
+        """The constraint as JSON, for a file."""
         fields = asdict(self).items()
         lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
         return {"constraint": self.name, **dict(fields), **lists}
@@ -68,7 +66,7 @@ class ReportCap(RowConstraint):
     cap : float
         0 < cap <= 1.
     reports, secrets : sequences of int
-        At these; all by default.
+        The reports and secrets that it holds for; all by default.
 
     Examples
     --------
@@ -112,7 +110,7 @@ class RequiredReport(RowConstraint):
     least : float
         0 < least < 1.
     secrets : sequence of int
-        At these secrets; all by default.
+        The secrets that it holds for; all by default.
 
     Examples
     --------
@@ -147,7 +145,7 @@ class RequiredReport(RowConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorCap(RowConstraint):
-    """The constraint that a report lies further than a radius from the secret with probability at most a share.
+    """The constraint that a report lies further than a radius from the secret with probability at most `share`.
 
     Parameters
     ----------
@@ -156,7 +154,7 @@ class ErrorCap(RowConstraint):
     share : float
         Probability.
     secrets : sequence of int
-        At these secrets; all by default.
+        The secrets that it holds for; all by default.
 
     Examples
     --------
@@ -198,24 +196,24 @@ class ErrorCap(RowConstraint):
         return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
 
     def beyond(self, problem: DesignProblem) -> NDArray[np.float64]:
-        """1 where a report lies beyond the radius of a secret, else 0; (n, m)."""
+        """1 if a report lies beyond the radius of a secret, else 0; (n, m)."""
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedLimit(Constraint):
-    """A limit that a mechanism claims: exports state it as data, reports in a sentence, and it is verified in integers.
+    """A limit that a mechanism claims next to its privacy: exported, stated in reports, and verified in integers.
 
-    Its rows need not be listed: all limits of a program are solved by one `LimitSolver`.
+    All limits of a program are solved by one `LimitSolver`, so their rows need not be listed.
     """
 
     @abstractmethod
     def for_problem(self, problem: DesignProblem) -> Self:
-        """The limit as a file keeps it, complete without the problem."""
+        """The limit as stored in a file, complete without the problem."""
 
     @abstractmethod
     def claims(self) -> list[dict[str, Any]]:
-        """The limit as JSON, for readers of an exported table; of one that `for_problem` returned."""
+        """The limit, as `for_problem` returned it, as JSON for readers of an exported table."""
 
     @abstractmethod
     def sentence(self, domain: Domain) -> str:
@@ -224,7 +222,7 @@ class ClaimedLimit(Constraint):
     @classmethod
     @abstractmethod
     def from_file(cls, description: Mapping[str, Any]) -> Self:
-        """The limit that a file describes, every value of which may be hostile."""
+        """The limit that a file describes; every value may be hostile."""
 
 
 CONSTRAINTS: Registry[type[Constraint]] = Registry(
@@ -233,7 +231,7 @@ CONSTRAINTS: Registry[type[Constraint]] = Registry(
 
 
 def constraint_from(description: Mapping[str, Any]) -> Constraint:
-    """The constraint that `Constraint.describe` described. Raises: KeyError, TypeError or InputError for another."""
+    """The constraint of a description; an invalid one raises KeyError, TypeError or InputError."""
     fields = dict(description)
     kind = CONSTRAINTS[fields.pop("constraint")]
     return kind.from_file(fields) if issubclass(kind, ClaimedLimit) else kind(**fields)

@@ -1,10 +1,8 @@
 r"""Coupled programs: a linear objective over private tables, with further rows that couple their entries.
 
     minimise    sum_{u,y} c(u, y) P(y|u) + t
-    over        P (n, m), t >= 0
-    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
-                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
-                sum_{u,y} G_k(u, y) P(y|u) <= h_k + s_k t       for every side row k
+    over        private tables P (n, m), t >= 0
+    subject to  sum_{u,y} G_k(u, y) P(y|u) <= h_k + s_k t       for every side row k
 
 Bound. Take any mu >= 0 with sum_k s_k mu_k <= 1 and fold the side rows into the effective cost c' = c + sum_k mu_k G_k.
 For any lambda the objective of every feasible table is at least
@@ -12,10 +10,7 @@ For any lambda the objective of every feasible table is at least
     sum_u lambda(u) + sum_y min(0, min over the cone of <c'_y - lambda, g> / g(anchor(y))) - sum_k mu_k h_k:
 
 the bound of the optimal program for the cost c'. For the worst-case loss mu is a prior over the secrets, and the bound
-is that of the optimal program under it.
-
-The first two lines of "subject to" are those of a private table. Source: Koufogiannis 2017, equations
-(6.22)-(6.24), with further rows. The programs of this kind are bounded.py, minimax.py, robust.py and constrained.py.
+is that of the optimal program under it. Source: Koufogiannis 2017, equations (6.22)-(6.24), with further rows.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 class SideRows:
     """Side rows G P <= h + s t over tables (n, m) flattened row by row.
 
-    matrix G (k, n m); limit h (k,); share s (k,), >= 0; names (k,), what each row says, for errors.
+    matrix G (k, n m); limit h (k,); share s (k,), >= 0; names (k,), of the rows in errors.
     """
 
     matrix: sp.csr_array
@@ -54,7 +49,7 @@ class SideRows:
 
     @property
     def size_of_limits(self) -> NDArray[np.float64]:
-        """|h| (k,), 1 where that is 0: what margins and relaxations are measured against."""
+        """|h| (k,), or 1 for h = 0: the scale of margins and relaxations."""
         return np.where(self.limit == 0, 1.0, np.abs(self.limit))
 
     def with_margin(self, margin: NDArray[np.float64]) -> SideRows:
@@ -66,10 +61,10 @@ class SideRows:
         return self.matrix @ table.ravel()
 
     def excess_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By how much a table (n, m) may exceed the limits (k,), 0 where it does not, and on rows with a share.
+        """The excess (k,) of a table (n, m) over the limits, rounded up; 0 for none, and on rows with a share.
 
-        Rounded up, for any table whose entries differ from `table` by half a unit in the last place: the rounding of a
-        sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values.
+        It holds for any table whose entries differ from `table` by half a unit in the last place: the rounding of a sum
+        of j products is at most (j + 1) 2^-53 times the sum of their absolute values.
         """
         terms = np.diff(self.matrix.indptr)
         size = abs(self.matrix) @ np.abs(table.ravel()) + np.abs(self.limit)
@@ -77,7 +72,7 @@ class SideRows:
         return np.where(self.share > 0, 0.0, np.maximum(excess, 0.0))
 
     def fold_down(self, cost: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The effective cost c + sum_k mu_k G_k (n, m), rounded down: too small a cost gives a bound that holds."""
+        """The effective cost c + sum_k mu_k G_k (n, m), rounded down: a smaller cost gives a valid bound."""
         turned = self.matrix.T.tocsr()
         size = np.abs(cost).ravel() + abs(turned) @ multipliers
         folded = cost.ravel() + turned @ multipliers
@@ -85,7 +80,7 @@ class SideRows:
 
 
 def stack_rows(parts: Sequence[SideRows], entries: int) -> SideRows:
-    """All rows of several sets, in order; entries = n m, for the case that there are none."""
+    """All rows of several sets, in order; entries = n m."""
     return SideRows(
         matrix=sp.csr_array(sp.vstack([sp.csr_array((0, entries)), *(part.matrix for part in parts)], format="csr")),
         limit=np.concatenate([np.zeros(0), *(part.limit for part in parts)]),
@@ -102,10 +97,7 @@ def rows_per_secret(
     what: str,
     secrets: NDArray[np.int64] | None = None,
 ) -> SideRows:
-    """One row per secret: sum_y entries(u, y) P(y|u) <= limit(u) + share t.
-
-    entries (n, m), limit (n,); secrets, those that have a row (all by default).
-    """
+    """sum_y entries(u, y) P(y|u) <= limit(u) + share t for `secrets`, all by default; entries (n, m), limit (n,)."""
     n, m = entries.shape
     at = np.arange(n) if secrets is None else secrets
     columns = (at[:, None] * m + np.arange(m)).ravel()
@@ -117,13 +109,13 @@ def rows_per_secret(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coupled(Program):
-    """A program of the kind that the module docstring states; subclasses are final."""
+    """A program of the form in the module docstring; subclasses are final."""
 
     limits_field: ClassVar[str] = "constraints"
     objective_of: ClassVar[str] = EXPECTED_LOSS
 
     def base_cost(self) -> NDArray[np.float64]:
-        """The cost c (n, m): that of the expected loss, unless a subclass has another."""
+        """The cost c (n, m), by default that of the expected loss."""
         return self.problem.weighted_loss
 
     @abstractmethod
@@ -139,7 +131,7 @@ def objective(cost: NDArray[np.float64], rows: SideRows, table: NDArray[np.float
 
 
 def constant_objective(cost: NDArray[np.float64], rows: SideRows) -> float:
-    """The objective of the best constant report: the scale that objectives are measured against."""
+    """The objective of the best constant report: the scale of objectives."""
     n, m = cost.shape
     everywhere = sp.csr_array((np.ones(n * m), (np.arange(n * m), np.tile(np.arange(m), n))), shape=(n * m, m))
     shared = rows.share > 0

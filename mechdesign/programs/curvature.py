@@ -1,4 +1,4 @@
-r"""Curvature of the metric eps^2 |dx|^2, and the weights that it gives the eikonal kernel locally.
+r"""Curvature of the metric eps^2 |dx|^2, and the local weights of the eikonal kernel.
 
 In n dimensions let R be the scalar curvature of the conformal metric g = eps^2 |dx|^2. A geodesic ball's volume element
 is r^{n-1} (1 - Ric r^2 / 6), so the integral of e^{-d(u, y)} over y is c_n (1 - (n + 1) R / 6) to first order, with
@@ -11,8 +11,7 @@ c_n = 2, 2 pi, 8 pi for n = 1, 2, 3 (the integral of e^{-|x|}). Hence K w = 1 is
     n = 3    excess = (8 Laplacian(log eps) + 4 |grad log eps|^2) / 3 - eps^2
 
 A weight is negative where the excess is positive: in the plane, where Laplacian(log eps) > eps^2 (the condition that
-Koufogiannis & Pappas 2016 leave open). On a line the exact weights of lengths a, b left and right are (tanh(a/2) +
-tanh(b/2)) / 2.
+Koufogiannis & Pappas 2016 leave open).
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ def has_curvature_rule(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
 def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
 
-    Where it is positive, the weight system has a negative weight, to first order in the cell size. Cells at the border
-    see the level one cell beyond it, where a raster that ends there is constant.
+    To first order in the cell size the weight system has a negative weight if it is positive. Cells at the border use
+    the level one cell beyond, where a raster that ends there is constant.
     """
     assert domain.cell is not None
 
@@ -71,8 +70,5 @@ def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
 
 
 def line_weights(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exact weights (k,) of places on a line with the lengths left and right of each in nats, infinite at ends.
-
-    K w = 1 holds exactly: every weight is positive, whatever the lengths.
-    """
+    """The exact weights (k,) of places on a line from their lengths left and right in nats, infinite at the ends."""
     return np.asarray((np.tanh(left / 2) + np.tanh(right / 2)) / 2)

@@ -1,17 +1,16 @@
 r"""The eikonal weight system (Algorithm 1).
 
-    find        w (n)                    (where several exist: minimise sum_y w(y) sum_u prior(u) K(u, y) l(u, y))
+    find        w (n)                    (if several exist: minimise sum_y w(y) sum_u prior(u) K(u, y) l(u, y))
     subject to  w >= 0,  K w = 1         with K(u, y) = e^{-f_y(u)}, f_y(u) = d(u, y)
     then        P(y|u) = w(y) K(u, y)
 
 f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made
 1-Lipschitz.
 Source: Koufogiannis & Pappas 2016, Algorithm 1 and Theorem 6; Koufogiannis 2017, Algorithm 3; libqif's
-`tight_constraints` is the same system. Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and 1 /
-(1 + e^{-eps h}) at the ends; on large grids the mechanism tends to the Laplace mechanism. K is square and nonsingular,
-so one negative weight means that the system has no solution with these columns. Two causes are known: the boundary
-(small eps h at the edge of the domain), and the curvature of the metric, w ~ (eps^2 - Laplacian(log eps)) h^2 / 2 pi,
-negative where Laplacian(log eps) > eps^2.
+`tight_constraints` is the same system. Known: constant eps on a bounded line gives w = tanh(eps h / 2) inside and
+1 / (1 + e^{-eps h}) at the ends. On large grids the mechanism tends to the Laplace mechanism. K is square and
+nonsingular, so one negative weight means that the system has no solution with these columns. Two causes are known: the
+boundary (small eps h at the edge), and the curvature of the metric (curvature.py).
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ Distances = Literal["graph", "fast-marching"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EikonalWeights(Program):
-    """The weight system of a design problem whose reports are its secrets.
-
-    Its statement is in `mechdesign.programs.eikonal`.
+    """The weight system of a design problem whose reports are its secrets; see `mechdesign.programs.eikonal`.
 
     Parameters
     ----------
@@ -46,10 +43,6 @@ class EikonalWeights(Program):
     distances : {"graph", "fast-marching"}
         "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching" by scikit-fmm
         followed by the Lipschitz minorant (grids of two axes with an eikonal metric).
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, Algorithm 1 and Theorem 6; Koufogiannis 2017, Algorithm 3.
 
     Examples
     --------

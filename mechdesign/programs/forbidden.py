@@ -1,8 +1,7 @@
-"""Forbidden reports leave the set of reports, since none is impossible at one secret alone.
+"""Forbidden reports leave the set of reports, because a report that is impossible at one secret is impossible at all.
 
 Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being connected, for every
-secret: a report that is impossible at one secret is impossible at all. So a cap of 0 is refused. For the same reason an
-error beyond a radius can be made improbable, never impossible, as long as some report lies beyond it.
+secret. So a cap of 0 is refused, and an error beyond a radius can be made improbable but not impossible.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from mechdesign.programs.constraints import all_or_places
 
 
 def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignProblem:
-    """The problem with some reports left out: no secret may make them. The reports that stay are renumbered in order.
+    """The problem without some reports. The others are renumbered in order.
 
     Parameters
     ----------

@@ -5,14 +5,12 @@ r"""The least epsilon at which a mechanism comes within an expected distance.
     over        the tables P = P_eps of a family with one parameter, or all tables P with
                 P(y|u) <= e^{eps |u - v|} P(y|v) for all secrets u, v and reports y                     (2)
 
-Source: Alvim et al. 2018, section III, equation (2): mechanisms of different kinds are compared at one expected
-distance between secret and report, because their eps are not of one type: nats for randomized response, nats per unit
-of length for noise.
+Source: Alvim et al. 2018, section III, equation (2). Mechanisms of different kinds are compared at one expected
+distance, because their eps are in different units: nats for randomized response, nats per length for noise.
 
-Families. Normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0; noise that is moved to the
-border comes nearer in every coordinate when it shrinks; randomized response over K secrets has
-E = K D / (K - 1 + e^eps) with D the mean distance to a uniform report, which gives eps = ln(K D / distance - K + 1):
-of the prior it sees D only.
+Families. Normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0. Clamped noise comes nearer in
+every coordinate as it shrinks. Randomized response over K secrets has E = K D / (K - 1 + e^eps) with D the mean
+distance to a uniform report, which gives eps = ln(K D / distance - K + 1).
 
 All tables. The least expected distance L(eps) falls with eps. A mechanism with L <= distance bounds the answer from
 above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
@@ -63,8 +61,8 @@ TableOfEpsilon = Callable[[DesignProblem, float], NDArray[np.float64]]
 class Family:
     """Mechanisms with one parameter: table(problem, eps) is P_eps (n, m), with rows that sum to 1.
 
-    nats: eps is in nats, a claim of local privacy; otherwise in nats per unit of length. followed: noise is followed
-    beyond the domain, which bounds how wide it can be.
+    nats: eps is in nats, a claim of local privacy; else in nats per unit of length. followed: noise is followed beyond
+    the domain, which limits its width.
     """
 
     name: str
@@ -94,7 +92,7 @@ class Family:
         return least, 1 / step, MAX_STEP_NATS / step
 
     def expected_distances(self, problem: DesignProblem) -> Callable[[float], float]:
-        """The function that gives the left-hand side of (1), in units, at an eps. Cost of a call: one table."""
+        """The left-hand side of (1), in units, as a function of eps; each call makes one table."""
         require_distances(problem.domain)
         weights = problem.prior_array[:, None] * problem.domain.euclidean_to(problem.reports)
 
@@ -123,7 +121,7 @@ FAMILIES = {family.name: family for family in _CLOSED_FORMS}
 
 
 def family_of(family: str | Family | TableOfEpsilon) -> Family:
-    """The family of this name or function. Raises: InputError for an unknown name."""
+    """The family of this name or function."""
     if isinstance(family, Family):
         return family
     if callable(family):
@@ -135,9 +133,7 @@ def family_of(family: str | Family | TableOfEpsilon) -> Family:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchedOptimal(Program):
-    """The mechanism of least epsilon at one expected distance.
-
-    Its statement is in `mechdesign.programs.matched`.
+    """The mechanism of least epsilon at one expected distance; see `mechdesign.programs.matched`.
 
     Parameters
     ----------
@@ -145,18 +141,6 @@ class MatchedOptimal(Program):
         Domain, prior and reports; its metric is Euclidean.
     distance : float
         Expected distance in units; by default the problem's `matched_distance`.
-
-    Raises
-    ------
-    UnsuitableError
-        Where the problem's metric is not Euclidean.
-    InputError
-        For a distance that is not positive and finite, not below that of the best constant report, which every eps
-        reaches, or not above that of the nearest reports, which none does.
-
-    References
-    ----------
-    Alvim et al. 2018, equation (2).
 
     Examples
     --------
@@ -182,7 +166,7 @@ class MatchedOptimal(Program):
 
     @property
     def target(self) -> float:
-        """The target: an expected distance, in units."""
+        """The expected distance, in units."""
         return check_distance(self.problem.matched_distance if self.distance is None else self.distance)
 
     def parameters(self) -> dict[str, Any]:
@@ -196,7 +180,7 @@ class MatchedOptimal(Program):
 
     @cached_property
     def graph(self) -> bool:
-        """True if near pairs replace all pairs (programs/near_pairs.py): on grids of up to two axes with many pairs."""
+        """True if near pairs replace all pairs (near_pairs.py)."""
         domain = self.problem.domain
         return domain.kind == "grid" and domain.dimension <= 2 and len(self.problem.edges.tail) > MAX_DIRECT_PAIRS
 
@@ -206,7 +190,7 @@ class MatchedOptimal(Program):
         return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
 
     def statement(self, epsilon: float | None = None) -> cp.Problem:
-        """L(eps) in cvxpy, by default at the problem's own eps. The answer is the least eps with L(eps) <= distance."""
+        """L(eps) in cvxpy, by default at the problem's own eps."""
         epsilon = self.problem.metric.smallest_level if epsilon is None else epsilon
         assert epsilon is not None
         return Optimal(problem=self.at(epsilon)).statement()

@@ -1,13 +1,13 @@
-r"""The smallest worst-case loss over secrets, no prior asked.
+r"""The smallest worst-case loss over secrets, for any prior.
 
     minimise    max over secrets u of sum_y P(y|u) l(u, y)
     over        private tables P (n, m)
 
 Source: the maximum over secrets in place of the mean; for the discrete metric Kairouz et al. 2014.
-Known: by duality the value is the largest that the optimal program takes under any prior, so it is at least that of
-the optimal program under every prior; the prior that attains it is least favourable. Where a group of symmetries acts
-transitively on the secrets and keeps metric and loss, the uniform prior is least favourable: the discrete metric with
-0/1 loss gives randomized response. The problem's own prior is not used, except for the expected loss that is reported.
+Known: by duality the value is the largest that the optimal program takes under any prior; the prior that attains it is
+least favourable. If a group of symmetries acts transitively on the secrets and keeps metric and loss, the uniform prior
+is least favourable: the discrete metric with 0/1 loss gives randomized response. The problem's own prior only enters
+the expected loss that is reported.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Minimax(Coupled):
-    """The program of least worst-case loss over secrets; no prior enters.
-
-    Its statement is in `mechdesign.programs.minimax`.
+    """The program of least worst-case loss over secrets; see `mechdesign.programs.minimax`.
 
     Parameters
     ----------

@@ -25,18 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Optimal(Program):
-    """The optimal program: the mechanism of least expected loss under the claim of a problem.
-
-    Its statement is in `mechdesign.programs.optimal`.
+    """The optimal program: the mechanism of least expected loss under the claim; see `mechdesign.programs.optimal`.
 
     Parameters
     ----------
     problem : DesignProblem
         Secrets, metric, prior and loss.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, section IV; Koufogiannis 2017, equations (6.22)-(6.24).
 
     Examples
     --------

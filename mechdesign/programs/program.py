@@ -1,4 +1,4 @@
-"""Program: a constrained program over the tables of a design problem, stated and assembled but never solved here."""
+"""Program: a constrained program over the tables of a design problem, stated here and solved in solvers/."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Program(FrozenRecord, ABC):
 
     @abstractmethod
     def statement(self) -> cp.Problem:
-        """The program in cvxpy (DCP): the readable truth, and the oracle of the tests on small cases."""
+        """The program in cvxpy (DCP), which tests solve on small cases."""
 
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the program that a file keeps."""
+        """Parameters of the program for the file."""
         return {}
 
 
 def place_numbers(places: Sequence[int], size: int, field: str) -> NDArray[np.int64]:
-    """Place numbers (k,) in order, each once. Raises: InputError for none, or others than 0 to size - 1."""
+    """Place numbers (k,) in order, each once, checked to be from 0 to size - 1."""
     numbers, message = np.ravel(np.asarray(places)), f"must be place numbers from 0 to {size - 1}"
     if not (numbers.size and np.issubdtype(numbers.dtype, np.integer)):
         raise InputError(message, field=field, value=places)

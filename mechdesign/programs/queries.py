@@ -6,18 +6,16 @@ r"""The mechanism of a query (Algorithm 1 with few answers): kernels of label se
                 P(q(u)|u) = 1 - sum over the other answers of P(y|u)          for every secret u
     subject to  P(y|u) <= e^{d_e} P(y|v)     for every edge e = (u, v), both ways, and y = q(u), q(v)
 
-f_S(u) = min over s in S of d(u, s) solves |grad f| = eps with f = 0 on S. With S = q^{-1}(y) alone, columns are
-those of Algorithm 1, f_y(q^{-1}(y)) = 0, away from their own label: the smallest private ones for the values at its
-border. On its own label a column is what the others leave, so that rows sum to 1 by construction, where K w = 1 has n
-rows and m unknowns. Smaller sets let an answer recede: from corners where three labels meet, from thin parts of its
-label, and from places where edges are short.
+f_S(u) = min over s in S of d(u, s) solves |grad f| = eps with f = 0 on S. With S = q^{-1}(y) alone, columns away from
+their own label are those of Algorithm 1: the smallest private ones for the values at the label's border. On its own
+label a column is the rest, so that rows sum to 1 by construction, where K w = 1 has n rows and m unknowns. Smaller sets
+let an answer recede: from corners of three labels, from thin parts of its label, and from short edges.
 Source: Koufogiannis & Pappas 2016, Algorithm 1 with a query q; the boundary condition is its "design choice".
-Known: a column away from its own label is private whatever the weights are, so the constraints listed imply all others.
-S = all places makes constant mechanisms feasible: the program always has a solution, at most the loss of the best
-constant report and at least that of the optimal program. Where w >= 0 solves K w = 1, Algorithm 1's mechanism is
-feasible. Two labels that meet on one edge of length d have, for zero-one loss, the optimum
-P(wrong|u) = e^{d - f(u)} / (1 + e^d), f the distance to the other label, while the sums of prior e^{-f} over the two
-differ by at most a factor e^d.
+Known: a column away from its own label is private for any weights, so the constraints listed imply all others. S = all
+places makes constant mechanisms feasible: the value is at most the loss of the best constant report and at least that
+of the optimal program. If w >= 0 solves K w = 1, Algorithm 1's mechanism is feasible. Two labels that meet on one edge
+of length d have, for zero-one loss, the optimum P(wrong|u) = e^{d - f(u)} / (1 + e^d), f the distance to the other
+label, while the sums of prior e^{-f} over the two differ by at most a factor e^d.
 """
 
 from __future__ import annotations
@@ -46,18 +44,12 @@ MOST_ENTRIES = 80_000_000  # of the kernel: beyond, fewer distances are used, wh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryWeights(Program):
-    """The weight program of a problem with a query. Report y answers the y-th smallest label.
-
-    Its statement is in `mechdesign.programs.queries`.
+    """The weight program of a problem with a query; see `mechdesign.programs.queries`.
 
     Parameters
     ----------
     problem : DesignProblem
-        Made by `md.losses.query_problem`.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, Algorithm 1 with a query q.
+        Made by `md.losses.query_problem`; report y answers the y-th smallest label.
 
     Examples
     --------
@@ -88,9 +80,11 @@ class QueryWeights(Program):
 
     @cached_property
     def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
-        """The smaller source sets, each with its answer: of the places of a label those at least t nats from any other
-        label, those at least t nats from all others but one, and those whose shortest edge is at least that of a share
-        of them; while they fill half the kernel at most, every place at the border alone; no set twice.
+        """The smaller source sets, each once, with its answer.
+
+        Of the places of a label: those at least t nats from any other label; those at least t nats from all others but
+        one; those whose shortest edge is at least a quantile. Every place at the border alone, if these fill at most
+        half the kernel.
         """
         n, m = self.distances.shape
         room = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
@@ -118,13 +112,13 @@ class QueryWeights(Program):
 
     @cached_property
     def answer(self) -> NDArray[np.int64]:
-        """The answer (k,) that each kernel belongs to, as a report number."""
+        """The answer (k,) of each kernel, as a report number."""
         everyone = np.arange(self.distances.shape[1])
         return np.concatenate([everyone, everyone, np.array([y for y, _ in self.sources], np.int64)])
 
     @cached_property
     def kernel(self) -> NDArray[np.float64]:
-        """e^{-f_S(u)}, (n, k): the set of every label, all places for every label, then the smaller sets."""
+        """e^{-f_S(u)} (n, k): the set of every label, all places for every label, then the smaller sets."""
         n, m = self.distances.shape
         require_memory(n, len(self.answer), tables=3, what="the kernels of a query")
         kernel = np.ones((len(self.answer), n)).T
@@ -135,7 +129,7 @@ class QueryWeights(Program):
         return kernel
 
     def table(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """P (n, m) for weights (k,): rows sum to 1, and entries may be negative where constraints are broken."""
+        """P (n, m) for weights (k,): rows sum to 1; entries are negative if constraints are violated."""
         n, m = self.distances.shape
         table = np.zeros((n, m))
         for y in range(m):

@@ -3,9 +3,8 @@ r"""The smallest expected loss under the worst of several priors.
     minimise    max over k of sum_u prior_k(u) sum_y P(y|u) l(u, y)
     over        private tables P (n, m)
 
-Known: by duality the value is the largest that the optimal program takes under any mixture of the priors; so it is at
-least that of the optimal program under each, and at most that of the minimax program. With all point priors it is the
-minimax program, with one prior the optimal one.
+Known: by duality the value is the largest that the optimal program takes under any mixture of the priors. With all
+point priors it is the minimax program, with one prior the optimal one.
 """
 
 from __future__ import annotations
@@ -30,16 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Robust(Coupled):
-    """The program of least expected loss under the worst of several priors.
-
-    Its statement is in `mechdesign.programs.robust`.
+    """The program of least expected loss under the worst of several priors; see `mechdesign.programs.robust`.
 
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric and loss. Its own prior counts only where it is one of `priors`.
+        Secrets, metric and loss. Its own prior counts only if it is one of `priors`.
     priors : (k, n) array
-        Each a prior over the secrets.
+        Priors over the secrets.
 
     Examples
     --------

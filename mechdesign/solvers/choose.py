@@ -1,4 +1,4 @@
-"""Which solver takes a program: every rule of dispatch.
+"""Dispatch: every rule that chooses the solver of a program.
 
 The optimal program (`rule`, by method "auto"):
 
@@ -10,11 +10,11 @@ The optimal program (`rule`, by method "auto"):
     if constraints <= 60,000:                                      highs last, unless it was first
 
     highs     the whole linear program by HiGHS
-    columns   generate and price (column_generation.py): by vertices where `has_few_rays`, else with multipliers in a
-              box; the other of the two follows where the first ends above the gap
+    columns   column generation (column_generation.py): by vertices if `has_few_rays`, else with multipliers in a box;
+              the other of the two follows if the first ends above the gap
     blocks    the block interior-point method on restricted programs (blocks.py)
-    pool      columns kept without a table, of the capability factored: up to 6,000 secrets where the loss is a table,
-              which the result is then too
+    pool      columns without a table, of the capability factored: up to 6,000 secrets if the loss is a table, and
+              then the result is a table too
 
 Few rays (`has_few_rays`):
 
@@ -30,12 +30,10 @@ Coupled programs (`coupled_attempts`):
     if rays would not be first and secrets <= 450:                 rays last
 
 The whole program (`whole_trials`): the simplex method up to 10,000 rows, the interior-point method up to 400,000.
+Eikonal weights (`takes_factors`): factored by request, or by "auto" beyond 1,600 secrets if factors suit.
 
-Eikonal weights (`takes_factors`): factored where asked, or by "auto" beyond 1,600 secrets where factors suit; else a
-table.
-
-"The nearest place" is the distance to it in nats, in the median over places. Where a route ends above the gap the next
-one that accepts the problem goes on. Measured by benchmarks/run.py.
+"The nearest place" is the median over places of the distance to it in nats. If a route ends above the gap, the next one
+that accepts the problem continues. Measured by benchmarks/run.py.
 """
 
 from __future__ import annotations
@@ -85,10 +83,10 @@ class PoolSolver(Protocol):
         """True if the result is a table, not factors."""
 
     def needs_closed_form(self, problem: DesignProblem) -> bool:
-        """True if the result is so small that closed forms are compared with it."""
+        """True if the result is small enough to compare closed forms with it."""
 
     def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
-        """The result for a program, or the mechanism itself where it is no table."""
+        """The result for a program; the mechanism itself if it is not a table."""
 
 
 POOL_SOLVER: Role[PoolSolver] = Role("pool")
@@ -114,7 +112,7 @@ FACTORED_SOLVER: Role[FactoredSolver] = Role("factored")
 
 
 class Attempt(Enum):
-    """One attempt at a program; optimal.py and coupled.py say which route makes it."""
+    """One attempt at a program; optimal.py and coupled.py map it to routes."""
 
     VERTICES = auto()
     BOXES = auto()
@@ -127,8 +125,7 @@ class Attempt(Enum):
 class WholeTrial(NamedTuple):
     """One trial of the whole program: the method of HiGHS, and the cap in nats of the exponents of its kernels.
 
-    Capped at 0 the variables are the probabilities themselves, which suits answers that are likely far from their
-    anchors.
+    At cap 0 the variables are the probabilities themselves, which suits answers that are likely far from their anchors.
     """
 
     method: Method
@@ -155,7 +152,7 @@ def is_complete(problem: DesignProblem) -> bool:
 
 
 def nearest(problem: DesignProblem) -> float:
-    """The distance to the nearest other place in nats, the median over places; infinite for one place."""
+    """The median over places of the distance in nats to the nearest other place; infinite for one place."""
     edges = problem.edges
     least = np.full(problem.domain.size, np.inf)
     np.minimum.at(least, edges.tail, edges.length)
@@ -164,7 +161,7 @@ def nearest(problem: DesignProblem) -> float:
 
 
 def has_few_rays(problem: DesignProblem) -> bool:
-    """True if few rays make the optimal table: long edges, and places, or pairs, that are not too many."""
+    """True if few rays make the optimal table: long edges, and few places or pairs."""
     size = problem.domain.size
     if size <= FEWEST:
         return True
@@ -188,7 +185,7 @@ def rejection_reason(method: MethodName, problem: DesignProblem) -> str | None:
 
 
 def rule(problem: DesignProblem) -> list[tuple[MethodName, str]]:
-    """The methods to take in turn, each with the reason for its place."""
+    """The methods to try in turn, each with the reason for its place."""
     size, answers = problem.domain.size, problem.reports.size
     if size > TABLE and rejection_reason("pool", problem) is None:
         return [("pool", f"more than {TABLE:,} secrets")]
@@ -224,7 +221,7 @@ def choose(problem: DesignProblem) -> tuple[MethodName, str]:
 
 
 def optimal_attempts(problem: DesignProblem, method: str | None) -> list[Attempt]:
-    """What to try in turn by a method, by None for all of `rule`."""
+    """The attempts by a method in turn; for None, those of `rule`."""
     first, second = Attempt.BOXES, Attempt.VERTICES
     if has_few_rays(problem):
         first, second = second, first
@@ -239,7 +236,7 @@ def optimal_attempts(problem: DesignProblem, method: str | None) -> list[Attempt
 
 
 def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
-    """True if the side rows share one maximum, so that multipliers are a prior, and the master is not too large."""
+    """True if the side rows share one maximum, so that multipliers are a prior, and the master is small enough."""
     return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
 
 
@@ -249,7 +246,7 @@ def suits_rays(problem: DesignProblem) -> bool:
 
 
 def coupled_attempts(problem: DesignProblem, rows: SideRows) -> list[Attempt]:
-    """What to try in turn for a coupled program."""
+    """The attempts at a coupled program, in turn."""
     attempts, size = [], problem.domain.size
     # A side row for every entry takes a hundred times as long by rays as by the whole program.
     rays_first = suits_rays(problem) and rows.size <= size

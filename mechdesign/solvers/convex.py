@@ -1,10 +1,9 @@
 """Convex constraints that are not affine: solved through the cvxpy statement, and bounded by rows that they imply.
 
-HiGHS solves maxima and absolute values, Clarabel what is quadratic, exponential or a logarithm, with a margin that is
-checked. The bound is that of a coupled program with tangents (tangents.py) in place of these constraints. The first
-ones are drawn at the table that the statement gives, where one is enough for a smooth constraint. Further ones follow
-on the way from that table to the optimum of the coupled program until the gap holds: cutting planes (Kelley 1960,
-Journal of SIAM 8), drawn near a table that keeps the constraints.
+HiGHS solves maxima and absolute values, Clarabel other cones, with a margin that is checked. The bound is that of a
+coupled program with tangents (tangents.py) in place of these constraints. The first ones are at the table of the
+statement; for a smooth constraint one is enough. Further ones follow between that table and the optimum of the coupled
+program until the gap holds: cutting planes (Kelley 1960, Journal of SIAM 8) near a feasible table.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ _Table = NDArray[np.float64]
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> Design:
-    """The solver of claimed limits where there are any, else `solve_coupled`; with inequalities beyond side rows the
-    statement, and tangents for the bound.
+    """Solve by the solver of claimed limits if there are any, else by `solve_coupled`.
 
-    Every inequality must hold on the certified table with half its margin left, for the rounding of the check.
-    Raises: InputError for what neither HiGHS nor Clarabel takes; InfeasibleError, DesignError as `solve_coupled`.
+    Inequalities beyond side rows add the statement, and tangents for the bound. The certified table keeps half the
+    margin of each inequality, for the rounding of the check. Raises InputError if no solver takes the statement, and as
+    `solve_coupled`.
     """
     solver = limit_solver(program)
     if solver is not None:
@@ -98,12 +97,12 @@ def _bound_of(task: Task, design: Design) -> CoupledBound:
 
 
 def _inner(on_progress: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
-    """States of the program without these constraints: their gap is not that of the mechanism."""
+    """Progress of the program without these constraints, whose gap is not that of the mechanism."""
     return None if on_progress is None else lambda state: on_progress(replace(state, gap_of="inner gap"))
 
 
 def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certified, float]:
-    """The certified table of the statement and the margin that it keeps half of; unit, of the loss."""
+    """The certified table of the statement, and its margin, of which it keeps half."""
     import cvxpy as cp
 
     for margin in _OPTIONS.margins:
@@ -122,7 +121,7 @@ def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certifi
 
 
 def _solved(statement: Any, program: Constrained) -> str:
-    """Solve a statement by the first solver that takes it; its name. Raises: InputError where none does."""
+    """The name of the first solver that solves the statement."""
     import cvxpy as cp
 
     refused: Exception | None = None
@@ -144,7 +143,7 @@ def _most(program: Constrained, table: _Table) -> float:
 
 
 class _Tangents:
-    """The search for a bound: the rows so far, and the incumbent."""
+    """The search for a bound."""
 
     def __init__(
         self, program: Constrained, task: Task, incumbent: Incumbent, budget: TimeBudget, margin: float
@@ -174,14 +173,14 @@ class _Tangents:
         return Stop.PRECISION
 
     def _take(self, coupled: Design) -> None:
-        """Record the bound of a coupled program, and try its table if it keeps all inequalities."""
+        """Record the bound of a coupled program, and try its table if it satisfies all inequalities."""
         assert coupled.objective is not None
         self.incumbent.record_bound(_bound_of(self.task, coupled))
         if _most(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
             self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
     def _with_tangents_at(self, point: _Table) -> Design | None:
-        """The coupled program with further tangents; None where it has no table, or no time."""
+        """The coupled program with further tangents; None without a table or time."""
         table, inequalities, rng = self.program.table, self.program.beyond_rows, self.rng
         try:
             new = [tangent_rows(each, table, point, rng, budget=self.budget) for each in inequalities]
@@ -194,7 +193,7 @@ class _Tangents:
             return None
 
     def _towards(self, outside: _Table) -> _Table:
-        """The first point on the way from the best table that breaks a constraint: its tangent cuts `outside` off."""
+        """The first infeasible point on the way from the best table: its tangent cuts `outside` off."""
         assert self.incumbent.mass is not None
         inside = self.incumbent.mass / float(ROW_SUM)
         points = [inside + share * (outside - inside) for share in _OPTIONS.steps]

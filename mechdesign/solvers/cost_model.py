@@ -1,7 +1,7 @@
-"""Seconds that work takes on the machine of the benchmarks: the one file of solvers/ with times of a clock.
+"""Seconds that work takes on the machine of the benchmarks: the only wall-clock times in solvers/.
 
-Measured by benchmarks/run.py on two cores. They share out a time limit and tell users what to expect: no table and no
-bound depends on them where time is not short.
+Measured by benchmarks/run.py on two cores. They divide a time limit and give estimates. Tables and bounds only depend
+on them when time is short.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TimeModel:
         return max(certificate, self.mechanism * problem.domain.size * reports)
 
     def grace(self, seconds: float) -> float:
-        """Seconds that pricing may take beyond a limit of so many."""
+        """Seconds that pricing may take beyond a limit of `seconds`."""
         return self.pricing + self.pricing_share * seconds
 
 

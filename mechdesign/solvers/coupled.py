@@ -1,16 +1,14 @@
-"""Solve a coupled program by the attempts of choose.py, taken in turn; then repair, certify and bound.
+"""Solve a coupled program by the attempts of choose.py, taken in turn.
 
 The best closed form that meets the limits is the first table. The whole program: 1. HiGHS solves it, every limit
 lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified integers,
-rounded up; where one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are clipped and
+rounded up; if one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are clipped and
 scaled until they are valid exactly, folded into the effective cost, and every report is priced: a lower bound that
-rests on no convergence.  5. Where it stays apart, the optimal program is solved for the effective cost
-(`polished_bound`): its multipliers of the row sums are more accurate far from the anchors.
+needs no convergence.  5. If a gap remains, the optimal program is solved for the effective cost (`polished_bound`):
+its multipliers of the row sums are more accurate far from the anchors.
 
-Where no table is found the least common relaxation of the limits is bounded from below in the same way (`no_table`). A
-bound above zero proves that the constraints contradict each other, and its multipliers say which.
-
-Designs of changing priors are in column_generation.py.
+Without a table, the least common relaxation of the limits is bounded from below in the same way (`no_table`). A bound
+above zero proves that the constraints contradict each other, and its multipliers identify them.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 
 def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
-    """The task of a program, or of other side rows. Raises: SizeError before allocating what does not fit."""
+    """The task of a program, or of other side rows; SizeError before allocating what does not fit."""
     problem, what = program.problem, f"the {program.name} program"
     if problem.domain.size > DESIGNS:
         require_whole(problem, problem.domain.size, what=what)
@@ -64,10 +62,10 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
 def design_of_cost(
     task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: Design | None = None
 ) -> tuple[Design, NDArray[np.float64]] | None:
-    """The design of the optimal program for an effective cost (n, m), and multipliers (n,) of its row sums; None where
-    a constant report costs no more than any table.
+    """The design of the optimal program for an effective cost (n, m), and multipliers (n,) of its row sums.
 
-    The least entry of every row is taken off that cost, so that it is a loss, and comes back with the multipliers.
+    None if a constant report costs no more than any table. The least entry of every row is subtracted from that cost,
+    to make it a loss, and added to the multipliers.
     """
     least = folded.min(axis=1)
     loss = (folded - least[:, None]) * len(least)
@@ -84,13 +82,13 @@ def design_of_cost(
 
 
 def polished_bound(task: Task, bound: CoupledBound, gap: float, time_limit: float) -> CoupledBound:
-    """The bound with other multipliers of the row sums, those of the optimal program for its effective cost."""
+    """The bound with the multipliers of the row sums of the optimal program for its effective cost."""
     pair = design_of_cost(task, bound.folded, gap, time_limit)
     return bound if pair is None else task.bound(pair[1], bound.multipliers)
 
 
 def first_bound(task: Task) -> CoupledBound:
-    """A bound that no search is needed for, with equal multipliers of the side rows that have a share."""
+    """A bound without a search, from equal multipliers of the side rows with a share."""
     multipliers = project_dual(np.where(task.rows.share > 0, 1.0, 0.0), task.rows.share)
     anchored = anchor_bound(task.pricer, task.rows.fold_down(task.cost, multipliers))
     return task.bound(anchored.dual, multipliers)
@@ -114,8 +112,8 @@ class DesignRoute:
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:
     """Solve a coupled program, or one of other side rows. The time limit is passed to HiGHS.
 
-    Raises: SizeError before allocating a program that does not fit; InfeasibleError where the constraints are proved to
-    contradict each other; DesignError where no certified table meets them; SolverError where time ends too early.
+    Raises SizeError before allocating a program that does not fit, InfeasibleError if the constraints are proved to
+    contradict each other, DesignError if no certified table meets them, and SolverError if time ends too early.
     """
     task, budget = task_of(program, rows), TimeBudget.of(targets.time_limit)
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
@@ -162,7 +160,7 @@ def _routes(task: Task) -> list[Route]:
 
 
 def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> None:
-    """Try every closed form, at least for some seconds."""
+    """Try every closed form, for some seconds at least."""
     limit = budget if budget.allows(_CLOSED_FORMS) else TimeBudget.of(_CLOSED_FORMS)
     for form in certified_closed_forms(task.problem):
         incumbent.try_table(task.assess(form.mass), closed_form=form.name)
@@ -171,7 +169,7 @@ def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> N
 
 
 def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
-    """Why there is no table: a proof that the limits contradict each other, or the want of one.
+    """The error without a table: with a proof that the limits contradict each other, if there is one.
 
     The proof is a positive lower bound of the least t with G P <= h + t |h|.
     """

@@ -2,8 +2,7 @@
 
     minimise <cost, P> + t   over the private tables of a problem, with side rows G P <= h + s t
 
-The optimal program is the one without side rows. Routes run in turn, each from what the ones before have found, until
-one meets the gap or time ends.
+The optimal program has no side rows. Routes run in turn, each from the incumbent, until one meets the gap or time ends.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class Certified(NamedTuple):
 class Task:
     """minimise <cost, P> + t over the private tables of `problem` with `rows`.
 
-    constant is the objective of the best constant report, and unit an objective that is reached, for the scale of
-    programs.
+    constant is the objective of the best constant report, and unit an attainable objective, the scale of programs.
     """
 
     problem: DesignProblem
@@ -62,7 +60,7 @@ class Task:
         return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
     def unit_at(self, best: float) -> float:
-        """The unit of programs once the objective `best` is reached; an objective near zero must not scale them up."""
+        """The unit of programs at the best objective `best`; one near zero must not scale them up."""
         return max(min(best, self.unit), RESOLUTION * self.constant)
 
     def solve_whole(
@@ -81,8 +79,8 @@ class Task:
     ) -> Certified:
         """A certified table near `table`, slack put where `slack_cost` (n, m) is least.
 
-        Of the repairs with and without eikonal kernels the one that breaks limits least is kept, then the one of the
-        smaller objective. A private table is only rounded, and overwritten.
+        Repairs with and without eikonal kernels are compared by their excess over the limits, then by their objective.
+        A private table is only rounded, and overwritten.
         """
         plain = private or table.size > _SPREAD_LIMIT
         kernels: list[NDArray[np.float64] | None] = [None]
@@ -143,25 +141,25 @@ class Incumbent:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Parameters that a file keeps of the best table."""
+        """Parameters of the best table for the file."""
         return {} if self.closed_form is None else {"closed_form": self.closed_form}
 
     def try_table(self, table: Certified, *, closed_form: str | None = None) -> bool:
-        """Keep a table that meets all limits if it is the best; True if it is kept."""
+        """Keep a table that meets all limits if it is the best; True if it is."""
         is_better = not table.excess.any() and table.objective < self.objective
         if is_better:
             self.mass, self.objective, self.closed_form = table.mass, table.objective, closed_form
         return is_better
 
     def record_bound(self, bound: CoupledBound) -> bool:
-        """Keep a bound if it is the best; True if it is kept."""
+        """Keep a bound if it is the best; True if it is."""
         is_better = self.bound is None or bound.value > self.bound.value
         if is_better:
             self.bound = bound
         return is_better
 
     def tell(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
-        """Report progress in a round, or without an iteration after it, with the size of the current program."""
+        """Report progress in a round or, without an iteration, after it; with the size of the current program."""
         self.report(
             method,
             round=self.round,
@@ -187,13 +185,13 @@ class Route(Protocol):
         """Why the route cannot take the task; None if it can."""
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-        """Improve the incumbent; why it ended, PRECISION where the route can do no better."""
+        """Improve the incumbent and return why it ended: PRECISION if the route can do no better."""
 
 
 def run_routes(routes: Iterable[Route], task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-    """Run one route after another until one meets the gap or time ends; why the last one ended.
+    """Run routes in turn until one meets the gap or time ends; why the last one ended.
 
-    A route that fails, or that uses up a share of the time alone, is followed by the next.
+    A route that fails, or that only uses up its share of the time, is followed by the next.
     """
     stopped = Stop.PRECISION
     for route in routes:

@@ -1,7 +1,4 @@
-"""Solve the optimal program: the best certified table and the best bound of the attempts of choose.py, taken in turn.
-
-The best closed form is the first table. routes.py has the routes.
-"""
+"""Solve the optimal program by the attempts of choose.py in turn, starting from the best closed form; see routes.py."""
 
 from __future__ import annotations
 
@@ -26,14 +23,11 @@ from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute
 def solve_optimal(
     problem: DesignProblem, targets: Targets, *, start: Design | None = None, floor: ClosedForm | None = None
 ) -> Design:
-    """Solve the optimal program of `problem`.
+    """The best certified table of the optimal program; `stopped` is GAP, TIME, INTERRUPT or PRECISION.
 
-    Parameters: targets, of the time limit up to a quarter is kept for certifying and pricing the last point; start, a
-    design for a multiple of the same metric, whose cuts are added; floor, a closed form that is returned where no table
-    found is better.
-    Returns: the best certified table; `stopped` is GAP, TIME, INTERRUPT or PRECISION. Without a table from any round it
-        is the exponential mechanism e^{-d/2}, which is private as it stands.
-    Raises: InputError where a constant report has no loss; SizeError where a route does not fit in memory.
+    Up to a quarter of the time limit is reserved for certifying and pricing the last point. start, a design for a
+    multiple of the same metric, gives the first cuts; floor, a closed form, the first table. If no round gives a table
+    it is the exponential mechanism e^{-d/2}, which needs no repair.
     """
     if problem.constant_loss == 0:
         message = "leaves nothing to design: weigh secrets that reports tell apart"
@@ -103,7 +97,7 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
 
 
 def _record_anchor_bound(task: Task, incumbent: Incumbent, ends: float) -> None:
-    """Record a bound above 0 that no search is needed for, priced where there is time."""
+    """Record a positive bound without a search, priced if time allows."""
     task.pricer.deadline = ends
     try:
         bound = anchor_bound(task.pricer, task.cost)

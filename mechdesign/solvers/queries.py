@@ -1,14 +1,14 @@
-"""Solve the program of a query: a small linear program, with constraints where they are broken.
+"""Solve the program of a query: a small linear program, with constraints added as they are violated.
 
 The program has k weights and, for every edge and either end's answer, a constraint each way: e of them with n = 40,000
-are a million, and few bind. So it is solved with none but a bound on the weights, then with those that its solution
-breaks most, until none is broken.
+are a million, and few bind. It is first solved with a bound on the weights alone, then with the constraints that its
+solution violates most, until none is violated.
 
-Lower bound on the optimal program, beyond the sizes at which that is solved (solvers/optimal.py). Multipliers of the
-row sums follow from those of the constraints, because P(q(u)|u) enters row u with coefficient 1: lambda(u) is its own
-cost and what it is worth in the constraints. The program has few kernels, so these multipliers are too large for the
-private columns that it lacks, and are lowered. Others are lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the answer
-that is nearest among the wrong ones and f(u) its distance: what a wrong answer costs, where privacy makes it likely.
+Lower bound on the optimal program, beyond the sizes of optimal.py. Multipliers of the row sums follow from those of the
+constraints, because P(q(u)|u) enters row u with coefficient 1: lambda(u) is its own cost plus its value in the
+constraints. The program has few kernels, so these multipliers are too large for the private columns that it lacks, and
+are lowered. A second choice is lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the nearest wrong answer and f(u) its
+distance: the cost of a wrong answer, where privacy makes it likely.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mechdesign.solvers.result import Design, Targets
 
 @dataclass(frozen=True, kw_only=True)
 class QueryOptions:
-    """The constants of this solver; those without another word are guesses."""
+    """The constants of this solver; unless marked otherwise they are guesses."""
 
     priced: int = 20_000  # entries of a table up to which multipliers are priced
     broken: float = 1e-8  # relative; constraints broken by less are left to the repair
@@ -60,7 +60,7 @@ class _Constraints:
     unit: NDArray[np.float64]
 
     def excess(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By how much each is broken, relative to its unit."""
+        """The violation of each, relative to its unit."""
         return (self.ratio * table[self.secret, self.report] - table[self.other, self.report]) / self.unit
 
     def take(self, chosen: NDArray[np.int64]) -> _Constraints:
@@ -70,9 +70,10 @@ class _Constraints:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Columns:
-    """The kernels of the linear program, those that reach places of other labels, each divided by `unit`, its largest
-    value there: used (k,), kernel numbers; cost (k,), in units of `scale`; mean (k,), over all secrets. The mean of
-    P(q(u)|u) is not negative: implied by privacy, and enough to keep every weight finite.
+    """The kernels that reach places of other labels, each divided by `unit`, its largest value there.
+
+    used (k,), kernel numbers; cost (k,), in units of `scale`; mean (k,), over all secrets. The mean of P(q(u)|u) is not
+    negative: implied by privacy, and enough to keep every weight finite.
     """
 
     used: NDArray[np.int64]
@@ -104,12 +105,11 @@ class _Columns:
 
 
 def solve_query(program: QueryWeights, targets: Targets) -> Design:
-    """Solve, repair, certify; the lower bound on the optimal program only where n m is at most 20,000.
+    """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000.
 
-    Memory: the kernel (n, k) of at most 640 MB, the constraints, and tables (n, m); no table over pairs of secrets.
     Cost: k searches, a few linear programs of k variables: 20 seconds for 40,000 places with 20 labels, a minute for
-    10,000 with 200, and more than seven for 40,000 with 200. Beyond 2.5 million entries n m the source sets are thinned
-    out, and the loss grows. Where time runs out, the repair keeps it private.
+    10,000 with 200. Memory: the kernel (n, k) of at most 640 MB, and tables (n, m). Beyond 2.5 million entries n m
+    there are fewer source sets, and the loss grows.
     """
     problem = program.problem
     started = time.monotonic()
@@ -127,7 +127,7 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
 
 
 class _ConstraintSearch:
-    """The linear program with the constraints that its solutions broke; `added` are their numbers."""
+    """The linear program with the constraints that its solutions violated, by their numbers `added`."""
 
     def __init__(self, program: QueryWeights) -> None:
         self.program, self.every, self.columns = program, _constraints(program), _Columns.of(program)
@@ -135,7 +135,7 @@ class _ConstraintSearch:
         self.added = np.zeros(0, np.int64)
 
     def run(self, budget: TimeBudget) -> None:
-        """Rounds until no constraint is broken, or time ends."""
+        """Rounds until no constraint is violated, or time ends."""
         while True:
             seconds = budget.remaining()
             self._solve(max(OPTIONS.shortest, seconds))
@@ -166,7 +166,7 @@ class _ConstraintSearch:
         self.added = np.concatenate([self.added, numbers])
 
     def row_multipliers(self) -> NDArray[np.float64]:
-        """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus what it is worth in the constraints."""
+        """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus its value in the constraints."""
         constraints, multipliers = self.every.take(self.added), -self.dual * self.columns.scale
         answer = self.program.query.answer
         dual = self.program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)

@@ -20,7 +20,7 @@ from mechdesign.problem.problem import DesignProblem
 
 
 class Stop(StrEnum):
-    """Why a search ended; a member is the word that files and JSON keep."""
+    """Why a search ended; its value is the word in files and JSON."""
 
     NONE = ""  # nothing was searched
     GAP = "gap"  # loss and bound are as near as asked
@@ -56,7 +56,7 @@ def _resident() -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """Where a search, or a pass over rows, stands: what `on_progress` is called with.
+    """The state of a search, or of a pass over rows: the argument of `on_progress`.
 
     Attributes
     ----------
@@ -67,19 +67,19 @@ class Progress:
     round, iteration : int
         From 0, and within it; None when the round is over.
     done, total : int
-        How many of how many, in `unit`; total is None where that is not known.
+        Finished and all items, in `unit`; total is None if unknown.
     unit : str
-        What is counted.
+        The item that is counted.
     loss, lower_bound : float
-        In loss units: the least value so far, inf before the first, and the bound, minus infinity before the first.
+        The least value and the bound so far, in loss units; infinite before the first.
     gap : float
         (loss - lower_bound) / loss.
     gap_of : str
-        The words for this gap: "gap" where it is that of the mechanism.
+        The words for this gap: "gap" if it is that of the mechanism.
     variables, constraints : int
         Of the program being solved.
     kappa : float
-        The largest log-ratio over claimed length, at the end of a pass that finds it.
+        The largest log-ratio over claimed length, at the end of a pass that computes it.
     memory_mb : float
         Resident memory of the process.
 
@@ -135,7 +135,7 @@ class Progress:
 
 
 def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
-    """A function that reports a `Progress` with the seconds from now on, by the name of a method and its fields."""
+    """A function that reports a `Progress`, by method and further fields, with the seconds since now."""
     started = time.monotonic()
 
     def tell(method: str, **state: Any) -> None:
@@ -150,13 +150,13 @@ def silent(method: str, **state: Any) -> None:
 
 
 def counter(report: Report, method: str, total: int) -> Callable[[int], None]:
-    """A function that reports how many rows, or reports, of a pass are done."""
+    """A function that reports the finished rows, or reports, of a pass."""
     return lambda done: report(method, done=done, total=total)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Targets:
-    """What `solve` asks of the solver of a program.
+    """The targets of `solve` for the solver of a program.
 
     Attributes
     ----------
@@ -167,11 +167,11 @@ class Targets:
     method : str
         One of those of the program's `Entry`.
     on_progress : callable
-        To be called with a `Progress`; None where nobody asked.
+        Called with a `Progress`.
     bound : bool
-        Whether a lower bound is computed beside the table; None, as the program does by default.
+        Whether to compute a lower bound with the table; None for the program's default.
     options : object
-        The options class of the program's solver, such as `md.factored.FactoredOptions`; None for its defaults.
+        The options class of the program's solver, such as `md.factored.FactoredOptions`.
 
     Examples
     --------
@@ -189,37 +189,36 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Design:
-    """An integer table with what is known of it: what the solver of a program returns.
+    """The result of a solver: an integer table and what is proved of it.
 
     Attributes
     ----------
     mass : (n, m) uint64 array
         Certified for `scale` times the metric of the problem.
     loss : float
-        Its expected loss, in loss units; nan where the solver had no use for it.
+        Its expected loss, in loss units; nan if the solver does not compute it.
     dual, multipliers : (n,), (k,) arrays
-        Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; of length 0 and None
-        where none was priced.
+        Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; else empty and None.
     row_variables : mapping
-        Variables of the file, by name, that say which rows of claimed limits the last multipliers belong to.
+        Variables of the file, by name: the rows of claimed limits that the last multipliers belong to.
     lower_bound : float
-        In loss units; minus infinity where none was priced.
+        In loss units; minus infinity without one.
     lower_bound_of : str
-        The program that it bounds, where that is another.
+        The program that it bounds, if another.
     objective, objective_of : float, str
-        Where it is not the expected loss, the objective and what it is.
+        The objective and its name, unless it is the expected loss.
     stopped : str
-        Why the search ended, a word of `md.solve`; empty where there was none.
+        Why the search ended; see `md.solve`.
     parameters, figures : mappings
-        What a file keeps beside those of the program, and further attributes.
+        Further parameters and attributes for the file.
     problem : DesignProblem
-        Where it is not that of the program (reports of the design's own, another level).
+        Only if it is not that of the program (own reports, another level).
     claimed_epsilon : float
         Nominal, in nats per unit.
     cut : (m, n) bool array
-        The cuts that it ended with, from which a search for another scale of the same metric can start.
+        The final cuts, from which a search for another scale of the same metric can start.
     positions : object
-        Where mass was certified between positions too.
+        The claim between positions, if mass is certified for one.
 
     Examples
     --------
@@ -247,7 +246,7 @@ class Design:
 
 
 def with_floor(design: Design, floor: ClosedForm | None) -> Design:
-    """The design, its table replaced by the closed form where that loses less."""
+    """The design, its table replaced by the closed form if that loses less."""
     if floor is None or design.loss <= floor.loss:
         return design
     parameters = {**design.parameters, "closed_form": floor.name}

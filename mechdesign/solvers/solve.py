@@ -1,7 +1,7 @@
-"""solve: the one verb. A program goes in, a certified mechanism with its bound comes out.
+"""solve: from a program to a certified mechanism with its bound.
 
 `SOLVERS` has every program by name, with its solver and methods. `SOLVERS[Mine.name] = Entry(program=Mine, solve=...)`
-adds one: `solve`, `verify`, `compare` and the command line then know it.
+adds one to `solve`, `verify`, `compare` and the command line.
 """
 
 from __future__ import annotations
@@ -68,50 +68,47 @@ def solve(
 ) -> xr.Dataset:
     """Solve a program, for a problem its optimal program, and return the mechanism, certified at the problem's claim.
 
+    The first table is the best closed form. If no better one is found, the parameter closed_form has its name.
+
     Parameters
     ----------
     program : Program or DesignProblem
-        What to solve.
+        The program, or a problem for its optimal program.
     gap : float
         Target of (loss - lower_bound) / loss; not used for weights.
     time_limit : float
-        Seconds, counted from after compilation; time for the last certificate is kept.
+        Seconds after compilation, of which some are reserved for the last certificate.
     method : str
         For `Optimal`: "auto" or a route of solvers/choose.py; for `EikonalWeights`: "auto", "table" or "factored".
     on_progress : callable
-        Called with where the solve stands, after every round, iteration or block.
+        Called with a `Progress` after every round, iteration or block.
     bound : bool
-        Whether a lower bound is computed beside the mechanism of a program that does not need one: eikonal weights (in
-        the factored form by default from 1,601 to 50,000 secrets), `QueryWeights`, `StatisticalDesign`,
-        and for `Positions` the bound between centres of cells.
+        True to compute a lower bound for a program that does not need one: eikonal weights (in the factored form by
+        default from 1,601 to 50,000 secrets), `QueryWeights`, `StatisticalDesign`, and for `Positions` the bound
+        between centres of cells.
     options : md.factored.FactoredOptions
-        Of the factored form of weights: rounds, a folder that keeps finished blocks, a dask scheduler.
+        Of the factored form of weights.
     verbose : bool
         Print a line of progress on standard error.
 
     Returns
     -------
     xarray.Dataset
-        The mechanism. Attributes expected_loss and lower_bound enclose the optimum; where there is an `objective`,
-        that and lower_bound do, and `objective_of` says what it is. `stopped` says why the solve ended: "gap",
-        "time", "interrupt" (Ctrl-C; what was found by then is certified), "precision" (the accuracy of every method
-        is exhausted), "columns" (`Positions` by weights of columns, the cheapest to `gap`), "search"
-        (`StatisticalDesign`: no ray was found that gains more than `gap`, which proves nothing); of the factored form
-        "kappa" (the weights keep the claim to 2e-5) or "rounds" (all are done) instead of "gap".
+        The mechanism. Attributes expected_loss and lower_bound enclose the optimum; with an `objective`, that and
+        lower_bound do, and `objective_of` names it. `stopped` is the reason for the end: "gap", "time", "interrupt"
+        (Ctrl-C; the result so far is certified), "precision" (no method has higher accuracy), "columns" (`Positions`
+        by weights of columns, the cheapest to `gap`), "search" (`StatisticalDesign`: no ray was found that gains more
+        than `gap`, which proves nothing). For the factored form it is "kappa" (the weights satisfy the claim to 2e-5)
+        or "rounds" (all are done) instead of "gap".
 
     Raises
     ------
     SolverError
-        With an estimate, where the time limit is too short for any certified table.
+        With an estimate, if the time limit is too short for any certified table.
     UnsuitableError
         For a program without a factored form, or a route that does not accept the problem.
     SizeError
         Before allocating a table that does not fit.
-
-    Notes
-    -----
-    The first table is the best closed form. Where no better one is found it is the mechanism, with its name as the
-    parameter closed_form.
 
     Examples
     --------
@@ -139,7 +136,7 @@ def solve(
 
 
 def check_targets(gap: float, time_limit: float) -> None:
-    """Refuse a gap or a time limit that is not positive, with an InputError."""
+    """Raise InputError unless gap and time limit are positive."""
     if not (gap > 0 and math.isfinite(gap)):
         raise InputError("must be positive", field="gap", value=gap)
     if not time_limit > 0:
@@ -170,27 +167,26 @@ def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Entry:
-    """What is known of a program beside its statement: a row of `SOLVERS`.
+    """The solver of a program and its options: a row of `SOLVERS`.
 
     Attributes
     ----------
     program : type
         The class of the program.
     solve : callable
-        solve(program, targets): its `Design`, or a mechanism that is no table.
+        solve(program, targets) returns a `Design`, or a mechanism that is not a table.
     methods : tuple of str
-        What `md.solve(method=)` takes, the first by default.
+        Values of `md.solve(method=)`, the first by default.
     rebuild : callable
-        The program of a stored problem and the parameters that its file keeps, needed where the objective is not the
-        expected loss.
+        The program from a stored problem and the parameters of its file; needed unless it minimises the expected loss.
     closes_gap : bool
-        Whether `solve` works towards a gap, which the file then names.
+        True if `solve` works towards a gap, which the file then names.
     takes_bound : bool
-        Whether it computes a lower bound beside its table, which `md.solve(bound=False)` leaves out.
+        True if the lower bound is optional: `md.solve(bound=False)` leaves it out.
     takes_options : bool
-        Whether it takes `md.solve(options=...)`.
+        True if it takes `md.solve(options=...)`.
     large : bool
-        Whether it solves what has no room as a table too.
+        True if it also solves problems too large for a table.
 
     Examples
     --------
@@ -209,7 +205,7 @@ class Entry:
 
 
 def entry_of(program: Program) -> Entry:
-    """The entry of a program, or of the nearest class that it derives from. Raises: InputError for none."""
+    """The entry of a program, or of the nearest class that it derives from."""
     for kind in type(program).__mro__:
         entry = SOLVERS.get(str(getattr(kind, "name", "")))
         if entry is not None and entry.program is kind:
@@ -218,7 +214,7 @@ def entry_of(program: Program) -> Entry:
 
 
 def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, Any]) -> Program:
-    """The program of a file, stated again. Raises: KeyError for one without a way to do so."""
+    """The program of a file; KeyError if its entry has no `rebuild`."""
     rebuild = SOLVERS[name].rebuild
     if rebuild is None:
         raise KeyError(name)

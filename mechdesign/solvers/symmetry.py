@@ -1,9 +1,9 @@
-r"""Symmetries of a grid: flips and exchanges of axes, those that leave a design as it is, and what they save.
+r"""Symmetries of a grid: flips and exchanges of axes that leave a design unchanged.
 
-A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then stands
-for its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every flip of
-the group, matrices that commute with it fall into blocks, and within one A is the mean of (t v)(t v)^T over the
-representatives t alone, one for each coset of the flips: 4 blocks and 2 turns for a square.
+A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then
+represents its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every
+flip of the group, matrices that commute with it fall into blocks. In a block A is the mean of (t v)(t v)^T over the
+representatives t alone, one for each coset of the flips: 4 blocks and 2 representatives for a square.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _Way = NDArray[np.int64]
 
 
 def axis_orders(sides: Sequence[object]) -> list[tuple[int, ...]]:
-    """The exchanges of axes that leave sides, of the axes of a lattice, as they are; the identity first."""
+    """The exchanges of axes that leave their sides unchanged; the identity first."""
     orders = itertools.permutations(range(len(sides)))
     return [order for order in orders if [sides[axis] for axis in order] == list(sides)]
 
 
 def lattice_symmetries(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
-    """The flips and exchanges of axes of a lattice of `size` cells, the identity first; none for one with gaps."""
+    """The flips and exchanges of axes of a lattice of `size` cells, the identity first; none if cells are masked."""
     if shape is None or math.prod(shape) != size:
         return []
     signs = list(itertools.product((1, -1), repeat=len(shape)))
@@ -43,7 +43,7 @@ def lattice_symmetries(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
 
 
 def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
-    """Values over groups of axes, those of the lattice, of the ends of a cell along them and so on, turned alike."""
+    """Values over groups of axes of the lattice, all groups turned alike."""
     groups = range(0, values.ndim, len(order))
     moved = values.transpose([group + axis for group in groups for axis in order])
     return moved[tuple(slice(None, None, step) for _ in groups for step in steps)]
@@ -54,7 +54,7 @@ class Symmetry:
     """A group of renumberings of n secrets.
 
     ways, its members (n,), the identity first; coset_representatives, one for each coset of the flips; blocks, bases
-    (n, n_b), together orthonormal, one for each way to be even or odd; orbits (n,), the orbit of each secret.
+    (n, n_b), together orthonormal, one for each parity; orbits (n,), the orbit of each secret.
     """
 
     ways: list[_Way]
@@ -64,7 +64,7 @@ class Symmetry:
 
     @property
     def mean(self) -> _Floats:
-        """The matrix (o, n) that takes the mean over each orbit of secrets."""
+        """The matrix (o, n) of means over the orbits of secrets."""
         member = (np.arange(self.orbits.max() + 1)[:, None] == self.orbits).astype(float)
         return np.asarray(member / member.sum(axis=1, keepdims=True))
 
@@ -76,7 +76,7 @@ def no_symmetry(size: int) -> Symmetry:
 
 
 def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
-    """The group of `symmetries` of distances, prior and norm, and with_loss of the loss; O(n^2) for each member."""
+    """The group of `symmetries` of distances, prior, norm and, with_loss, the loss; O(n^2) for each member."""
     domain, ways = problem.domain, symmetries(problem, invariant_matrices(problem, norm, with_loss=with_loss))
     if len(ways) == 1:
         return no_symmetry(domain.size)
@@ -101,7 +101,7 @@ def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = F
 
 
 def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> list[_Floats]:
-    """Orthonormal bases of the functions that are even or odd under every flip, one for each way to be so."""
+    """Orthonormal bases of the functions that are even or odd under every flip, one for each parity."""
     size = len(flips[0][1])
     corner = np.unique(np.min([way for _, way in flips], axis=0))  # one secret of each orbit of the flips
     bases, parities = [], set()
@@ -119,20 +119,16 @@ def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> 
 
 
 def invariant_matrices(problem: DesignProblem, norm: _Floats, *, with_loss: bool) -> list[_Floats]:
-    """What symmetries of a mixture have to leave alone: distances, norm, and with_loss the loss; nothing where reports
-    are not the secrets, so that no renumbering leaves the loss alone.
-    """
+    """The matrices that symmetries of a mixture keep; none if with_loss and reports are not the secrets."""
     if not with_loss:
         return [problem.distances, norm]
     return [problem.distances, norm, problem.loss_matrix] if problem.reports is problem.domain else []
 
 
 def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way]:
-    """Renumberings (n,) of the cells of a whole grid that change neither the prior nor matrices (n, n); the identity
-    first, and alone without matrices.
+    """Renumberings (n,) of the cells of a whole grid that keep the prior and matrices (n, n); the identity first.
 
-    Flips of axes and exchanges of axes: mirror images of a ray are as good as the ray. A loss can be left alone only
-    where the reports are the secrets.
+    They are flips and exchanges of axes; without matrices the identity alone.
     """
     domain = problem.domain
     everywhere = np.arange(domain.size)

@@ -7,24 +7,23 @@ Let x (n, m) be positive, h_i > 0 steps of its entries, and
 For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)). Proof. For t > 0 so small that
 sum_i t |D_i| / h_i <= 1 the point Q = x - t D is a convex combination of x and of the points x - sign(D_i) h_i e_i with
 weights t |D_i| / h_i, so that g(Q) is at most the combination of their values; and x is the combination of P and Q with
-weights t / (1 + t) and 1 / (1 + t), so that g(x) <= (t g(P) + g(Q)) / (1 + t). The second solved for g(P), with the
-first put in, is the claim. No gradient enters, and g need not be smooth.
+weights t / (1 + t) and 1 / (1 + t), so that g(x) <= (t g(P) + g(Q)) / (1 + t). Insert the first into the second and
+solve for g(P). No gradient enters, and g need not be smooth.
 
 With s_i any number and w_i >= max(s_i - b_i, f_i - s_i), and |D_i| <= P_i + x_i, since both are >= 0,
 
     g(P) <= 0   implies   sum_i (s_i - w_i) P_i <= sum_i (s_i + w_i) x_i - g(x).                                  (1)
 
-Rounding. Values of g are those that cvxpy computes. They are taken to be right to e = 2^-44 times the largest number
-that enters them, 512 roundings of it; that the table in hand keeps the constraint is known from the same values. Each
-f_i and b_i is then right to 2 e / h_i, which w_i has twice on top, the rounding of the quotients included; the steps
-are those between the doubles, whose differences are exact. The left side of (1) is rounded down, which weakens it as
-P >= 0, and the right side up. So (1) follows from g(P) <= 0 for every table P, and a bound with these rows is one of
-the program. No file can hold a user's function: `verify` says of such a bound that it was not checked.
+Rounding. Values of g as cvxpy computes them are taken to be right to e = 2^-44 times the largest number that enters
+them, 512 roundings of it. The same values show that the table in hand satisfies the constraint. Each f_i and b_i is
+then right to 2 e / h_i, of which w_i has twice as much, rounding of the quotients included; steps are exact differences
+of doubles. The left side of (1) is rounded down, which weakens it as P >= 0, and the right side up. So (1) holds for
+every table P with g(P) <= 0. Files cannot hold a user's function: `verify` reports such a bound as unchecked.
 
-It remains to keep w small. Rounding adds 2 e / h_i, and curvature h_i g'' / 2, where g'' is about 1 / x_i for
-entropies: steps of sqrt(e x_i) balance the two. Where g is flat longer steps do better. Any steps are valid, so the
-better of both is taken, entry by entry. No step leaves x_i > 0, where g need not be defined, and one with b_i > f_i,
-which no convex function has, is not taken. At a kink f_i and b_i are far apart: x is moved off it by a share at random.
+Steps. Rounding adds 2 e / h_i to w, and curvature h_i g'' / 2, where g'' is about 1 / x_i for entropies: steps of
+sqrt(e x_i) balance the two. Where g is flat longer steps do better; the better of both is taken, entry by entry. No
+step leaves x_i > 0, where g need not be defined. One with b_i > f_i, impossible for a convex function, is not taken. At
+a kink f_i and b_i are far apart: x is moved off it at random.
 """
 
 from __future__ import annotations
@@ -82,8 +81,9 @@ def tangent_rows(
     *,
     budget: TimeBudget = UNLIMITED,
 ) -> SideRows:
-    """Rows (1) of an inequality near a table (n, m), for its entries that are nearest to being broken there; none where
-    g has no value. Cost: 4 n m values of g. Raises: OutOfTime when the budget is spent.
+    """Rows (1) of an inequality near a table (n, m), for its entries nearest to violation; none without a value of g.
+
+    Cost: 4 n m values of g.
     """
     x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
     at = value_of(inequality, table, x)
@@ -118,8 +118,9 @@ def _slopes(
     error: float,
     budget: TimeBudget,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slopes s and widths w of (1), both (k, n m), for the chosen entries, whose values are `at` (k,); w is infinite
-    where a value is not finite, or the differences are not those of a convex function.
+    """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values `at` (k,).
+
+    w is infinite if a value is not finite, or the differences are not those of a convex function.
     """
     forward, backward = (np.empty((len(chosen), x.size)) for _ in range(2))
     least = np.empty(x.size)
