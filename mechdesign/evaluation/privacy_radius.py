@@ -83,15 +83,14 @@ def level_of_odds(
     *, within: float | None, factor: float | None = None, epsilon: float | None = None
 ) -> tuple[float, dict[str, float]]:
     """Epsilon in nats per unit, from a factor within a radius or from epsilon; and the parameters of the design."""
-    forms = {"factor": factor, "epsilon": epsilon}
-    values = {name: value for name, value in forms.items() if value is not None}
-    if len(values) != 1:
-        given = ", ".join(f"`{name}`" for name in values) or "none"
+    if (factor is None) == (epsilon is None):
+        given = "none" if factor is None else "`factor`, `epsilon`"
         message = "one form of the level is needed; pass within=200 factor=2, or epsilon=E"
         raise InputError(message, field="factor", value=given)
-    if epsilon is not None:
+    if factor is None:
+        assert epsilon is not None
         return positive(epsilon, "epsilon"), {"epsilon": epsilon}
-    radius, nats = one_radius(within), nats_of_factor(values["factor"])
+    radius, nats = one_radius(within), nats_of_factor(factor)
     return epsilon_within(radius, nats), {"within": radius, "nats": nats}
 
 

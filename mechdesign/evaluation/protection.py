@@ -93,10 +93,7 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
         return POSITION_PROTECTION.get().protection(stored, stored.positions, radius)
-    domain = stored.domain
-    if words_of(domain) is CELLS:
-        return _of_cells(stored, radius)
-    return _of_places(stored, radius)
+    return _of_cells(stored, radius) if words_of(stored.domain) is CELLS else _of_places(stored, radius)
 
 
 def _designed_radius(stored: MechanismFile) -> float | None:
@@ -143,9 +140,11 @@ def subject_of(domain: Domain) -> str:
 def _of_cells(stored: MechanismFile, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
     steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
-    factor = None if stored.factored else _of_rows(stored, steps)
-    exact = factor is not None
-    if factor is None:
+    exact = not stored.factored and len(steps) * stored.mechanism["mass"].size <= MOST_WORK
+    if exact:
+        pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
+        factor: float | None = _largest(stored.mechanism["mass"].values, pairs)
+    else:
         nats = _farthest(stored, steps)
         factor = None if nats is None else factor_of(nats)
     return Protection(
@@ -186,14 +185,6 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
         sure &= not near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
     order = np.argsort(square[near], kind="stable")
     return steps[near][order], sure
-
-
-def _of_rows(stored: MechanismFile, steps: NDArray[np.int64]) -> float | None:
-    """The largest factor between rows of a table at these displacements; None if that is too much work."""
-    mass = stored.mechanism["mass"].values
-    if len(steps) * mass.size > MOST_WORK:
-        return None
-    return _largest(mass, (displaced_pairs(stored.domain, tuple(step)) for step in steps.tolist()))
 
 
 def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:

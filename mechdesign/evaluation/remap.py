@@ -20,14 +20,6 @@ from mechdesign.mechanism.schema import stored_edges
 _OF_THE_ORIGINAL = ("lower_bound", "lower_bound_of", "objective", "objective_of", "stopped", "sha256")
 
 
-def remap_targets(mechanism: xr.Dataset) -> NDArray[np.int64]:
-    """For every report y the report z of least posterior expected loss, shape (m,); y itself on ties.
-
-    Cost: O(n m^2).
-    """
-    return _best_replacements(mechanism)[0]
-
-
 def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]:
     """For every report y the report z (m,) of least posterior expected loss, y itself on ties; and the loss then."""
     return best_reports(mechanism["mass"].values / float(ROW_SUM), table_cost(mechanism, loss_matrix(mechanism)))
@@ -57,15 +49,14 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     >>> remapped.attrs["expected_loss"] <= mechanism.attrs["expected_loss"]
     True
     """
-    target = remap_targets(mechanism)
+    target, _ = _best_replacements(mechanism)
     reports, place = np.unique(target, return_inverse=True)
     mass = np.zeros((mechanism.sizes["secret"], len(reports)), np.uint64)
     np.add.at(mass.T, place, mechanism["mass"].values.T)
     remapped = mechanism.isel(report=reports).drop_vars(["dual", "multiplier"], errors="ignore")
     remapped = remapped.assign(mass=(("secret", "report"), mass, mechanism["mass"].attrs))
-    attrs = {key: value for key, value in remapped.attrs.items() if key not in _OF_THE_ORIGINAL}
-    attrs["program"] = f"{mechanism.attrs['program']}, remapped"
-    remapped.attrs = attrs
+    remapped.attrs = {key: value for key, value in remapped.attrs.items() if key not in _OF_THE_ORIGINAL}
+    remapped.attrs["program"] = f"{mechanism.attrs['program']}, remapped"
     remapped.attrs["expected_loss"] = mechanism_loss(remapped)
     scale = float(mechanism.attrs["scale"])
     remapped.attrs["ratio"] = scale * min(max_log_ratio(mass, stored_edges(mechanism)).value, 1.0)

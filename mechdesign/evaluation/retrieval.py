@@ -82,25 +82,17 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
     array([0.5, 1.5, 2.5, 3.5])
     """
     near = check_radius(interest_radius, "interest_radius")
-    return near + _quantiles(mechanism, Fraction(float(check_shares(confidence, "confidence"))))
-
-
-def _quantiles(mechanism: xr.Dataset, share: Fraction) -> Array:
-    """The least distance (n,) within which the integers of each row hold at least `share` of 2^62."""
-    distance, needed = _distances(mechanism), np.uint64(math.ceil(share * 2**ROW_BITS))
-    order = np.argsort(distance, axis=1, kind="stable")
-    mass = np.cumsum(np.take_along_axis(mechanism["mass"].values, order, axis=1), axis=1, dtype=np.uint64)
-    first = (mass >= max(needed, np.uint64(1))).argmax(axis=1)
-    return np.take_along_axis(distance, np.take_along_axis(order, first[:, None], axis=1), axis=1)[:, 0]
-
-
-def _distances(mechanism: xr.Dataset) -> Array:
+    share = Fraction(float(check_shares(confidence, "confidence")))
     if "around_row" in mechanism:
         message = "its positions draw from the rows of several cells: take a mechanism that is private between cells"
         raise UnsuitableError(message, field="mechanism")
     distance = report_distances(mechanism)
     if distance is None:
-        raise UnsuitableError(
-            "its reports are no places beside its secrets", field="mechanism", value=mechanism.attrs.get("problem")
-        )
-    return distance
+        value = mechanism.attrs.get("problem")
+        raise UnsuitableError("its reports are no places beside its secrets", field="mechanism", value=value)
+    # The least distance within which the integers of each row hold at least `share` of 2^62.
+    needed = max(np.uint64(math.ceil(share * 2**ROW_BITS)), np.uint64(1))
+    order = np.argsort(distance, axis=1, kind="stable")
+    mass = np.cumsum(np.take_along_axis(mechanism["mass"].values, order, axis=1), axis=1, dtype=np.uint64)
+    last = np.take_along_axis(order, (mass >= needed).argmax(axis=1)[:, None], axis=1)
+    return near + np.take_along_axis(distance, last, axis=1)[:, 0]

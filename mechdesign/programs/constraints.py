@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
-from mechdesign.base.validation import check_whole
+from mechdesign.base.validation import check_whole, refuse_entries
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows, rows_per_secret, stack_rows
-from mechdesign.programs.program import place_numbers
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -89,13 +88,15 @@ class ReportCap(RowConstraint):
 
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
-        return [
-            table[secrets, int(y)] <= self.cap for y in all_or_places(self.reports, problem.reports.size, "reports")
-        ]
+        reports = all_or_places(self.reports, problem.reports.size, "reports")
+        return [table[secrets, int(y)] <= self.cap for y in reports]
 
     def rows(self, problem: DesignProblem) -> SideRows:
         reports = all_or_places(self.reports, problem.reports.size, "reports")
-        parts = [_entry_rows(problem, int(y), self.secrets, 1.0, self.cap, "cap") for y in reports]
+        parts = [
+            _entry_rows(problem, int(y), self.secrets, sign=1.0, limit=self.cap, what="report-cap (cap)")
+            for y in reports
+        ]
         return stack_rows(parts, problem.domain.size * problem.reports.size)
 
 
@@ -135,12 +136,11 @@ class RequiredReport(RowConstraint):
         all_or_places([self.report], problem.reports.size, "report")
 
     def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-        (report,) = all_or_places([self.report], problem.reports.size, "report")
-        return [table[all_or_places(self.secrets, problem.domain.size, "secrets"), int(report)] >= self.least]
+        return [table[all_or_places(self.secrets, problem.domain.size, "secrets"), self.report] >= self.least]
 
     def rows(self, problem: DesignProblem) -> SideRows:
-        (report,) = all_or_places([self.report], problem.reports.size, "report")
-        return _entry_rows(problem, int(report), self.secrets, -1.0, -self.least, "least")
+        what = "required-report (least)"
+        return _entry_rows(problem, self.report, self.secrets, sign=-1.0, limit=-self.least, what=what)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,19 +238,25 @@ def constraint_from(description: Mapping[str, Any]) -> Constraint:
 
 
 def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
-    """Place numbers (k,) in order, each once; all of them for None."""
-    return np.arange(size) if numbers is None else place_numbers(numbers, size, field)
+    """Place numbers (k,) from 0 to size - 1 in order, each once; all of them for None."""
+    if numbers is None:
+        return np.arange(size)
+    places, message = np.ravel(np.asarray(numbers)), f"must be place numbers from 0 to {size - 1}"
+    if not (places.size and np.issubdtype(places.dtype, np.integer)):
+        raise InputError(message, field=field, value=numbers)
+    refuse_entries((places < 0) | (places >= size), places, message, field=field)
+    return np.unique(places).astype(np.int64)
 
 
 def _entry_rows(
-    problem: DesignProblem, report: int, secrets: Sequence[int] | None, sign: float, limit: float, field: str
+    problem: DesignProblem, report: int, secrets: Sequence[int] | None, *, sign: float, limit: float, what: str
 ) -> SideRows:
+    """Rows sign P(report|u) <= limit at `secrets`."""
     n, m = problem.domain.size, problem.reports.size
     entries = np.zeros((n, m))
     entries[:, report] = sign
     at = all_or_places(secrets, n, "secrets")
-    word = "report-cap" if sign > 0 else "required-report"
-    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{word} ({field}): report {report}", secrets=at)
+    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{what}: report {report}", secrets=at)
 
 
 def _check_share(value: float, field: str, *, remedy: str) -> None:

@@ -106,12 +106,12 @@ class Family:
         return expected_distance
 
 
-def _randomized_response(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
-    return randomized_response_table(problem.domain.size, epsilon)
-
-
 _CLOSED_FORMS = (
-    Family(name="randomized_response", table=_randomized_response, nats=True),
+    Family(
+        name="randomized_response",
+        table=lambda problem, epsilon: randomized_response_table(problem.domain.size, epsilon),
+        nats=True,
+    ),
     Family(name="geometric_normalised", table=normalised_table),
     Family(name="geometric_clamped", table=clamped_table, followed=True),
     Family(name="laplacian_normalised", table=laplace_normalised),

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import refuse_entries
-from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
 
 if TYPE_CHECKING:
@@ -53,12 +47,3 @@ class Program(FrozenRecord, ABC):
     def parameters(self) -> dict[str, Any]:
         """Parameters of the program for the file."""
         return {}
-
-
-def place_numbers(places: Sequence[int], size: int, field: str) -> NDArray[np.int64]:
-    """Place numbers (k,) in order, each once, checked to be from 0 to size - 1."""
-    numbers, message = np.ravel(np.asarray(places)), f"must be place numbers from 0 to {size - 1}"
-    if not (numbers.size and np.issubdtype(numbers.dtype, np.integer)):
-        raise InputError(message, field=field, value=places)
-    refuse_entries((numbers < 0) | (numbers >= size), numbers, message, field=field)
-    return np.unique(numbers).astype(np.int64)

@@ -24,7 +24,7 @@ from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers.cone.pricing import CoupledBound
-from mechdesign.solvers.coupled import solve_coupled, task_of
+from mechdesign.solvers.coupled import coupled_design, solve_coupled, task_of
 from mechdesign.solvers.incumbent import Certified, Incumbent, Task
 from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Design, Progress, Stop, Targets, reporter
@@ -77,18 +77,8 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
         stopped = interrupts.search(search.run, Stop.INTERRUPT)
         if incumbent.is_close:
             stopped = Stop.GAP
-    assert incumbent.mass is not None
-    assert incumbent.bound is not None
-    return Design(
-        mass=incumbent.mass,
-        objective=incumbent.objective,
-        objective_of=relaxed.objective_of,
-        lower_bound_of="the program",
-        dual=incumbent.bound.dual,
-        multipliers=incumbent.bound.multipliers,
-        lower_bound=incumbent.lower_bound,
-        stopped=stopped,
-    )
+    assert relaxed.objective_of is not None
+    return coupled_design(incumbent, relaxed.objective_of, stopped)
 
 
 def _bound_of(task: Task, design: Design) -> CoupledBound:
@@ -162,7 +152,7 @@ class _Tangents:
             if coupled is None:
                 return Stop.TIME if self.budget.is_spent() else Stop.PRECISION
             self._take(coupled)
-            self._tell(number)
+            self.incumbent.tell("tangents", 0, self.rows.size)
             if coupled.stopped.is_early:
                 return coupled.stopped
             if number % _OPTIONS.patience == _OPTIONS.patience - 1:
@@ -198,14 +188,3 @@ class _Tangents:
         inside = self.incumbent.mass / float(ROW_SUM)
         points = [inside + share * (outside - inside) for share in _OPTIONS.steps]
         return next((point for point in points if _most(self.program, point) > 0), outside)
-
-    def _tell(self, number: int) -> None:
-        incumbent = self.incumbent
-        incumbent.report(
-            "tangents",
-            round=number,
-            constraints=self.rows.size,
-            loss=incumbent.objective,
-            lower_bound=incumbent.lower_bound,
-            gap=incumbent.gap,
-        )

@@ -132,16 +132,22 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
         raise SolverError(message, field="time_limit", value=targets.time_limit)
     if incumbent.bound is None:
         incumbent.record_bound(first_bound(task))
+    return coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
+
+
+def coupled_design(incumbent: Incumbent, objective_of: str, stopped: Stop) -> Design:
+    """The best table of a coupled program and its bound."""
+    assert incumbent.mass is not None
     assert incumbent.bound is not None
     return Design(
         mass=incumbent.mass,
         objective=incumbent.objective,
-        objective_of=program.objective_of,
+        objective_of=objective_of,
         lower_bound_of="the program",
         dual=incumbent.bound.dual,
         multipliers=incumbent.bound.multipliers,
         lower_bound=incumbent.lower_bound,
-        stopped=Stop.GAP if incumbent.is_close else stopped,
+        stopped=stopped,
         parameters=incumbent.parameters,
     )
 

@@ -81,8 +81,13 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
     if incumbent.mass is None:
         half = np.exp(-task.pricer.distance.T / 2)
         incumbent.try_table(task.certify(half / half.sum(axis=1, keepdims=True), task.cost))
-    if incumbent.lower_bound == 0:
-        _record_anchor_bound(task, incumbent, ends)
+    if incumbent.lower_bound == 0:  # a positive bound without a search, priced if time allows
+        task.pricer.deadline = ends
+        try:
+            bound = anchor_bound(task.pricer, task.cost)
+            incumbent.record_bound(plain_bound(task, bound.value, bound.dual))
+        except OutOfTime:
+            incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
     assert incumbent.mass is not None
     assert incumbent.bound is not None
     return Design(
@@ -94,13 +99,3 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
         parameters=incumbent.parameters,
         cut=np.zeros(task.pricer.distance.shape, np.bool_) if blocks.cut is None else blocks.cut,
     )
-
-
-def _record_anchor_bound(task: Task, incumbent: Incumbent, ends: float) -> None:
-    """Record a positive bound without a search, priced if time allows."""
-    task.pricer.deadline = ends
-    try:
-        bound = anchor_bound(task.pricer, task.cost)
-        incumbent.record_bound(plain_bound(task, bound.value, bound.dual))
-    except OutOfTime:
-        incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))

@@ -131,7 +131,7 @@ def solve(
         targets = Targets(
             gap=gap, time_limit=time_limit, method=method, on_progress=report, bound=bound, options=options
         )
-        design = solve_entry(program, targets)
+        design = _solve_entry(entry, program, targets)
         return _mechanism(program, entry, gap, design) if isinstance(design, Design) else design
 
 
@@ -221,9 +221,8 @@ def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, 
     return rebuild(problem, parameters)
 
 
-def solve_entry(program: Program, targets: Targets) -> Design | xr.Dataset:
-    """The result of a program's solver. Raises: SizeError where a table does not fit; what the solver raises."""
-    entry = entry_of(program)
+def _solve_entry(entry: Entry, program: Program, targets: Targets) -> Design | xr.Dataset:
+    """The result of a program's solver, after the checks that hold for every program."""
     _check_options(targets, takes_bound=entry.takes_bound, takes_options=entry.takes_options)
     if not entry.large:
         _require_table(program)
