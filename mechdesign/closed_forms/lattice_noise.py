@@ -61,7 +61,7 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
     cells = shape[0] * shape[1]
     require_memory(cells, cells, tables=2, what="a closed form")
-    full = _mirror(kernel)
+    full = np.pad(kernel, [(side - 1, 0) for side in kernel.shape], mode="reflect")  # all signed displacements
     table = np.empty((*shape, cells))
     for i in range(shape[0]):
         rows = _clamp(full, i, shape[0])
@@ -77,16 +77,6 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     merged = np.zeros((domain.size, domain.size))
     np.add.at(merged.T, target, table.T)
     return merged
-
-
-def _mirror(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Masses at all signed displacements from those at non-negative ones."""
-    for axis in (0, 1):
-        flipped = np.flip(kernel, axis=axis)
-        keep = [slice(None), slice(None)]
-        keep[axis] = slice(0, -1)
-        kernel = np.concatenate([flipped[tuple(keep)], kernel], axis=axis)
-    return kernel
 
 
 def _clamp(masses: NDArray[np.float64], position: int, side: int) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,18 +106,20 @@ class Family:
         return expected_distance
 
 
-_CLOSED_FORMS = (
-    Family(
-        name="randomized_response",
-        table=lambda problem, epsilon: randomized_response_table(problem.domain.size, epsilon),
-        nats=True,
-    ),
-    Family(name="geometric_normalised", table=normalised_table),
-    Family(name="geometric_clamped", table=clamped_table, followed=True),
-    Family(name="laplacian_normalised", table=laplace_normalised),
-    Family(name="laplacian_clamped", table=laplace_clamped, followed=True),
-)
-FAMILIES = {family.name: family for family in _CLOSED_FORMS}
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family(
+            name="randomized_response",
+            table=lambda problem, epsilon: randomized_response_table(problem.domain.size, epsilon),
+            nats=True,
+        ),
+        Family(name="geometric_normalised", table=normalised_table),
+        Family(name="geometric_clamped", table=clamped_table, followed=True),
+        Family(name="laplacian_normalised", table=laplace_normalised),
+        Family(name="laplacian_clamped", table=laplace_clamped, followed=True),
+    )
+}
 
 
 def family_of(family: str | Family | TableOfEpsilon) -> Family:
@@ -125,7 +127,7 @@ def family_of(family: str | Family | TableOfEpsilon) -> Family:
     if isinstance(family, Family):
         return family
     if callable(family):
-        return Family(name=getattr(family, "__name__", "family"), table=partial(family))
+        return Family(name=getattr(family, "__name__", "family"), table=family)
     if family not in FAMILIES:
         raise InputError("unknown family", field="family", value=family, remedy="use one of " + ", ".join(FAMILIES))
     return FAMILIES[family]

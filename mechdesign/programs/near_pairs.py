@@ -1,13 +1,12 @@
-r"""The program of near pairs: the constraints of a Euclidean metric between the neighbours of a stencil, no others.
+r"""The program of near pairs: the constraints of a Euclidean metric between the neighbours of a stencil only.
 
-    minimise    what the program over all pairs minimises
+    minimise    the objective of the program over all pairs
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
                 P(y|u) <= e^{eps |u - v|} P(y|v)                for all neighbours u, v and reports y
 
-Source: ours; the program over all pairs is programs/optimal.py.
-Known: with constraints left out the optimum can only fall, so that its lower bounds hold over all pairs. Along shortest
-paths g of the graph of near pairs |u - v| <= g(u, v) <= k |u - v|, so that privacy for near pairs at eps / k is
-privacy over all pairs at eps. Without a mask, k <= 1.0131 for square cells and the 32 neighbours taken here.
+Known: with fewer constraints the optimum can only fall, so its lower bounds hold over all pairs. Along shortest paths g
+of the graph of near pairs |u - v| <= g(u, v) <= k |u - v|, so privacy for near pairs at eps / k is privacy over all
+pairs at eps. Without a mask, k <= 1.0131 for square cells and the 32 neighbours taken here. Source: ours.
 """
 
 from __future__ import annotations

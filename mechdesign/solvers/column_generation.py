@@ -5,14 +5,14 @@
 | generation | oracle | master |
 |---|---|---|
 | `RayGeneration` | every report over the privacy cone (cone/pricing.py) | at vertices, side rows |
-| `BoxGeneration` | every report by trees that are kept (cone/warm_pricing.py) | multipliers in a box |
+| `BoxGeneration` | every report by warm-start trees (cone/warm_pricing.py) | multipliers in a box |
 | `DesignGeneration` | an optimal design for a prior of the secrets | at vertices, its side rows share a maximum |
 
-Ray generation. Multipliers of the rows are priced for the cost that those of the side rows give: a ray with a negative
-price becomes a column, and the homogeneous bound of the same multipliers is the lower one. With long edges, 1.3 nats
-and more, few rays make the optimal table, and zeros of the prior do no harm: no variable of the master stands for a
-single entry of the table, whatever its size. For the minimax program the multipliers of the side rows are a prior that
-changes from round to round, and ends as the least favourable one.
+Rays. Multipliers of the rows are priced for the effective cost of those of the side rows: a ray with a negative price
+becomes a column, and the homogeneous bound of the same multipliers is the lower one. With long edges, 1.3 nats and
+more, few rays make the optimal table, and zeros of the prior do no harm: no variable of the master stands for a single
+entry of the table. For the minimax program the multipliers of the side rows are a prior that ends as the least
+favourable one.
 
 Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the same columns are
 weighed with the box open in effect, and the multipliers at the centre are proved (warm_pricing.py). Cost of a round: a
@@ -24,16 +24,16 @@ Designs of changing priors, where a maximum is minimised:
     minimise over private P   max over side rows k of (G_k P - h_k) / s_k
 
 By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k; for
-the worst-case loss mu is a prior over the secrets, and the one that attains it is least favourable. In every round that
-program is solved: its bound is one of the coupled program, and every report of its table becomes a column of the
-master, which recombines them. The master's multipliers, averaged with the best ones so far, are the next mu, within a
-factor of the best ones that grows where the bound does and else shrinks (1): far from them designs take long, of priors
-that leave out most of the map, and their tables are of no use. Cutting planes (Kelley 1960, Journal of SIAM 8), one for
-every report instead of one for every table, centred at the best point (Wentges 1997, International Transactions in
-Operational Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and Applications 24).
+the worst-case loss mu is a prior over the secrets. In every round that program is solved: its bound is one of the
+coupled program, and every report of its table becomes a column of the master, which recombines them. The master's
+multipliers, averaged with the best ones so far, are the next mu, within a factor of the best ones that grows if the
+bound does and else shrinks (1): far from them designs are slow, and their tables useless. Cutting planes (Kelley 1960,
+Journal of SIAM 8), one for every report instead of every table, centred at the best point (Wentges 1997, International
+Transactions in Operational Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and
+Applications 24).
 
-What the three do not share is the order of a round: rays are priced after the master is solved, since the first master
-has columns already; the other two price first, from multipliers that no master gave.
+Rays are priced after the master is solved, since the first master has columns already; the other two price first, from
+multipliers of no master.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Vector = NDArray[np.float64]
 
 
 class Decision(Enum):
-    """What follows a round."""
+    """The step after a round."""
 
     CONTINUE = auto()  # price again
     CERTIFY = auto()  # certify the mixture, which may be the best table so far, and price again
@@ -106,11 +106,11 @@ class Generation(ABC):
 
     @abstractmethod
     def refine(self) -> Stop | None:
-        """Aim closer after a certificate above the gap; the reason to stop where that is not possible."""
+        """Aim closer after a certificate above the gap, or return the reason to stop."""
 
     @abstractmethod
     def close(self, incumbent: Incumbent) -> None:
-        """Certify what is left, however the rounds ended."""
+        """Certify the remaining mixture, however the rounds ended."""
 
     def tell(self, incumbent: Incumbent) -> None:
         """Report progress."""
@@ -118,10 +118,7 @@ class Generation(ABC):
 
 
 def generate(generation: Generation, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-    """Run rounds until the incumbent meets its target: GAP, TIME, or PRECISION where the generation can do no better.
-
-    Raises: SolverError where a master has no optimum; OutOfTime where pricing is late.
-    """
+    """Run rounds until the incumbent meets its target: GAP, TIME, or PRECISION if the generation can do no better."""
     try:
         stopped = _run_rounds(generation, incumbent, budget)
     finally:
@@ -171,7 +168,7 @@ _RAYS = RayOptions()
 
 
 class MixtureGeneration(Generation):
-    """A generation with a `VertexMaster`: its tables are certified, and limits that one breaks are lowered."""
+    """A generation with a `VertexMaster`: its tables are certified, and violated limits are lowered."""
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, self.task, self.margin = name, task, task.first_margin
@@ -209,7 +206,7 @@ class MixtureGeneration(Generation):
 
 
 def _first_columns(task: Task) -> tuple[list[Columns], float]:
-    """Columns that make a table, and an objective that they reach."""
+    """Columns that make a table, and an objective that they attain."""
     pricer, (n, m) = task.pricer, task.cost.shape
     reports = np.arange(m)
     start: list[Columns] = [
@@ -270,10 +267,7 @@ class RayGeneration(MixtureGeneration):
         return None
 
     def _price(self, enough: float) -> None:
-        """Price the multipliers and, far from the optimum, others half-way to the best ones.
-
-        enough: a bound from which no further trial is made. Rays with negative prices become columns.
-        """
+        """Price the multipliers and, far from the optimum, others half-way to the best; `enough` ends the trials."""
         master, options = self.master, self.options
         latest = self._bound(master.dual, master.multipliers, enough)
         if self.best is None or latest.value > self.best.value:
@@ -419,7 +413,7 @@ class BoxGenerationOptions:
 
 
 class BoxGeneration(Generation):
-    """Warm pricing of multipliers that a box holds, for tasks without side rows."""
+    """Warm pricing of multipliers in a box, for tasks without side rows."""
 
     master: BoxMaster
 
@@ -494,7 +488,7 @@ class BoxGeneration(Generation):
         self.stall.update(has_gained=has_gained)
 
     def _is_certificate_due(self, budget: TimeBudget) -> bool:
-        """True if the rays of a certificate should lead on, some rounds after the last one or long before the end."""
+        """True some rounds after the last certificate if the gap has fallen, or if a first one is late."""
         options = self.options
         has_promise = self.master.gap < options.promise * self.certified_gap
         if has_promise and self.round - 1 >= self.certified_round + options.seldom:

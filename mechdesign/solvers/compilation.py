@@ -1,7 +1,7 @@
-"""Compile kernels before a time limit starts, where none are kept on disk.
+"""Compile kernels before a time limit starts, unless they are cached on disk.
 
-Compiling takes half a minute, which no time limit of a user should pay: tiny problems are solved once, one for each set
-of kernels (columns by trees, by sparse trees and by all pairs; blocks; fields of factored weights).
+Compiling takes half a minute. Tiny problems are solved, one for each set of kernels: columns by trees, by sparse trees
+and by all pairs; blocks; fields of factored weights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _has_compiled = False
 
 
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
-    """Compile the kernels of optimal programs and eikonal weights, where none are kept yet; verbose, say so."""
+    """Compile the kernels of optimal programs and eikonal weights once; verbose, announce it."""
     global _has_compiled
     if _has_compiled or compiled():
         return
@@ -40,7 +40,7 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
 
 
 def _solve_tiny_problems(program: Program) -> bool:
-    """Solve them; False, since no interrupt ended it."""
+    """Solve the tiny problems; False, because no interrupt ended it."""
     domain = Domain.grid((4, 4), cell=1.0, unit="cell")
     metric = Eikonal(level=PrivacyLevel.constant(1.0, unit="cell"), stencil=8)
     prior = np.asarray(uniform(domain))

@@ -8,7 +8,6 @@ program until the gap holds: cutting planes (Kelley 1960, Journal of SIAM 8) nea
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +26,7 @@ from mechdesign.solvers.cone.pricing import CoupledBound
 from mechdesign.solvers.coupled import coupled_design, solve_coupled, task_of
 from mechdesign.solvers.incumbent import Certified, Incumbent, Task
 from mechdesign.solvers.limits import limit_solver
-from mechdesign.solvers.result import Design, Progress, Stop, Targets, reporter
+from mechdesign.solvers.result import Design, Stop, Targets, reporter, with_gap_name
 from mechdesign.solvers.tangents import tangent_rows, value_of
 
 
@@ -64,7 +63,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
     if not program.beyond_rows:
         return solve_coupled(program, targets)
     budget = TimeBudget.of(targets.time_limit)
-    relaxed = solve_coupled(program, replace(targets, on_progress=_inner(targets.on_progress)))
+    relaxed = solve_coupled(program, replace(targets, on_progress=with_gap_name(targets.on_progress, "inner gap")))
     task = task_of(program)
     assert relaxed.objective is not None
     table, margin = _first_table(program, task, max(relaxed.objective, RESOLUTION * task.constant))
@@ -84,11 +83,6 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
 def _bound_of(task: Task, design: Design) -> CoupledBound:
     assert design.multipliers is not None
     return CoupledBound(value=design.lower_bound, dual=design.dual, multipliers=design.multipliers, folded=task.cost)
-
-
-def _inner(on_progress: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
-    """Progress of the program without these constraints, whose gap is not that of the mechanism."""
-    return None if on_progress is None else lambda state: on_progress(replace(state, gap_of="inner gap"))
 
 
 def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certified, float]:

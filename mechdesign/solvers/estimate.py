@@ -1,4 +1,4 @@
-"""What the routes of the optimal program cost: expected time and memory, as far as they are measured."""
+"""Expected time and memory of the routes of the optimal program, as far as they are measured."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
 
 def seconds(problem: DesignProblem, route: MethodName) -> float:
-    """CPU seconds to `GAP` or `POOL_GAP`, about: those measured in its class, scaled by the cube of the secrets."""
+    """CPU seconds to `GAP` or `POOL_GAP`: measured in the route's class, scaled by the cube of the secrets."""
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
     return float(measured) * max(1.0, size / count) ** 3
 
 
 def memory(problem: DesignProblem, route: MethodName) -> int:
-    """Bytes that a route holds at its peak beside the program itself, about."""
+    """Bytes that a route holds at its peak, without the process itself."""
     n, m = problem.domain.size, problem.reports.size
     tables: dict[MethodName, Callable[[], float]] = {
         "highs": lambda: 25.0 * constraints(problem) / (n * m),
@@ -41,10 +41,7 @@ def memory(problem: DesignProblem, route: MethodName) -> int:
 
 
 def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
-    """The route, why, and the expected CPU seconds, to which gap, and memory; with the size of the program.
-
-    Raises: InputError for a method that is none.
-    """
+    """The route, its reason, and the expected CPU seconds, gap and memory; with the size of the program."""
     if method not in ("auto", *METHODS):
         raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
     route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "asked for")
@@ -64,7 +61,7 @@ def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
 
 
 def route_sentence(problem: DesignProblem, method: str = "auto") -> str:
-    """The same in a sentence or two."""
+    """`route_facts` in a sentence or two."""
     facts = route_facts(problem, method)
     if not facts["accepted"]:
         return f"route {facts['route']}: cannot be taken: {facts['why']}"

@@ -6,23 +6,21 @@ objective an upper bound. `VertexMaster` takes side rows:
     minimise  sum_k c_k x_k + t   subject to   sum_k x_k g_k(u) = 1 for every secret u,   x, t >= 0              (1)
                                                sum_k x_k G_j g_k <= h_j + s_j t for every side row j
 
-It is solved at a vertex by the simplex method. Masters with side rows are solved by the interior-point method, whose
-multipliers lie in the midst of the optimal ones: a vertex is as good as any other where multipliers of limits and sums
-play into each other, and then bounds come late. If a method fails, the other is used. The unit of the objective is that
-of the best mixture so far, and the model is rebuilt when that has fallen, or after some rounds: a constant report may
-cost 30,000 times the optimum. Columns are divided by their sums. Point and multipliers are solved for again from the
-basis, since those of the simplex method carry its tolerance.
+It is solved at a vertex by the simplex method, with side rows by the interior-point method: its multipliers lie in the
+midst of the optimal ones, and give bounds earlier when multipliers of limits and sums interact. If a method fails, the
+other is used. The unit of the objective is that of the best mixture so far. The model is rebuilt when that has fallen,
+or after some rounds: a constant report may cost 30,000 times the optimum. Columns are divided by their sums. Point and
+multipliers are solved for again from the basis, since those of the simplex method carry its tolerance.
 
-`BoxMaster` keeps its multipliers between b = centre - width f and a = centre + width f by place, f their weight
+`BoxMaster` holds its multipliers between b = centre - width f and a = centre + width f by place, f their weight
 (warm_pricing.py). Without the box the multipliers of a young master are useless, and so are the rays that they price:
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
 
 It is solved by the interior-point method (dense_program.py) to a tenth of the gap, since centred multipliers price
-better rays. Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables whose rows
-sum to 1 cost 3 % more. Where flips and turns of a grid leave the program alone, one report of each orbit is priced, and
-rows are means over the orbits of places: a mixture may be averaged over the group, and neither its loss nor its row
-sums get worse. The box is that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
+better rays. Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables cost 3 %
+more. Under symmetries of the program one report of each orbit is priced, and rows are means over the orbits of places.
+The box is that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ _BLAS = ThreadpoolController()
 
 @dataclass(frozen=True, kw_only=True)
 class VertexOptions:
-    """Constants of `VertexMaster`. All are guesses; they decide how fast it is, and no bound rests on them."""
+    """Constants of `VertexMaster`. All are guesses; no bound rests on them."""
 
     rebuild_factor: float = 1.5  # fall of the objective after which the model is rebuilt in its unit
     rebuild_rounds: int = 8  # rounds after which it is rebuilt anyway
@@ -64,9 +62,8 @@ class VertexOptions:
 class VertexMaster:
     """The linear program (1) over the columns so far, by HiGHS.
 
-    Its point is `x` (k,), empty before the first, and its multipliers are `dual` (n,) of the row sums and
-    `multipliers` (j,) of the side rows. `scale` is the objective of the best constant report: nothing is resolved below
-    1e-9 of it.
+    Its point is `x` (k,), empty before the first, and its multipliers are `dual` (n,) of the row sums and `multipliers`
+    (j,) of the side rows. `scale` is the objective of the best constant report; the resolution is 1e-9 of it.
     """
 
     def __init__(
@@ -79,7 +76,7 @@ class VertexMaster:
         scale: float,
         options: VertexOptions = VertexOptions(),
     ) -> None:
-        """Take cost (n, m), the side rows, and the first columns with an objective that they reach."""
+        """Take cost (n, m), the side rows, and the first columns with an attainable objective."""
         n, m = cost.shape
         self.options, self.rows, self.scale, self.objective = options, rows, scale, objective
         self.by_report = np.ascontiguousarray(cost.T)
@@ -114,10 +111,7 @@ class VertexMaster:
         self._waiting.append((rays, reports))
 
     def solve(self, time_limit: float, lower_bound: float) -> tuple[Vector, Vector]:
-        """The optimal mixture (k,) of the columns, and the multipliers (n,) of its row sums.
-
-        Raises: SolverError where HiGHS finds none.
-        """
+        """The optimal mixture (k,) of the columns, and the multipliers (n,) of its row sums."""
         new = self._take_waiting()
         if new:
             self._pass_to_highs(slice(-new, None))
@@ -166,7 +160,7 @@ class VertexMaster:
         self._master.add(np.hstack([self.rays[which], self.sides[which] / self._row_scale]), self.costs[which])
 
     def _take_waiting(self) -> int:
-        """Make the waiting rays columns, divided by their largest entries; returns how many."""
+        """Make the waiting rays columns, divided by their largest entries; returns their number."""
         if not self._waiting:
             return 0
         rays = np.concatenate([rays for rays, _ in self._waiting])
@@ -192,7 +186,7 @@ class VertexMaster:
         self.objective = float(self.costs @ self.x) + extra * self._unit
 
     def _optimum(self, time_limit: float, lower_bound: float) -> LinearSolution:
-        """The optimum by the current method; by the other where that fails, which is then the current one."""
+        """The optimum by the current method; if that fails by the other, which is then the current one."""
         gap = 1 - lower_bound / self.objective if self.objective > 0 else 1.0
         tolerance = min(self.options.tolerance, gap / self.options.gap_per_tolerance)
         for is_interior in (self.is_interior, not self.is_interior):
@@ -204,7 +198,7 @@ class VertexMaster:
 
 @dataclass(frozen=True, kw_only=True)
 class BoxOptions:
-    """Constants of `BoxMaster`. All are guesses; they decide how fast it is, and no bound rests on them."""
+    """Constants of `BoxMaster`. All are guesses; no bound rests on them."""
 
     first_width: float = 0.3  # half the box at first, in weights of the multipliers
     widths: tuple[float, float] = (0.1, 2.0)  # narrowest and widest
@@ -221,11 +215,11 @@ class BoxOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustRegionRule:
-    """How cores grow and the box follows the multipliers; two rules, for priors without and with zeros.
+    """The growth of cores and the box around the multipliers; two rules, for priors without and with zeros. Guesses.
 
     shares: pairs (gap, share): down to this gap cores leave out this share of cost and multipliers. same, other:
     factors on the width of a place whose multiplier was at the same end twice, or changed sides. shrink: factor on all
-    widths where little is gained. All are guesses.
+    widths after a small gain.
     """
 
     shares: tuple[tuple[float, float], ...]
@@ -292,9 +286,9 @@ class BoxMaster:
     def move_box(self, *, is_first: bool) -> None:
         """Centre the box at better multipliers, and adapt its widths (3), after the rays of `dual` were added.
 
-        The multipliers are lowered until no column has a negative price. Their sum estimates the bound, and where that
-        is better they are the next centre. A width grows where its multiplier was at the same end of the box twice, and
-        shrinks where it changed sides; all widths follow the share of the gain that the master promised.
+        The multipliers are lowered until no column has a negative price. Their sum estimates the bound, and if that is
+        better they are the next centre. A width grows if its multiplier was at the same end of the box twice, and
+        shrinks if it changed sides; all widths follow the gain relative to the master's promise.
         """
         options, rule = self.options, self.rule
         lowered = self._below_columns(self.dual)
@@ -338,8 +332,7 @@ class BoxMaster:
     def solve_unboxed(self, gap: float, deadline: float) -> float:
         """Find the mixture with the box open in effect; returns its objective.
 
-        Rows then sum to 1, and the table is private as it stands. No box is narrower than a tenth for this: rows lack
-        columns that a narrower one near its optimum does not price.
+        Rows then sum to 1, and the table is private without repair.
         """
         unit = max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant)
         self.x, _, objective = self._weigh(np.full_like(self.centre, self.options.unboxed_width * unit), gap, deadline)
@@ -370,7 +363,7 @@ class BoxMaster:
         self.width = np.where(self.side == 0, self.width, np.minimum(self.options.widening * self.width, widest))
 
     def drop_expensive(self) -> None:
-        """Drop columns of least cost in the last mixture, never the first two of each report or newer ones."""
+        """Drop columns of least cost in the last mixture, except the first two of each report and newer ones."""
         first, weighed = 2 * len(self.pricer.priced), len(self.x)
         if weighed <= self.options.max_columns * self.constraints:
             return

@@ -5,16 +5,14 @@ the logarithm of eps: for an expected distance, or for a true level,
 
     largest eps > 0  with  ln P_eps(y|u) - ln P_eps(y|u') <= level |u - u'|   for all secrets u, u' and reports y.
 
-Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim: where mechanisms
-are matched by distance (Alvim et al. 2018, section III) their levels differ by an order of magnitude.
+Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim.
 
 For all tables every evaluation is an optimal design, so the next level follows from the power by which the expected
 distance fell between the last two (1), and two or three designs suffice. From above: the design at level g of the graph
 with expected distance at most the target gives, at up to k g, a mechanism that is private over all pairs. It is mixed
 with the best constant report until the target is met, since convex combinations of private mechanisms are private (2),
-then rounded and certified over all pairs at the level it truly has. From below: multipliers of one level, scaled as the
-loss is, bound the loss at any other level (3); the largest level found whose bound exceeds the target is below the
-least eps.
+then rounded and certified over all pairs at its true level. From below: multipliers of one level, scaled like the loss,
+bound the loss at any other level (3). The largest level found whose bound exceeds the target is below the least eps.
 """
 
 from __future__ import annotations
@@ -57,9 +55,7 @@ from mechdesign.solvers.result import Design, Progress, Stop, Targets
 
 @dataclass(frozen=True, kw_only=True)
 class MatchedOptions:
-    """Constants of the searches, guesses but for the first two. They decide how long a search takes: the bounds that
-    it returns are certified and priced whatever they are.
-    """
+    """Constants of the searches, guesses except the first two; no bound depends on them."""
 
     distance_accuracy: float = 1e-12  # of ln eps; the docstring of `Matched` promises 1e-10 of eps
     level_accuracy: float = 1e-8  # of ln eps
@@ -81,9 +77,7 @@ _OPTIONS = MatchedOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Matched(FrozenRecord):
-    """family; epsilon, relative accuracy 1e-10, in `unit` ("nats", or "nats per" unit of length); distance, what it
-    gives under the prior, in units of length.
-    """
+    """family; epsilon, to a relative 1e-10, in `unit` ("nats" or "nats per" unit of length); its expected distance."""
 
     family: str
     epsilon: float
@@ -93,7 +87,7 @@ class Matched(FrozenRecord):
 
 @validated
 def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon, distance: float) -> Matched:
-    """The eps at which a family of mechanisms has an expected distance under the prior of a problem.
+    """The eps at which a family of mechanisms has an expected distance under the prior of a problem; some ten tables.
 
     Parameters
     ----------
@@ -101,35 +95,19 @@ def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon
         Domain, prior and reports.
     family : str, Family or callable
         randomized_response, geometric_normalised, geometric_clamped, laplacian_normalised, laplacian_clamped, or a
-        function of (problem, eps in nats per unit) that gives the table (n, m).
+        function of (problem, eps in nats per unit) that gives the table (n, m). The clamped ones need a square grid.
     distance : float
-        In units.
+        In units; within the range of the family.
 
     Returns
     -------
     Matched
-        `epsilon` and the expected distance it gives.
-
-    Raises
-    ------
-    InputError
-        For an unknown family, and a distance that is not positive, or that the family does not reach, with the range
-        that it does reach.
-    UnsuitableError
-        Off square grids where the family needs one.
-
-    Notes
-    -----
-    Cost: some ten tables.
-
-    References
-    ----------
-    Alvim et al. 2018, section III.
+        `epsilon` and its expected distance.
 
     Examples
     --------
-    >>> found = md.utility.match_distance(md.load_problem("paris", cells=2, distance=60.0), "geometric_clamped", 60.0)
-    >>> found.epsilon > 0
+    >>> matched = md.utility.match_distance(md.load_problem("paris", cells=2, distance=60.0), "geometric_clamped", 60.0)
+    >>> matched.epsilon > 0
     True
     """
     chosen, target, domain = family_of(family), check_distance(distance), problem.domain
@@ -161,9 +139,9 @@ def _matched(problem: DesignProblem, family: Family, epsilon: float) -> Matched:
 def find_crossing(
     falling: Callable[[float], float], start: float, least: float, most: float, accuracy: float
 ) -> float | None:
-    """The ln eps within [least, most] at which a falling function of ln eps is 0, to an absolute accuracy.
+    """The zero, in [least, most], of a falling function of ln eps, to an absolute accuracy; None if there is none.
 
-    It is bracketed from `start` by factors of 2 of eps. None where the function has one sign within the ends.
+    It is bracketed from `start` by factors of 2 of eps.
     """
     excess = functools.cache(falling)
     low = high = start
@@ -182,6 +160,8 @@ def find_crossing(
 def match_effective_epsilon(problem: DesignProblem, family: str | Family | TableOfEpsilon, level: float) -> Matched:
     """The eps at which a family of mechanisms has an effective epsilon over all pairs.
 
+    Cost: some ten tables and their ratios over all pairs: 20 s for 900 places on a grid.
+
     Parameters
     ----------
     problem : DesignProblem
@@ -194,22 +174,13 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
     Returns
     -------
     Matched
-        `epsilon`, to a relative 1e-8, with the expected distance it gives.
-
-    Raises
-    ------
-    InputError
-        For a level that is not positive and finite, or that the family does not have.
-
-    Notes
-    -----
-    Cost: some ten tables and their ratios over all pairs: 20 s for 900 places on a grid.
+        `epsilon`, to a relative 1e-8, and its expected distance.
 
     Examples
     --------
     >>> problem = md.load_problem("paris", cells=2, distance=60.0)
-    >>> found = md.utility.match_effective_epsilon(problem, "geometric_clamped", 0.01)
-    >>> round(found.epsilon, 6)
+    >>> matched = md.utility.match_effective_epsilon(problem, "geometric_clamped", 0.01)
+    >>> round(matched.epsilon, 6)
     0.01051
     """
     check_epsilon(level, "level")
@@ -230,7 +201,7 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
 
 
 def matched_families(problem: DesignProblem) -> dict[str, Callable[[], xr.Dataset]]:
-    """Makers of the mechanisms of the closed forms at the problem's `matched_distance`, by name."""
+    """Makers, by name, of the closed forms at the problem's `matched_distance`."""
     require_euclidean(problem)
     return {name: partial(_matched_mechanism, problem, name) for name in FAMILIES}
 
@@ -248,10 +219,7 @@ def family_mechanism(problem: DesignProblem, name: str, epsilon: float, **parame
 
 
 def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | None:
-    """Largest log-ratio of a mechanism per unit of Euclidean distance over all pairs of secrets, in nats per unit.
-
-    None where the metric of `problem` is not Euclidean. Cost: O(e m) for the e pairs that imply all others.
-    """
+    """Largest log-ratio of a mechanism over all pairs, in nats per unit of distance; None unless it is Euclidean."""
     if not isinstance(problem.metric, Euclidean):
         return None
     level = problem.metric.smallest_level
@@ -259,14 +227,12 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
 
 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
-    """Enclose the least eps to about twice the gap, or the excess of the graph metric where that is more.
+    """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
 
-    Returns: the design at its claimed_epsilon, nats per unit, certified over all pairs; loss, its expected distance in
-        units; epsilon_lower_bound: no mechanism that is private at this or less has the target distance, left out where
-        none was proved; constant_share, of the constant report that was mixed in.
-    Raises: SolverError where the time ends before a mechanism comes as near as the target.
-    Cost: two or three optimal designs, each started from the one before, and some pricings; where these prove nothing,
-    one or two designs more.
+    The design is at its claimed_epsilon, nats per unit, certified over all pairs; its loss is the expected distance.
+    Figure epsilon_lower_bound, if proved: no mechanism that is private at this or less has the target distance. Cost:
+    two or three optimal designs, each started from the last, and some pricings; if these prove nothing, one or two
+    designs more.
     """
     search = MatchedSearch(
         program=program,
@@ -294,7 +260,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
 
 @dataclass(kw_only=True, eq=False)
 class MatchedSearch:
-    """Levels tried, as ln level and ln loss, and the least level whose design comes within the target."""
+    """Levels tried, as ln level and ln loss, and the least level whose design meets the target."""
 
     program: MatchedOptimal
     gap: float
@@ -328,7 +294,7 @@ class MatchedSearch:
 
     @property
     def power(self) -> float:
-        """The power of the level that the loss falls with, by the first and the last design that lie apart; else 1."""
+        """The power of the level by which the loss falls, from the first and the last design; 1 if they are close."""
         (first_level, first_loss), (last_level, last_loss) = self.tried[0], self.tried[-1]
         if abs(last_level - first_level) <= _OPTIONS.min_power_gaps * self.gap:
             return 1.0
@@ -336,7 +302,7 @@ class MatchedSearch:
         return min(max((first_loss - last_loss) / (last_level - first_level), least), most)
 
     def level_excluded_by_pricing(self, level: float, design: Design) -> float | None:
-        """A level whose bound, by the multipliers of a design at another, exceeds the target; None if none is found."""
+        """A level whose bound, by the multipliers of a design at another, exceeds the target."""
         target, trial = self.program.target, level
         for _ in range(_OPTIONS.max_pricings):
             problem = self.program.at(trial, graph=True)
@@ -350,7 +316,7 @@ class MatchedSearch:
         return None
 
     def level_excluded_by_designs(self, level: float, design: Design) -> float | None:
-        """A level whose own design has a bound above the target, for where multipliers of another do not carry."""
+        """A level whose own design has a bound above the target."""
         target = self.program.target
         for _ in range(_OPTIONS.max_designs):
             if self.budget.is_spent() or Stop(design.stopped).is_early:
@@ -373,9 +339,7 @@ def _first_level(program: MatchedOptimal) -> float:
 def _mixed_with_constant(
     program: MatchedOptimal, design: Design, epsilon: float
 ) -> tuple[NDArray[np.uint64], float, float]:
-    """A design with as much of the constant report as the target allows (2): mass, its level over all pairs, the share
-    of the constant report.
-    """
+    """A design mixed with the constant report up to the target (2): mass, level over all pairs, its share."""
     problem = program.at(epsilon)
     share = (program.target - design.loss) / (problem.constant_loss - design.loss)
     table = design.mass.astype(np.float64) * ((1 - share) / ROW_SUM)

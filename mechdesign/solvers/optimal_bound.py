@@ -1,9 +1,8 @@
-"""A lower bound of the optimal program beside a table that another program found."""
+"""A lower bound of the optimal program for a table of another program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.choose import MANY
 from mechdesign.solvers.cone.pricing import ConePricer, Pricing, anchor_multipliers, homogeneous_bound, lower_bound
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.result import Design, Progress, Stop, Targets, reporter
+from mechdesign.solvers.result import Stop, Targets, reporter, with_gap_name
 
 ENTRIES, _GAP = 20_000, 1e-3  # entries of a table up to which the optimal program is solved for its bound, to this gap
 BOUND_ENDS = 0.9  # share of the time limit until which a bound is sought: the rest is for the certificate and the file
@@ -27,9 +26,7 @@ _SMALLEST = 1e-300  # loss; a loss of 0 has no relative gap
 
 
 class OptimalBound(NamedTuple):
-    """A lower bound of the optimal program and the dual (n,) that proves it; stopped is TIME or INTERRUPT where a
-    better one was not sought to the end.
-    """
+    """A lower bound of the optimal program and the dual (n,) that proves it; stopped, if it was cut short."""
 
     value: float = -np.inf
     dual: NDArray[np.float64] = np.zeros(0)
@@ -46,10 +43,9 @@ def optimal_lower_bound(
 ) -> OptimalBound:
     """A lower bound of the optimal program for a table `mass` of another program; none with bound=False.
 
-    Up to 20,000 entries and 700 secrets the bound of the optimal program itself, to a gap of 1e-3; else the homogeneous
-    bound of given multipliers (n,), lowered as far as they have to be, or that of one secret where it is better.
-    The search for it ends at `BOUND_ENDS` of the time limit that began at `started`, and at a first Ctrl-C; then the
-    best bound so far is returned, at least that of one secret, which takes no pricing.
+    Up to 20,000 entries and 700 secrets it is that of the optimal program itself, to a gap of 1e-3. Else it is the
+    homogeneous bound of given multipliers (n,), lowered as needed, or that of one secret if it is better. The search
+    ends at `BOUND_ENDS` of the time limit that began at `started`, or at a first Ctrl-C.
     """
     if targets.bound is False:
         return OptimalBound()
@@ -58,22 +54,11 @@ def optimal_lower_bound(
     budget = TimeBudget(started + BOUND_ENDS * targets.time_limit)
     is_small = problem.domain.size * problem.reports.size <= ENTRIES and problem.domain.size <= MANY
     if is_small and not budget.is_spent():
-        return _bound_of(_solved(problem, targets, budget))
+        on_progress = with_gap_name(targets.on_progress, "bound, its gap")
+        design = solve_optimal(problem, Targets(gap=_GAP, time_limit=budget.remaining(), on_progress=on_progress))
+        stopped = design.stopped if design.stopped.is_early else Stop.NONE
+        return OptimalBound(design.lower_bound, design.dual, stopped)
     return _PricedBound(problem, mass, targets).improved(duals, budget)
-
-
-def _solved(problem: DesignProblem, targets: Targets, budget: TimeBudget) -> Design:
-    on_progress = None if targets.on_progress is None else _of_the_bound(targets.on_progress)
-    return solve_optimal(problem, Targets(gap=_GAP, time_limit=budget.remaining(), on_progress=on_progress))
-
-
-def _of_the_bound(on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-    """Progress of the search for the bound, whose gap is not that of the table that was made."""
-    return lambda state: on_progress(replace(state, gap_of="bound, its gap"))
-
-
-def _bound_of(design: Design) -> OptimalBound:
-    return OptimalBound(design.lower_bound, design.dual, design.stopped if design.stopped.is_early else Stop.NONE)
 
 
 class _PricedBound:

@@ -134,7 +134,10 @@ class Progress:
         return ", ".join([*words, f"{self.memory_mb:.0f} MB"])
 
 
-def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
+OnProgress = Callable[[Progress], None] | None
+
+
+def reporter(on_progress: OnProgress) -> Report:
     """A function that reports a `Progress`, by method and further fields, with the seconds since now."""
     started = time.monotonic()
 
@@ -143,6 +146,11 @@ def reporter(on_progress: Callable[[Progress], None] | None) -> Report:
             on_progress(Progress(method=method, seconds=time.monotonic() - started, **state))
 
     return tell
+
+
+def with_gap_name(on_progress: OnProgress, gap_of: str) -> OnProgress:
+    """`on_progress` for an inner search, whose gap is not that of the mechanism."""
+    return None if on_progress is None else lambda state: on_progress(replace(state, gap_of=gap_of))
 
 
 def silent(method: str, **state: Any) -> None:
@@ -182,7 +190,7 @@ class Targets:
     gap: float
     time_limit: float = math.inf
     method: str = "auto"
-    on_progress: Callable[[Progress], None] | None = None
+    on_progress: OnProgress = None
     bound: bool | None = None
     options: object = None
 

@@ -1,11 +1,11 @@
 """The routes of optimal and coupled programs: mixtures of rays, columns in a box, restricted programs, the whole one.
 
-Every route puts its tables through repair and certificate, and prices its multipliers for a bound.
+Every route repairs and certifies its tables, and prices its multipliers for a bound.
 
 `BlockRoute` solves restricted programs (solvers/lp/restricted.py). 1. Start with few variables: one eikonal kernel per
-report, cut where the multipliers of the eikonal weight system show it to be improvable.  2. Solve the restricted
-program.  3. Repair and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. Where a
-ray with a negative price leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
+report, cut where the multipliers of the eikonal weight system show a gain.  2. Solve the restricted program.  3. Repair
+and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. If a ray of negative price
+leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
 
 `WholeRoute` counts costs in units of the best objective so far: the tolerances of HiGHS are absolute.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.time_budget import TimeBudget
-from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
+from mechdesign.solvers.blocks import solve_blocks
 from mechdesign.solvers.choose import LARGEST
 from mechdesign.solvers.column_generation import BoxGeneration, RayGeneration, generate
 from mechdesign.solvers.cone.pricing import CoupledBound, homogeneous_bound
@@ -31,7 +31,7 @@ from mechdesign.solvers.cost_model import TIME_MODEL
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method
-from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
+from mechdesign.solvers.lp.restricted import restrict
 from mechdesign.solvers.masters import POSITIVE_PRIORS, ZERO_PRIORS
 from mechdesign.solvers.result import Status, Stop
 from mechdesign.solvers.symmetry import symmetries
@@ -41,7 +41,7 @@ _TRIALS = 8  # solves of a whole program, with margins that grow
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RayRoute:
-    """Rays are priced and added to a master at vertices; share, of the remaining time."""
+    """Column generation at vertices; share, of the remaining time."""
 
     name: str = "rays"
     share: float = 1.0
@@ -81,7 +81,7 @@ Polish = Callable[[Task, CoupledBound, float, float], CoupledBound]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeRoute:
-    """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table keeps it.
+    """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table satisfies it.
 
     cap bounds the exponents of its kernels in nats; polish(task, bound, gap, seconds) improves a bound.
     """
@@ -122,7 +122,7 @@ class WholeRoute:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions:
-    """The constants of `BlockRoute`; those without another word are guesses that no benchmark row depends on."""
+    """The constants of `BlockRoute`; unless marked otherwise, guesses that no benchmark row depends on."""
 
     rounds: int = 40
     near: float = 5.0  # nats from the anchor within which every node is cut where eikonal kernels do not fit
@@ -140,7 +140,7 @@ class BlockOptions:
 class BlockRoute:
     """Restricted programs by the block interior-point method, until no cut is left.
 
-    first_cut (m, n): cuts to start with beside those of the eikonal system. cut: the cuts it ended with.
+    first_cut (m, n): cuts to start with, next to those of the eikonal system. cut: the final cuts.
     """
 
     first_cut: NDArray[np.bool_] | None = None
@@ -155,7 +155,9 @@ class BlockRoute:
         options, gap = self.options, incumbent.target
         # Objectives near 1 a secret, whatever the unit of the loss.
         scale = task.problem.domain.size / task.unit_at(incumbent.objective)
-        cut, multipliers = self._first_cuts(task, incumbent, budget)
+        cut, multipliers = self._eikonal_cuts(task, incumbent, budget)
+        if self.first_cut is not None:
+            cut |= self.first_cut
         self.cut = cut
         finest = gap / 2
         tolerance = max(finest, options.first_gap)
@@ -164,7 +166,15 @@ class BlockRoute:
                 return Stop.TIME
             restricted = restrict(task.problem, scale, task.pricer.distance, task.pricer.parent, cut)
             tell = partial(incumbent.tell, self.name, restricted.variables, restricted.constraints)
-            solution = self._solve(restricted, multipliers * scale, tolerance, budget, tell)
+            solution = solve_blocks(
+                restricted,
+                dual=multipliers * scale,
+                tolerance=min(tolerance, options.accurate)
+                if restricted.variables <= options.few_variables
+                else tolerance,
+                deadline=budget.ends,
+                on_progress=tell,
+            )
             multipliers = solution.dual / scale
             has_table = incumbent.try_table(task.certify(restricted.table(solution.q), task.cost))
             fresh, has_bound = self._price(task, incumbent, multipliers)
@@ -184,23 +194,13 @@ class BlockRoute:
             cut |= fresh
         return Stop.PRECISION
 
-    def _first_cuts(
-        self, task: Task, incumbent: Incumbent, budget: TimeBudget
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """The first cuts (m, n), and multipliers (n,) to start from."""
-        cut, multipliers = self._eikonal_cuts(task, incumbent, budget)
-        if self.first_cut is not None:
-            cut |= self.first_cut
-        return cut, multipliers
-
     def _eikonal_cuts(
         self, task: Task, incumbent: Incumbent, budget: TimeBudget
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """The cuts that the multipliers of the eikonal weight system call for, and these multipliers.
+        """The cuts (m, n) that the multipliers of the eikonal weight system call for, and these multipliers (n,).
 
-        No cuts where the system is singular or takes too long. Off grids a negative weight, as at crossings of short
-        roads, says that no table of eikonal kernels has the right row sums, and that its multipliers mislead: the nodes
-        nearest to the anchor are cut instead.
+        There are none if the system is singular or too slow. Off grids a negative weight, as at crossings of short
+        roads, means that these multipliers mislead: the nodes nearest to the anchor are cut instead.
         """
         distance, n = task.pricer.distance, task.problem.domain.size
         nothing = np.zeros(distance.shape, np.bool_), np.zeros(n)
@@ -219,22 +219,10 @@ class BlockRoute:
             cut = distance <= self.options.near
         return cut, multipliers
 
-    def _solve(
-        self,
-        program: RestrictedProgram,
-        dual: NDArray[np.float64],
-        tolerance: float,
-        budget: TimeBudget,
-        tell: Callable[[int | None], None],
-    ) -> InteriorPoint:
-        if program.variables <= self.options.few_variables:
-            tolerance = min(tolerance, self.options.accurate)
-        return solve_blocks(program, dual=dual, tolerance=tolerance, deadline=budget.ends, on_progress=tell)
-
     def _price(
         self, task: Task, incumbent: Incumbent, multipliers: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], bool]:
-        """Price every report: where cuts would pay (m, n), and whether the bound improved."""
+        """Price every report: the useful cuts (m, n), and whether the bound improved."""
         loss = min(incumbent.objective, task.constant)
         bound = homogeneous_bound(
             task.pricer,

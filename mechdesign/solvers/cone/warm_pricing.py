@@ -1,4 +1,4 @@
-"""Warm pricing: one tree for each report, kept from round to round, and the bound that any trees prove.
+"""Warm pricing: one warm-start tree for each report, and the bound that any trees prove.
 
 `WarmPricer` prices ratios rho_y = min <c_y, g> / <lambda, g> over rays g of the privacy cone by Dinkelbach's method
 (tree_simplex.py). Multipliers may be negative, as they are where priors are zero. On a complete graph the simplex works
@@ -11,9 +11,8 @@ Proof. `prove` lowers multipliers lambda until no price is negative, and proves 
 2. lower lambda near the reports whose rays have a negative price, and by a hundred-millionth everywhere;
 3. price these reports again, with all places as the core of those whose own reductions matter.
 
-The bound rests on the trees of the last pricing and on no convergence.
-Source: ours; the pieces are Dinkelbach 1967, Management Science 13, and Wentges 1997, International Transactions in
-Operational Research 4.
+The bound rests on the trees of the last pricing and on no convergence. Source: ours; Dinkelbach 1967, Management
+Science 13; Wentges 1997, International Transactions in Operational Research 4.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _BLOCK = 16  # reports priced at a time by a thread
 
 @dataclass(frozen=True, kw_only=True)
 class WarmOptions:
-    """Constants of `WarmPricer`. All are guesses; they decide how tight a bound is, and none rests on them."""
+    """Constants of `WarmPricer`. All are guesses; no bound rests on them."""
 
     least_core: int = 2  # places
     farthest: float = 2.0  # ratios are searched from within this factor of 1
@@ -58,7 +57,7 @@ class WarmOptions:
 
 @dataclass(kw_only=True, eq=False)
 class Proof:
-    """A proved bound, and its dual (n,); rays (k, n) of negative price that were met, and their reports (k,)."""
+    """A proved bound, and its dual (n,); rays (k, n) of negative price on the way, and their reports (k,)."""
 
     bound: float = 0.0
     dual: Vector
@@ -69,9 +68,9 @@ class Proof:
 class WarmPricer:
     """The trees of all reports for a cone and a cost (n, m), with an order of places by distance.
 
-    symmetries are renumberings (n,) of the places, each its own report, that leave the program alone (symmetry.py):
-    then only `priced` reports, one of every orbit, are priced.
-    Memory: 8 m n bytes for the cost, 9 for the trees, 4 n^2 for the order by all pairs, 8 n^2 for e^{-d}.
+    symmetries are renumberings (n,) of the places, each its own report, that keep the program (symmetry.py): then only
+    `priced` reports, one of every orbit, are priced. Memory: 8 m n bytes for the cost, 9 for the trees, 4 n^2 for the
+    order by all pairs, 8 n^2 for e^{-d}.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class WarmPricer:
         return np.asarray(np.min([values[symmetry] for symmetry in self.symmetries], axis=0))
 
     def _copy_to_orbits(self) -> None:
-        """Give the reports that are not priced the trees of those that are, renumbered."""
+        """Give the reports that are not priced the renumbered trees of those that are."""
         trees = self.trees
         for symmetry in self.symmetries[1:]:
             for y in self.priced[symmetry[self.priced] != self.priced]:
@@ -135,10 +134,7 @@ class WarmPricer:
         return np.maximum(np.abs(dual), self.options.least_weight * self.smooth(np.abs(dual)))
 
     def set_cores(self, share: float) -> None:
-        """Leave at most this share of cost and multipliers out of cores, which never shrink.
-
-        On a sparse graph cores are all places.
-        """
+        """Leave at most this share of cost and multipliers out of cores, which never shrink; on complete graphs."""
         before, self.share = self.share, share
         if not self.cone.is_complete:
             return
@@ -155,7 +151,7 @@ class WarmPricer:
         trees.core[:] = np.maximum(trees.core, np.maximum(needed, self.options.least_core))
 
     def _hang_at_extensions(self, y: int) -> None:
-        """Hang the places beyond a core where their extensions were attained: a core that grows begins there."""
+        """Hang the places beyond a core where their extensions were attained, the start of a core that grows."""
         far = self.trees.near[self.trees.anchor[y], self.trees.core[y] :]
         self.trees.parent[y, far] = self.trees.beyond[y, far]
 
@@ -166,10 +162,7 @@ class WarmPricer:
             self.trees.core[y] = self.trees.parent.shape[1]
 
     def price(self, dual: Vector, reports: Indices, effort: Effort) -> Vector:
-        """Rays (k, n) of the reports (k,), g = 1 at the anchor, with trees that are better than before.
-
-        Raises: OutOfTime after the deadline of the cone's pricer.
-        """
+        """Rays (k, n) of the reports (k,), g = 1 at the anchor, with improved trees."""
         rays, trees, farthest = np.empty((len(reports), len(dual))), self.trees, self.options.farthest
         trees.ratio[reports] = np.clip(trees.ratio[reports], 1 / farthest, farthest)
 
@@ -184,7 +177,7 @@ class WarmPricer:
         return self.price(dual, reports, Effort(self.options.proof_gain, 0.0, self.options.proof_steps, True))
 
     def reductions(self, dual: Vector) -> tuple[Vector, Vector]:
-        """What `dual` is to be lowered by (n,) so that no price is negative, and the sum for each report (m,)."""
+        """The lowering (n,) of `dual` after which no price is negative, and its sum for each report (m,)."""
         m, n = self.cost.shape
         parts, own = np.zeros((-(-m // _BLOCK), n)), np.zeros(m)
 

@@ -64,7 +64,9 @@ DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 @validated
 def diagnosis(problem: DesignProblem) -> xr.Dataset:
-    """Where the eikonal weight system of a problem has negative weights, and where the curvature rule says so.
+    """The negative weights of the eikonal weight system of a problem, solved and as the curvature rule predicts them.
+
+    The rule needs an eikonal metric on a grid, and O(n) time; up to 5,000 secrets the system is solved in O(n^3).
 
     Parameters
     ----------
@@ -74,22 +76,12 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Excess of the curvature rule and weights, as `mechdesign.solvers.eikonal.diagnosis` states them.
-
-    Raises
-    ------
-    UnsuitableError
-        For more than 5,000 secrets without an eikonal metric on a grid, where no rule is known, and for reports apart
-        from the secrets.
-
-    Notes
-    -----
-    Cost: O(n) for the rule; up to 5,000 secrets O(n^3) for the solve.
+        Excess of the curvature rule and weights; see `mechdesign.solvers.eikonal.diagnosis`.
 
     Examples
     --------
-    >>> found = md.diagnosis(md.load_problem("line", cells=4))
-    >>> bool((found["weight"] > 0).all())
+    >>> result = md.diagnosis(md.load_problem("line", cells=4))
+    >>> bool((result["weight"] > 0).all())
     True
     """
     domain, metric = problem.domain, problem.metric

@@ -1,6 +1,6 @@
 """Edge budgets: a private table of eikonal kernels whose rows are divided by their sums.
 
-Lengths of edges pay for what dividing the rows by their sums s costs (row_sum_budget.py), with w >= 0 and K = e^{-D}
+Lengths of edges are shortened to pay for the division by the row sums s (row_sum_budget.py), with w >= 0 and K = e^{-D}
 for the distances D of these lengths. Weights follow the expectation-maximisation update
 
     w <- w K'(1 / K w) / K'1,                                                                                       (1)
@@ -48,9 +48,8 @@ _OPTIONS = BudgetOptions()
 def edge_budget(
     problem: DesignProblem, padded: PaddedProblem, *, deadline: float = math.inf, report: Report = silent
 ) -> tuple[Vector, bool]:
-    """A table (n, n), rows summing to 1, private for the edges of `problem` up to rounding.
+    """A table (n, n) private for the edges of `problem` up to rounding; and True if time cut it short.
 
-    Also returns whether the deadline, of time.monotonic(), left rounds out.
     Cost: 25 rounds of n shortest-path searches and 40 products with a matrix (n, k).
     """
     budget = _EdgeBudget(padded, deadline, report)
@@ -74,7 +73,7 @@ class _EdgeBudget:
         self.slowest, self.began, self.is_late = 0.0, time.monotonic(), False
 
     def lengths(self, potential: Vector) -> Vector:
-        """Lengths of all edges, those between secrets less what the potential uses."""
+        """Lengths of all edges; those between secrets are shortened by the potential."""
         length = self.padded.edges.length.copy()
         length[self.is_claimed] = remaining_length(self.claim, potential, _OPTIONS.slack)
         return length
@@ -85,7 +84,7 @@ class _EdgeBudget:
         return float((used / (self.claim.length + _OPTIONS.slack)).max(initial=0.0))
 
     def measure(self, number: int, potential: Vector) -> tuple[Vector, float]:
-        """Ln s (n,) and kappa at a potential. Raises: OutOfTime where the last factor would be late."""
+        """Ln s (n,) and kappa at a potential; OutOfTime if the last factor would be late."""
         self.is_late = time.monotonic() + _OPTIONS.last * self.slowest > self.deadline
         if self.is_late:
             raise OutOfTime
@@ -119,19 +118,15 @@ class _EdgeBudget:
         self.report("edge budgets", done=done, total=_OPTIONS.rounds + _OPTIONS.bisections, unit="steps")
 
 
-def _level_rows(
-    kernel: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights after the updates (1), and the logarithms of the row sums they give."""
+def _level_rows(kernel: Vector, weights: Vector) -> tuple[Vector, Vector]:
+    """Weights after the updates (1), and the logarithms of their row sums."""
     columns = kernel.sum(axis=0)
     for _ in range(_OPTIONS.updates):
         weights = weights * (kernel.T @ (1 / (kernel @ weights))) / columns
     return weights, np.log(kernel @ weights)
 
 
-def _normalise_rows(
-    distance: NDArray[np.float64], factor: float, weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _normalise_rows(distance: Vector, factor: float, weights: Vector) -> tuple[Vector, Vector]:
     """The row-normalised table (n, k) at `factor` times the distances, and the logarithms of its row sums."""
     kernel = np.exp(-factor * distance)
     levelled, log_rows = _level_rows(kernel, weights)

@@ -21,16 +21,15 @@ CAUSES = ("boundary", "curvature", "unknown")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis(FrozenRecord):
-    """Where and why the weight system has no solution.
+    """The negative weights of an unsolvable weight system, and their causes.
 
-    weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause: one word per such place,
-    "curvature" where the excess is positive there or in a cell beside it, else "boundary" in the rings within a nat of
-    the border (`border_rings`), else "unknown", as off grids; ring (n,): rings from the border of the domain, 0 at the
-    border; excess (n,): that of programs/curvature.py, in the plane Laplacian(log eps) - eps^2, minus infinity
-    where there is no such rule; places (n, k): coordinates.
+    weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause of each: "curvature" if
+    the excess is positive there or in a neighbouring cell, else "boundary" in the rings within a nat of the border
+    (`border_rings`), else "unknown"; ring (n,): rings from the border of the domain, 0 at the border; excess (n,): that
+    of programs/curvature.py, minus infinity without such a rule; places (n, k): coordinates.
 
-    The neighbours count because the rule is first order in the cell size: with them it explains nearly every interior
-    weight that is negative. They do not belong in a prediction: most cells beside a positive excess have w > 0.
+    The rule is first order in the cell size: with the neighbours it explains nearly every negative interior weight.
+    They do not belong in a prediction: most cells next to a positive excess have w > 0.
     """
 
     weights: NDArray[np.float64]
@@ -41,7 +40,7 @@ class Diagnosis(FrozenRecord):
     places: NDArray[np.float64]
 
     def summary(self) -> str:
-        """One sentence: how many, where the worst lies, how many per cause."""
+        """One sentence: their number, the worst, and the number by cause."""
         if not len(self.cells):
             return f"K w = 1 has a solution w >= 0: none of {len(self.weights)} weights is negative"
         worst = int(np.argmin(self.weights))
@@ -54,7 +53,7 @@ class Diagnosis(FrozenRecord):
         )
 
     def as_parameters(self) -> dict[str, Any]:
-        """What a file keeps of the diagnosis."""
+        """The parameters of a file."""
         return {
             "negative_weights": len(self.cells),
             "negative_by_boundary": self.cause.count("boundary"),
@@ -77,7 +76,7 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
 
 
 def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the excess is positive at a cell or one of the cells around it: the rule is first order in h."""
+    """True if the excess is positive at a cell or one of its neighbours."""
     if problem.domain.kind != "grid":
         return np.zeros(problem.domain.size, bool)
     inside = problem.domain.lookup >= 0
@@ -97,9 +96,7 @@ def rings(domain: Domain) -> NDArray[np.int64]:
 
 
 def border_step(problem: DesignProblem) -> float | None:
-    """The smallest eps h in nats over the cells at the border of a grid, h the shortest side of a cell; None for a
-    domain that is no grid and for a metric without levels.
-    """
+    """The smallest eps h in nats over the border cells of a grid, h the shortest side; None without levels."""
     level, cell = problem.metric.level_at(problem.domain), problem.domain.cell
     if level is None or cell is None:
         return None
@@ -107,10 +104,10 @@ def border_step(problem: DesignProblem) -> float | None:
 
 
 def border_rings(problem: DesignProblem) -> int | None:
-    """How many rings lie within one nat of the border, at the smallest eps there; None where `border_step` is.
+    """The number of rings within one nat of the border, at the smallest eps there.
 
-    On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the cells at the
-    border is negative: negative weights further in are not the boundary's.
+    On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the border cells
+    is negative: negative weights further in have another cause.
     """
     step = border_step(problem)
     return math.ceil(1 / step) if step else None

@@ -1,7 +1,7 @@
 """Pad a grid problem by a margin of cells outside the domain, whose reports are moved to the nearest cell inside it.
 
-Moving a report is post-processing, so it leaves a claim as it is. The added columns help where the weight system has
-too few, at the boundary.
+Moving a report is post-processing, so the claim still holds. The added columns help at the boundary, where the weight
+system has too few.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ MAX_CELLS = 6  # and, where tables hold its columns, at most this many cells
 class PaddedProblem:
     """A problem whose graph is extended by a margin of cells.
 
-    domain, the k places; edges over them; inner (n,), the places that are the secrets; target (k,), the secret that
-    each place is moved to; width of the margin in cells, 0 where the domain is not a grid.
+    domain, the k places; edges over them; inner (n,), the places that are secrets; target (k,), the secret that each
+    place is moved to; width of the margin in cells.
     """
 
     domain: Domain
@@ -62,10 +62,7 @@ def padding_width(problem: DesignProblem, most: int = MAX_CELLS) -> int:
 
 
 def pad_problem(problem: DesignProblem, most: int = MAX_CELLS) -> PaddedProblem:
-    """Extend a grid problem, of a metric with a smallest level, by a margin of at most `most` cells.
-
-    Other problems get a margin of width 0.
-    """
+    """Extend a grid problem, of a metric with a smallest level, by a margin of at most `most` cells; others by none."""
     domain, metric = problem.domain, problem.metric
     everyone = np.arange(domain.size)
     width = padding_width(problem, most)

@@ -1,16 +1,15 @@
-"""Lengths of edges that leave what the sums of rows spend, for every mechanism whose rows are divided.
+"""Shorten the lengths of edges by what the division by row sums uses, for every mechanism whose rows are divided.
 
 Give every edge of the claim a length x_e <= d_e, take a kernel K private for the lengths x, and divide its rows by
 their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon as
 
     x_e + |ln s(u) - ln s(v)| <= d_e     on every edge.
 
-The lengths pay for what dividing the rows costs, edge by edge, where a global scaling would pay for the worst edge
-everywhere. They are those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths
-change the sums a little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios
-over claimed lengths, is 1. What is left over is taken off all lengths, as the user of the loop can. Lengths of pools
-are integers: their loop, in which none rises, is in factored/column_certifier.py.
-Source: ours.
+The lengths pay for the division edge by edge, where a global scaling would pay for the worst edge everywhere. They are
+those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths change the sums a
+little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios over claimed lengths,
+is 1. The caller takes a remaining excess off all lengths. Lengths of pools are integers: their loop, in which none
+rises, is in factored/column_certifier.py. Source: ours.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ Vector = NDArray[np.float64]
 
 
 def used_slack(claim: Edges, potential: Vector) -> Vector:
-    """|potential(u) - potential(v)| (c,) of every edge, in nats; the potential is ln s where row sums spend it."""
+    """|potential(u) - potential(v)| (c,) of every edge, in nats; the potential is ln s if row sums use it."""
     return np.abs(potential[claim.tail] - potential[claim.head])
 
 
 def remaining_length(claim: Edges, potential: Vector, slack: float) -> Vector:
-    """Lengths (c,) in nats, less what the potential (n,) spends of them, and a slack in nats."""
+    """Lengths (c,) in nats, less the potential differences and a slack in nats."""
     return np.maximum(claim.length - used_slack(claim, potential) - slack, _LEAST_LENGTH * claim.length)
 
 
 def damp(potential: Vector, logarithm: Vector) -> Vector:
-    """The next potential (n,), of the last one and ln s (n,)."""
+    """The next potential (n,), from the last one and ln s (n,)."""
     return _PREVIOUS_SHARE * potential + (1 - _PREVIOUS_SHARE) * logarithm
 
 
 def find_fixed_point(
     potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good_kappa: float
 ) -> tuple[Vector, float]:
-    """The potential (n,) of the least kappa in so many rounds, and this kappa.
+    """The potential (n,) of the least kappa, and this kappa.
 
-    measure, called with the number of the round and its potential: ln s and kappa. Rounds end at `good_kappa`, or
-    where it raises OutOfTime; without any, the first potential is returned with an infinite kappa.
+    measure returns ln s and kappa for the number of the round and its potential. Rounds end at `good_kappa`, or if it
+    raises OutOfTime; without any the first potential is returned with an infinite kappa.
     """
     best = potential, np.inf
     with suppress(OutOfTime):

@@ -2,9 +2,9 @@
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
 
-p and q, which hold the multipliers between b and a, are there where a box is given. HiGHS is two to five times faster
-at 200 rows and 1,400 columns, and eleven times slower at 500 and 3,500.
-Cost: O(k n^2) a step for k columns of n rows, some 15 to 40 steps. Memory: a copy of the columns, and n^2 numbers.
+p and q exist with a box, and hold the multipliers between b and a. HiGHS is two to five times faster at 200 rows and
+1,400 columns, and eleven times slower at 500 and 3,500. Cost: O(k n^2) a step for k columns of n rows, some 15 to 40
+steps.
 """
 
 from __future__ import annotations
@@ -112,9 +112,8 @@ def weigh(
 ) -> Weighed:
     """The cheapest weights of columns (k, n) at costs (k,), to a relative gap; row sums are 1 to 1e-9.
 
-    Parameters: box, the largest and least multiplier (n,) of every row; deadline, of time.monotonic(); on_step, called
-    with the number of the step, the primal and the dual objective. Where rounding or the deadline ends the method, the
-    best point met.
+    box, the largest and least multiplier (n,) of every row; deadline, of time.monotonic(); on_step, called with the
+    number of the step, the primal and the dual objective. If rounding or the deadline ends the method, the best point.
     """
     system = _DenseSystem(columns, cost, box, tolerance)
 

@@ -1,8 +1,7 @@
 """The whole linear program of a coupled program, with variables and rows in the scale that suits a solver.
 
-P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y, as in
-solvers/lp/restricted.py, where the reason stands. The objective is counted in units of that of the best constant
-report.
+P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y; see
+solvers/lp/restricted.py.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _TABLES = 200  # 64-bit numbers per row that assembling and factorising hold at 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeProgram:
     """program: rows sums (n), side rows (k), then the cone; kernel (n, m), P = q kernel; scale: 1 / objective unit;
-    row_scale (k,), by which side rows were divided.
+    row_scale (k,), the divisors of side rows.
     """
 
     program: LinearProgram
@@ -50,7 +49,7 @@ def count_rows(problem: DesignProblem, side: int) -> int:
 
 
 def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
-    """Raise a SizeError for a whole program of more than 400,000 rows, or one that does not fit in memory."""
+    """Raise SizeError for a whole program of more than 400,000 rows, or one that does not fit in memory."""
     rows = count_rows(problem, side)
     if rows > MOST_ROWS:
         message = f"{what} has {rows} rows, and at most {MOST_ROWS} are solved: use fewer cells or a smaller stencil"
@@ -69,9 +68,8 @@ def assemble_whole(
 ) -> WholeProgram:
     """The linear program of minimise <cost, P> + t over private tables with side rows.
 
-    Parameters: cost (n, m) in loss units; rows over tables (n, m); distance (m, n) in nats from the anchors; cap in
-    nats; unit, the scale of the objective in loss units. t is the last variable, in `unit`, where a row has a share.
-    Cost: O(e m).
+    cost (n, m) in loss units; rows over tables (n, m); distance (m, n) in nats from the anchors; cap in nats; unit, the
+    scale of the objective in loss units. t is the last variable, in `unit`, if a row has a share. Cost: O(e m).
     """
     n, m = cost.shape
     scale = n / unit

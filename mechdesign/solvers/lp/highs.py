@@ -1,9 +1,8 @@
-"""HiGHS: the only file that imports highspy. Solves a LinearProgram; says nothing about privacy.
+"""HiGHS: the only file that imports highspy. Solves a LinearProgram.
 
-Warnings while passing the model are errors. Of entries <= 1e-9, which HiGHS drops, it would warn: they are left out
-here. Entries >= 1e15 it refuses. Crossover is off: the point is repaired and certified afterwards, and the bound is
-recomputed from the multipliers. The interior-point method is HiPO where its package is installed (the extra `hipo`),
-IPX otherwise.
+Warnings while passing the model are errors; entries <= 1e-9, which HiGHS drops with one, are left out here. It refuses
+entries >= 1e15. Crossover is off: the point is repaired and certified afterwards, and the bound is recomputed from the
+multipliers. The interior-point method is HiPO if its package is installed (the extra `hipo`), else IPX.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feas
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearSolution:
-    """x, the primal point; dual, the multipliers of the linking rows; status, how HiGHS ended; objective."""
+    """x, the primal point; dual, the multipliers of the linking rows; status; objective."""
 
     x: NDArray[np.float64]
     dual: NDArray[np.float64]
@@ -56,9 +55,7 @@ class LinearSolution:
 
 
 class CostSeries:
-    """One feasible region, many costs: minimises cost x over the rows of a program by the primal simplex method, from
-    the vertex that was optimal for the cost before. The cost of the program itself is not used.
-    """
+    """One feasible region, many costs: the primal simplex method, from the optimal vertex of the last cost."""
 
     def __init__(self, program: LinearProgram) -> None:
         self._solver: Any = highspy.Highs()
@@ -68,7 +65,7 @@ class CostSeries:
         self._columns = np.arange(len(program.cost), dtype=np.int32)
 
     def minimise(self, cost: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A vertex x of least cost x. Raises: SolverError where HiGHS ends without an optimal one."""
+        """A vertex x of least cost x."""
         self._solver.changeColsCost(len(self._columns), self._columns, cost)
         self._solver.run()
         status = self._solver.getModelStatus()
@@ -98,7 +95,7 @@ class ColumnMaster:
         self._columns, self._cost, self._sum = np.empty((0, len(right))), np.empty(0), np.empty(0)
 
     def add(self, columns: NDArray[np.float64], cost: NDArray[np.float64]) -> None:
-        """Add columns (k, rows) with their costs (k,). Raises: SolverError where HiGHS refuses them."""
+        """Add columns (k, rows) with their costs (k,)."""
         total = columns[:, : self._linking].sum(axis=1)
         total[total == 0] = 1.0
         scaled, k = columns / total[:, None], len(cost)
@@ -114,8 +111,9 @@ class ColumnMaster:
         self._sum = np.concatenate([self._sum, total])
 
     def solve(self, time_limit: float, *, interior: float | None = None) -> LinearSolution:
-        """The optimal vertex and its multipliers; or a point of the interior-point method to the relative tolerance
-        `interior`: multipliers in the midst of those that are optimal. Raises: SolverError where it ends without one.
+        """The optimal vertex and its multipliers, or an interior point to the relative tolerance `interior`.
+
+        The latter's multipliers lie in the midst of the optimal ones. Raises SolverError without an optimum.
         """
         ends = min(self._solver.getRunTime() + time_limit, 1e18)
         if interior is not None:
@@ -153,10 +151,7 @@ class ColumnMaster:
     def _from_basis(
         self, x: NDArray[np.float64], dual: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Point and multipliers solved for from the basis, with one refinement; the given ones where that is no better.
-
-        A logical variable in the basis takes its row out, and leaves its multiplier 0.
-        """
+        """Point and multipliers solved for from the basis, with one refinement; the given ones if that is no better."""
         basis = self._solver.getBasis()
         basic = np.flatnonzero([status == highspy.HighsBasisStatus.kBasic for status in basis.col_status])
         rows = np.flatnonzero([status != highspy.HighsBasisStatus.kBasic for status in basis.row_status])
@@ -183,8 +178,8 @@ def solve_linear_program(
 ) -> LinearSolution:
     """Solve with the dual simplex method or the interior-point method (one thread).
 
-    tolerance: relative optimality tolerance of the interior point; that of feasibility is 1e-9 in both.
-    Raises: SolverError if HiGHS refuses the model, or ends without a finite point.
+    tolerance: relative optimality tolerance of the interior point; that of feasibility is 1e-9 in both. Raises
+    SolverError without a finite point.
     """
     solver: Any = highspy.Highs()
     options = {
@@ -215,7 +210,7 @@ def _set(solver: Any, options: dict[str, Any]) -> None:
 
 
 def _pass(solver: Any, program: LinearProgram) -> None:
-    """Give a solver its model. Raises: SolverError where it refuses it."""
+    """Give a solver its model."""
     status = solver.passModel(_model(program))
     if status != highspy.HighsStatus.kOk:
         raise SolverError("HiGHS refused the model", field="program", value=str(status))
