@@ -1,4 +1,4 @@
-"""Mehrotra's predictor and corrector, one loop for linear programs whose equations are held in different ways.
+"""Mehrotra's predictor and corrector, one loop for linear programs whose equations are stored in different ways.
 
     minimise  <c, x>   subject to   A x = 1,   x >= 0          z = c - A' dual >= 0                             (1)
 
@@ -7,10 +7,8 @@ A step moves x, the multipliers and z towards the same product x z everywhere, f
     A dx = 1 - A x,    A' ddual + dz = c - A' dual - z,    z dx + x dz = r.                                      (2)
 
 With dx and dz eliminated its equations A diag(x / z) A' are those of a `System`: dense, with or without a box of
-multipliers (dense_program.py), or sparse, with a pull to multipliers before (factored/pool_master.py). Programs of
-cones with blocks of their own have their own steps (blocks.py).
-
-Source: Mehrotra 1992, SIAM J. Optim. 2.
+multipliers (dense_program.py), or sparse, with a pull to earlier multipliers (factored/pool_master.py). Programs of
+cones with separate blocks have other steps (blocks.py). Source: Mehrotra 1992, SIAM J. Optim. 2.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _LOST = 1e6  # times the least error met: a point that rounding has thrown away;
 
 
 class Point(NamedTuple):
-    """A point or a step: x (k,) and z (k,), positive where a point; dual (n,)."""
+    """A point or a step: x (k,) and z (k,), positive for a point; dual (n,)."""
 
     x: Vector
     dual: Vector
@@ -48,20 +46,20 @@ class System(Protocol):
         """A' dual (k,)."""
 
     def lacking(self, at: Point) -> Vector:
-        """What the rows (n,) lack."""
+        """1 - A x (n,)."""
 
     def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
-        """At most 1 where the point will do; wrong (k,) is c - A' dual - z."""
+        """At most 1 if the point is accurate enough; wrong (k,) is c - A' dual - z."""
 
     def factor(self, scale: Vector) -> None:
-        """Prepare A diag(scale) A', scale (k,). Raises: LinAlgError where rounding spoils it."""
+        """Prepare A diag(scale) A', scale (k,); LinAlgError if rounding spoils it."""
 
     def solve(self, right: Vector) -> Vector:
-        """Of the equations prepared last, (n,)."""
+        """The solution (n,) of the equations prepared last."""
 
 
 def longest_step(x: Vector, step: Vector) -> float:
-    """The largest a <= 1 with x + a step >= 0, for x > 0: how far a Newton step may go."""
+    """The largest a <= 1 with x + a step >= 0, for x > 0."""
     worst = float((-step / x).max())
     return min(1.0, 1.0 / worst) if worst > 0 else 1.0
 
@@ -79,8 +77,8 @@ def follow(
 ) -> tuple[Point, Stop]:
     """The point of the least error, and why the loop ended: GAP, TIME, PRECISION or INTERRUPT (Ctrl-C).
 
-    Parameters: way, the share of the way to the boundary that a step goes; least, the product x z below which no target
-    is set; patience, steps without a better point; deadline, of time.monotonic(); on_step, called at every point.
+    way, the share of the way to the boundary that a step goes; least, the least product x z of a target; patience,
+    steps without a better point; deadline, of time.monotonic(); on_step, called at every point.
     """
     best, least_error, stalled = at, np.inf, 0
     try:

@@ -42,9 +42,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Certified:
-    """lower <= distance <= upper, in units of the ground distance; cost, that of the plan in floating point; the
-    potentials f (n,) and the plan that say so.
-    """
+    """lower <= distance <= upper, the cost of the plan (all in ground units), potentials f (n,) and the plan."""
 
     lower: float
     upper: float
@@ -54,22 +52,22 @@ class Certified:
 
     @property
     def gap(self) -> float:
-        """(upper - lower) / upper, 0 where both are 0."""
+        """(upper - lower) / upper, 0 if both are 0."""
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
 def nothing_to_move(size: int) -> Certified:
-    """The certificate of equal distributions over `size` places: 0 on both sides, exactly."""
+    """The certificate of equal distributions over `size` places: 0 on both sides."""
     none = np.empty(0, np.int64)
     plan = Plan(source=none, target=none, mass=np.empty(0))
     return Certified(lower=0.0, upper=0.0, cost=0.0, potentials=np.zeros(size), plan=plan)
 
 
 def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Plan) -> Certified:
-    """Bounds from values v (c,) at the targets and a plan between places; see the module docstring.
+    """Bounds from values v (c,) at the targets and a plan between places, valid for any of them. Cost: O(n c).
 
-    Values need not be feasible nor the plan balanced: the first are extended from the targets, the second is balanced.
-    Both bounds hold whatever is passed; values that are not finite say nothing. Cost: O(n c).
+    Values are extended from the targets to a feasible function, and the plan is balanced. Values that are not finite
+    are replaced by 0.
     """
     if len(moved.sources) and len(moved.targets):
         values = values if np.isfinite(values).all() else np.zeros(len(moved.targets))
@@ -92,16 +90,15 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
 
 
 def marginals(plan: Plan, size: int) -> NDArray[np.float64]:
-    """What the plan takes away from each place minus what it brings, (n,)."""
+    """The outflow minus the inflow of the plan at each place, (n,)."""
     left, brought = np.bincount(plan.source, plan.mass, size), np.bincount(plan.target, plan.mass, size)
     return np.asarray(left - brought, float)
 
 
 def balanced(plan: Plan, moved: Excess, size: int) -> Plan:
-    """The plan without negative, infinite or surplus mass, and with what it leaves undone moved in order of number.
+    """The plan without negative, infinite or surplus mass, and with the residual moved in order of number.
 
-    Entries without mass are dropped. Surplus is taken from the entries of a place in proportion. Residuals below
-    2^-46 of what moves are left.
+    Surplus is subtracted from the entries of a place in proportion. Residuals below 2^-46 of the total mass remain.
     """
     supply, demand = np.maximum(moved.difference, 0.0), np.maximum(-moved.difference, 0.0)
     mass = np.where((plan.mass > 0) & (plan.mass < np.inf), plan.mass, 0.0)
@@ -126,7 +123,7 @@ def in_order(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Rows, columns and masses of the plan that serves demand (c,) from supply (r,) first come, first served.
 
-    On a line with places in order it is optimal. Where the sums differ, the surplus stays. Cost: O((r + c) log(r + c)).
+    On a line with places in order it is optimal. If the sums differ, the surplus stays.
     """
     offered, wanted = np.cumsum(supply), np.cumsum(demand)
     end = min(offered[-1], wanted[-1])

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Excess:
-    """What has to move from p to q: difference p - q (n,); sources and targets, the places with p > q and q > p;
-    supply and demand, the masses there, with one sum to rounding.
+    """The masses to move from p to q.
+
+    difference, p - q (n,); sources and targets, the places with p > q and q > p; supply and demand, the masses there.
     """
 
     difference: NDArray[np.float64]

@@ -65,7 +65,7 @@ _NO_TERMS: NDArray[np.float64] = np.zeros(0)
 
 @dataclass(frozen=True, kw_only=True)
 class RaiseOptions:
-    """Constants of the search for t* (3). All are guesses: every bound is that of the trial multipliers themselves."""
+    """Constants of the search for t* (3). All are guesses; no bound depends on them."""
 
     trials: int = 14
     settled: float = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
@@ -84,8 +84,7 @@ class Pricing:
 
     value (m,): rigorous lower bounds of (1). cut_candidates (m, n): where the minimising ray of a report with a
     negative value leaves the eikonal profile e^{-D} of its parent in the shortest-path tree. rays (m, n): the
-    minimisers, where asked for. ratio: the largest <dual - cost_y, g> / <weight, g> of a minimiser, where weights are
-    given.
+    minimisers, by request. ratio: the largest <dual - cost_y, g> / <weight, g> of a minimiser, for given weights.
     """
 
     value: NDArray[np.float64]
@@ -114,15 +113,13 @@ class CoupledBound:
 
 
 class ConePricer:
-    """Prices reports over the cone of given edges; keeps the shortest-path trees from the anchors.
+    """Prices reports over the cone of given edges, from the shortest-path trees of the anchors.
 
-    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; direct (n, n), the
-    distances where they are known, at least as long as shortest paths; paths (m, n), the shortest paths from the
-    anchors where they are known. Where edges are many, half of all pairs and more, pricing is by all pairs
-    (`is_complete`), and trees are stars at first.
-    Pricing raises OutOfTime after `deadline` (of time.monotonic()), and calls `on_done` with the number of reports that
-    are priced.
-    Memory: 12 bytes for each of the m n entries; by all pairs 16 n^2 more.
+    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; direct (n, n), known
+    distances, at least as long as shortest paths; paths (m, n), known shortest paths from the anchors. With half of all
+    pairs as edges and more, pricing is by all pairs (`is_complete`), and trees are stars at first. Pricing raises
+    OutOfTime after `deadline` (of time.monotonic()), and calls `on_done` with the number of priced reports. Memory: 12
+    bytes for each of the m n entries; by all pairs 16 n^2 more.
     """
 
     def __init__(
@@ -161,7 +158,7 @@ class ConePricer:
 
     @classmethod
     def of(cls, problem: DesignProblem) -> ConePricer:
-        """For the reports of a problem."""
+        """The pricer of the reports of a problem."""
         edges, domain = problem.edges, problem.domain
         has_paths = problem.reports is domain and not has_many_pairs(len(edges.tail), domain.size)
         paths = problem.distances if has_paths else None
@@ -176,7 +173,7 @@ class ConePricer:
         return np.asarray(dijkstra(self._matrix, directed=True))
 
     def distances_to_answers(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
+        """Distances (m, n) to the nearest secret with each report (n,), inf without one."""
         nearest = np.full(self.distance.shape, np.inf)
         for y in np.unique(report):
             nearest[y] = dijkstra(self._matrix, directed=True, indices=np.flatnonzero(report == y), min_only=True)
@@ -227,14 +224,12 @@ class ConePricer:
 
 
 def has_many_pairs(edges: int, size: int) -> bool:
-    """True if so many edges over `size` places are priced by all pairs."""
+    """True if pricing is by all pairs for so many edges over `size` places."""
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
 def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
-    """All pairs at lengths (n, n) as the kernels take them; factors for pivots, with ties broken in favour of the
-    shorter of two ways that are equally long.
-    """
+    """All pairs at lengths (n, n) for the kernels; their factors break ties in favour of the shorter edge."""
     longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
     noise = np.random.default_rng(0).random(lengths.shape)
     shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
@@ -249,7 +244,7 @@ def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
 
 
 def sparse_graph(matrix: sp.csr_array) -> ConeGraph:
-    """A symmetric graph as the kernels take it; factors for pivots, with ties of path lengths broken."""
+    """A symmetric graph for the kernels; its factors break ties of path lengths."""
     with np.errstate(over="ignore"):
         factor = np.exp(matrix.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(matrix)))
     return ConeGraph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
@@ -272,7 +267,7 @@ def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
 
 
 def sum_down(terms: NDArray[np.float64]) -> float:
-    """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
+    """The sum of terms (k,), rounded down; minus infinity if one is not finite, or they overflow."""
     try:
         total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
     except OverflowError:
@@ -295,11 +290,9 @@ def homogeneous_bound(
 ) -> Bound:
     """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
 
-    Parameters: cost (n, m), dual (n,); loss > 0, that of some table; known, a bound below which nothing is gained;
-    enough, a bound from which no other trial is made; extra_terms (k,) of the bound, as those of side rows; visit,
-    called with every trial and its pricing, which has rays then.
-    Cost: one pricing, and up to a dozen where the first leaves something to gain.
-    Raises: OutOfTime where the pricer's deadline passes before the first trial is priced.
+    cost (n, m), dual (n,); loss > 0, that of some table; known, the best bound so far; enough, a bound that ends the
+    trials; extra_terms (k,) of the bound, such as those of side rows; visit, called with every trial and its pricing
+    with rays. Cost: up to a dozen pricings. Raises OutOfTime if the pricer's deadline passes in the first trial.
     """
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE.first_step, None, None
@@ -333,7 +326,7 @@ def homogeneous_bound(
 
 
 def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
-    """A bound above 0 wherever every constant report has a loss, from multipliers that are 0 but at the best anchor a.
+    """A bound above 0 if every constant report has a loss, from multipliers that are 0 except at the best anchor a.
 
         lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
 
@@ -344,7 +337,7 @@ def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
 
 
 def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The bound of `anchor_bound` and its multipliers (n,) without a pricing: lowered by more than rounding takes."""
+    """The bound of `anchor_bound` and its multipliers (n,) without a pricing, lowered by more than rounding."""
     dual = _anchor_dual(pricer, cost) * (1 - _LOWERED)
     return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
 
@@ -371,9 +364,9 @@ def best_bound(
     enough: float = math.inf,
     visit: Callable[[NDArray[np.float64], NDArray[np.float64], Pricing], None] | None = None,
 ) -> CoupledBound:
-    """The homogeneous bound for the effective cost that multipliers (k,), made admissible, give.
+    """The homogeneous bound for the effective cost of multipliers (k,), made admissible.
 
-    Parameters: as `homogeneous_bound`; visit is called with the effective cost (n, m) before trial and pricing.
+    Parameters as in `homogeneous_bound`; visit is called with the effective cost (n, m) before trial and pricing.
     """
     admissible = project_dual(multipliers, rows.share)
     folded = rows.fold_down(cost, admissible) if rows.size else cost
@@ -412,6 +405,6 @@ def coupled_bound(
 ) -> float:
     """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
 
-    dual lambda (n,), any numbers; multipliers mu (k,), as `project_dual` returns them; limit h (k,).
+    dual lambda (n,), any numbers; multipliers mu (k,), of `project_dual`; limit h (k,).
     """
     return lower_bound(np.r_[dual, limit_terms(limit, multipliers)], pricer.price(folded, dual).value)
