@@ -1,22 +1,17 @@
 """Areas on Earth: a GeoJSON file or a box in degrees becomes a grid of square cells on a plane about its middle.
 
-A cell belongs to the domain when its centre lies in the area or on its border, and neither in nor on a forbidden area
-(water, barracks). Edges are straight in degrees, as RFC 7946 has them, and go the short way around: an area across the
-antimeridian is given either as RFC 7946 asks, cut into parts that meet at 180 and -180, or with edges from 179 to -179.
-Needs pyproj and shapely (the extra `geo`).
+A cell belongs to the domain when its centre lies in the area or on its border, and neither in nor on a forbidden area.
+Edges are straight in degrees and go the short way around (RFC 7946). Needs pyproj and shapely (the extra `geo`).
 
-What is guaranteed. A location becomes the cell around it, so the claim is about cells: for the geodesic distance g of
-their centres, P(y|u) <= e^{eps g(u,u')} P(y|u') when the level on the plane is `plane_level(domain, eps)`. The plane
-shortens no distance, and lengthens none by more than the factor that this takes away (`problem/plane.py`). A
-level that varies over the area is divided in the same way; a path then costs no more than eps integrated along it on
-the ground.
+The claim is about cells: for the geodesic distance g of their centres, P(y|u) <= e^{eps g(u,u')} P(y|u') when the level
+on the plane is `plane_level(domain, eps)`. The plane shortens no distance, and lengthens none by more than the factor
+that this takes away (`problem/plane.py`). A level that varies is divided in the same way; a path then costs no more
+than eps integrated along it on the ground.
+
+A claim between positions is along paths inside its cells (positions/patches.py), and around a hole a path is longer
+than the straight line. So its cells are those of the rectangle about the area, which holds every straight line; the
+prior is 0 outside the area, and no cell there is reported. `paths` "inside" leaves them out.
 Source: Andrés et al. 2013, section 3 (the claim); the rest is ours.
-
-The problem: report a cell of the area, private for eps times geodesic distances. What is proved of a mechanism between
-positions is along paths inside its cells (positions/patches.py), and around a river that is left out a path is longer
-than the straight line. So the cells of the problem are those of the whole rectangle about the area, which holds every
-straight line between two of its positions; nobody lives on those outside the area, and none of them is reported.
-`paths` "inside" leaves them out.
 """
 
 from __future__ import annotations
@@ -83,13 +78,7 @@ class Area(FrozenRecord):
     @classmethod
     @validated
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
-        """The area between two longitudes and two latitudes; west > east goes across the antimeridian.
-
-        Parameters
-        ----------
-        west, south, east, north : float
-            In degrees.
-        """
+        """The area between two longitudes and two latitudes in degrees; west > east goes across the antimeridian."""
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
         if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
             raise InputError(
@@ -103,14 +92,13 @@ class Area(FrozenRecord):
     def contains(
         self, longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool = True
     ) -> NDArray[np.bool_]:
-        """Whether positions (n,) in degrees lie in the area, or on its border where that counts."""
+        """True where positions (n,) in degrees lie in the area, or if `border` on its border."""
         shapely = import_optional("shapely", "geo")
         around = self.middle + unwrapped(np.asarray(longitude, float) - self.middle)
         holds = shapely.intersects_xy if border else shapely.contains_xy
         return np.asarray(holds(self.shape, around, np.asarray(latitude, float)), bool)
 
     def plane(self, unit: str = "m") -> Plane:
-        """The plane about the middle of the area's degrees, to six decimals."""
         west, south, east, north = self.shape.bounds
         longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
@@ -136,8 +124,6 @@ class Area(FrozenRecord):
     ) -> Domain:
         """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
 
-        The lattice is the smallest number of cells over the extent of the area in the plane, about its middle.
-
         Parameters
         ----------
         cell : float
@@ -147,9 +133,9 @@ class Area(FrozenRecord):
         plane : Plane
             By default about the middle of the area.
         forbidden : Area
-            Where no cell may lie.
+            A region without cells.
         on_note : callable
-            Called with a sentence where `forbidden` holds no cell.
+            Takes a sentence where `forbidden` holds no cell.
         """
         about = plane or self.plane(unit)
         positive(cell, "cell")
@@ -209,11 +195,7 @@ def area_of(
     source: str | Path = "area",
     on_note: Note = silent,
 ) -> Area:
-    """The union of polygons, each a list of rings (k, 2) in degrees, the outer one first, then its holes.
-
-    Of rings that cross or touch themselves or another, the valid polygons of shapely are taken: all that a ring goes
-    around, without what a hole goes around. `on_note` is called with a sentence about what changed.
-    """
+    """The union of polygons, each a list of rings (k, 2) in degrees: the outer one, then holes."""
     shapely = import_optional("shapely", "geo")
     import_optional("pyproj", "geo")
     if not polygons:
@@ -290,49 +272,39 @@ def area_problem(
 ) -> DesignProblem:
     """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
 
-    Beyond 1,600 secrets a level between positions that is one number is an eikonal metric: all pairs of rows, which
-    no report is drawn from alone, would take longer to check than the design. The parameters of the problem keep
-    epsilon, of a level its smallest value around the domain, as `geodesic_epsilon`.
+    Beyond 1,600 secrets a constant level between positions is an eikonal metric: checking all pairs would take longer
+    than the design. The problem's parameter `geodesic_epsilon` is epsilon, or the smallest level around the domain.
+    Source: Andrés et al. 2013, section 3; levels that vary: Koufogiannis & Pappas 2016, section IV.
 
     Parameters
     ----------
     domain : Domain
-        With a plane, as `Area.grid` makes it.
+        With a plane, as of `Area.grid`.
     epsilon : float or PrivacyLevel
         Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes, per unit on the
         ground, that varies over the plane (`md.geo.elastic_level`).
     density : Raster
-        The prior is proportional to it; uniform without.
-    levels : Raster
-        With `slope`: eps(u) = slope levels(u) + epsilon on the ground.
-    slope : float
-        Of the levels.
+        The prior is proportional to it; uniform by default.
+    levels, slope : Raster, float
+        With both, eps(u) = slope levels(u) + epsilon on the ground.
     stencil : int
-        Neighbours in the metric of a level that varies; else it is Euclidean over all pairs.
+        Neighbours in the metric of a level that varies.
     loss : str
         A name of `LOSSES`.
     positions : bool
-        Whether the level holds for any position in a cell, and not for the centres alone.
+        True to protect any position in a cell, False the centres alone.
     paths : {"straight", "inside"}
-        Between positions: along straight lines, with the rectangle of the area as secrets where it is none itself, or
-        along paths inside the cells of the area.
+        Between positions: straight lines, through the rectangle of the area, or paths inside the cells of the area.
     extend : bool
-        Whether density and levels go on beyond their rasters as at the border.
+        True if density and levels are constant beyond their rasters.
     nats_per_cell : float
         The largest value of a level that varies, in nats across a cell.
-    name : str
-        Of the problem.
-    parameters : mapping
-        What files keep.
+    name, parameters : str, mapping
+        Of the problem, stored in files.
 
     Returns
     -------
     DesignProblem
-        The problem.
-
-    References
-    ----------
-    Andrés et al. 2013, section 3; levels that vary: Koufogiannis & Pappas 2016, section IV.
 
     Examples
     --------
@@ -441,7 +413,7 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
     epsilon : float
         Nats per unit of geodesic distance.
     positions : bool
-        Whether it holds for any position in a cell.
+        True for any position in a cell.
 
     Returns
     -------

@@ -1,8 +1,4 @@
-"""`design`: from an area on Earth to a certified mechanism and its report, in one call.
-
-What is read of files comes first, then the grid, then the problem, between any two positions where that is to be had
-and nobody asked for cells. `choose.py` has the rules, `terminal.py` the words.
-"""
+"""`design`: from an area on Earth to a certified mechanism and its report, in one call."""
 
 from __future__ import annotations
 
@@ -48,18 +44,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaReport(FrozenRecord):
-    """What is known of the mechanism of an area: the figures of `to_json`, and `sentences`.
+    """The figures of an area's mechanism as `to_json`, and `sentences`.
 
     Attributes
     ----------
     design : AreaDesign
-        What the report is of.
+        The subject of the report.
     figures : SolveReport
-        Those that `mechdesign solve` has of any mechanism.
+        The figures of `mechdesign solve`.
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
     alternative : str
-        The mechanism that was not made: planar Laplace noise, or the optimal program where noise was made.
+        The other mechanism: planar Laplace noise, or the optimal program if noise was made.
     alternative_loss, alternative_position_loss, alternative_share : float or None
         Its losses between cells and to the true position, and its largest share in a disc of the limit.
 
@@ -101,7 +97,7 @@ class AreaReport(FrozenRecord):
         }
 
     def sentences(self) -> str:
-        """What is protected, how far off reports are, what the best would be, and what was chosen instead of what."""
+        """The protection, the errors, the bound, and the comparison with the other mechanism, in words."""
         return str(next(self.blocks(self.to_json())))
 
     def blocks(self, document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
@@ -115,7 +111,7 @@ class AreaReport(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaDesign(FrozenRecord):
-    """The certified mechanism of an area, and what it was made from.
+    """The certified mechanism of an area, and its problem.
 
     Attributes
     ----------
@@ -123,20 +119,18 @@ class AreaDesign(FrozenRecord):
         Certified.
     verification : Verification
         Of the mechanism.
-    problem : DesignProblem
-        Which was solved.
-    cells_problem : DesignProblem
-        The same between cells.
+    problem, cells_problem : DesignProblem
+        The problem solved, and the same between cells.
     choice : Choice
-        The program that was taken, and why.
+        The program, and the reason for it.
     reason : CellsReason or None
-        Why cells alone are protected where nobody asked for them.
+        The reason to protect cells alone, if nobody asked for them.
     limit : PosteriorCap or None
         On discs.
     prior : dict or None
         Of a prior from a raster: its kind, the people in all cells if counted, the empty cells.
     time_limit, seconds : float
-        Which the design had, and took.
+        The limit of the design, and the time that it took.
 
     Examples
     --------
@@ -158,17 +152,17 @@ class AreaDesign(FrozenRecord):
 
     @property
     def between_positions(self) -> bool:
-        """Whether any two positions are protected."""
+        """True if any two positions are protected."""
         return isinstance(self.choice, BetweenPositions)
 
     @property
     def because(self) -> str | None:
-        """Why cells alone are protected where nobody asked for them, in words."""
+        """The reason to protect cells alone, if nobody asked for them, in words."""
         return None if self.reason is None else reason_words(self.reason)
 
     @cached_property
     def report(self) -> AreaReport:
-        """What is known of the mechanism, computed when it is first asked for."""
+        """The report, computed at first access."""
         figures = SolveReport.of(self.mechanism, self.verification, seconds=self.seconds, file=None)
         return AreaReport(design=self, figures=figures, **alternative(self, figures.position_loss))
 
@@ -201,9 +195,10 @@ def design(
     on_note: Note = silent,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AreaDesign:
-    r"""Design a certified mechanism for an area on Earth.
+    """Design a certified mechanism for an area on Earth.
 
-    Any two positions are protected, by their distance on the ground, where such a design can be had; else cells.
+    Any two positions are protected, by their distance on the ground, where such a design is feasible; else cells.
+    Source: Andrés et al. 2013, section 3.
 
     Parameters
     ----------
@@ -218,9 +213,9 @@ def design(
     unit : str
         Unit of length.
     forbidden : Area, str or Path
-        Where no cell lies, such as water.
+        A region without cells, such as water.
     people : str or Path
-        CSV file of latitude, longitude and population: the prior unless `prior` is given, and who `limit` counts.
+        CSV file of latitude, longitude and population: the prior by default, and the people of `limit`.
     prior : RasterPrior, str or Path
         A raster of people; without this and `people` the prior is uniform.
     levels : LevelsFromPeople, LevelsFromRaster or PrivacyLevel
@@ -228,39 +223,33 @@ def design(
     nats_per_cell : float
         The largest of levels that vary, in nats across a cell.
     limit : PosteriorCap
-        A limit on the share of the probability in a disc, by cells and the optimal program.
+        A limit on the share of the probability in a disc, for cells and the optimal program.
     loss : str
         "distance", "squared" or "zero-one".
     program : {"auto", "optimal", "eikonal", "planar-laplace"}
-        By default the rules of the module `choose` decide.
+        By default by the rules of the module `choose`.
     positions : {"any", "inside", "cells"}
         Protect any two positions by straight lines, or by paths inside the area; or cells alone. By default any, and
-        cells where that cannot be had.
+        cells where that is infeasible.
     gap : float
         Target of (loss - lower_bound) / loss.
     time_limit : float
         Seconds, after which the best certified mechanism so far is taken.
     bound : bool
-        Whether a lower bound is computed beside a mechanism that is made without one.
+        True to compute a lower bound for a mechanism that has none.
     columns : mapping of str to str
-        The columns of text files by our names, where they have others.
+        The columns of text files by our names.
     crs : str
         Coordinate system of inputs that declare none.
     name : str
         Of the problem; by default that of the file of the area.
-    on_note : callable
-        Called with a sentence about what was assumed.
-    on_progress : callable
-        Called with the progress of the search.
+    on_note, on_progress : callable
+        Take a sentence about an assumption, and the progress of the search.
 
     Returns
     -------
     AreaDesign
         The mechanism, its verification, and its report.
-
-    References
-    ----------
-    Andrés et al. 2013, section 3.
 
     Examples
     --------
@@ -335,12 +324,10 @@ def design(
 
 
 def alternative(design: AreaDesign, at_position: float | None) -> dict[str, Any]:
-    """The error to the true position of the best constant report, and the losses of the mechanism that was not made.
+    """The best constant's error to the true position, and the losses of the other mechanism.
 
-    That is the planar Laplace mechanism at the smallest level of the metric or, where that was made, the optimal
-    program by name alone: its loss is not known without solving it. Beyond 4,096 cells the loss is that of planar
-    Laplace noise in the whole plane, and None for a loss that has no closed form there. at_position, the loss of the
-    mechanism at true positions, where it is known.
+    That is planar Laplace at the smallest level, or the unsolved optimal program if that was made. Beyond 4,096 cells
+    its loss is that in the whole plane. at_position: the mechanism's loss at true positions.
     """
     problem, noise_made = design.cells_problem, design.choice.program == "planar-laplace"
     cost = None

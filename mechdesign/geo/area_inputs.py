@@ -1,4 +1,4 @@
-"""What an area's design reads of files: levels that vary, and where people live; each file of people once."""
+"""Input files of an area's design: levels that vary, and where people live."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RasterPrior:
     path : str or Path
         GeoTIFF, NetCDF or ESRI ASCII.
     kind : {"counts", "density"}
-        Whether a value is a number of people in a pixel, or per unit of area; guessed, with a note, by default.
+        A value is a number of people in a pixel, or per unit of area; guessed, with a note, by default.
     nodata : float
         The value of pixels without one.
     variable : str
@@ -78,11 +78,11 @@ class LevelsFromPeople:
     Parameters
     ----------
     people_per_disc : float
-        How many people the disc about a place holds.
+        Number of people in the disc about a place.
     least, most : float
         The smallest and the largest radius, in the unit of the area; 500 m and 5,000 m by default.
     path : str or Path
-        A CSV file of people; by default the one that the design is given.
+        A CSV file of people; by default that of the design.
 
     Examples
     --------
@@ -121,14 +121,12 @@ class AreaInputs:
     read: dict[str, PeoplePoints] = field(default_factory=dict)
 
     def points(self, path: str | Path) -> PeoplePoints:
-        """The people of a CSV file."""
         if str(path) not in self.read:
             found = read_points(path, columns=self.columns, crs=self.crs, on_note=self.on_note)
             self.read[str(path)] = found
         return self.read[str(path)]
 
     def prior(self, prior: RasterPrior | str | Path) -> Raster:
-        """The raster of people."""
         source = prior if isinstance(prior, RasterPrior) else RasterPrior(prior)
         return raster_on(
             self.domain,

@@ -1,4 +1,4 @@
-"""The search for an area's mechanism: between any two positions where that is to be had, else between cells."""
+"""The search for an area's mechanism: between any two positions where that is feasible, else between cells."""
 
 from __future__ import annotations
 
@@ -51,11 +51,9 @@ class AreaStatement:
 
     @property
     def varies(self) -> bool:
-        """Whether levels vary."""
         return isinstance(self.level, PrivacyLevel)
 
     def problem(self, *, positions: bool = False) -> DesignProblem:
-        """The design problem."""
         level = self.level
         if positions and not isinstance(level, PrivacyLevel) and "within" in self.parameters:
             from mechdesign.positions.patches import rounding_length
@@ -78,9 +76,7 @@ class AreaStatement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaSearch:
-    """A problem, which program and positions are asked for, and the targets of the search, which ends at a moment of
-    `time.monotonic`.
-    """
+    """A problem, its program and positions, and the targets of the search; it ends at a moment of `time.monotonic`."""
 
     stated: AreaStatement
     program: str
@@ -94,7 +90,6 @@ class AreaSearch:
 
     @property
     def remaining(self) -> float:
-        """Seconds."""
         return max(self.ends - time.monotonic(), _LEAST_SECONDS)
 
     def solve(self) -> tuple[xr.Dataset, DesignProblem, Choice, CellsReason | None]:

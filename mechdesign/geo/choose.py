@@ -1,18 +1,17 @@
 """The rules by which an area gets its mechanism where no program is named, each answer as data.
 
-Between positions. Any two positions are protected wherever a design of them ends: by the program of cones where a step
-of it takes at most `CONES` multiplications (a core about three seconds, and a design some 25 of them: 310 cells, 700 of
-a rectangle with one level and one prior), else by weights of columns, up to `COLUMNS` in a step and what fits in
-memory. Where levels vary columns take longer than cones and do worse, and any position costs far more on cells that are
-coarse for its levels: cones alone, up to `VARYING` cells, and not where reports would be `_SANE` times as far off as
-by eikonal weights between cells. Where that is not to be had cells are protected, and the reason is told first.
+Between positions. Any two positions are protected by the program of cones if a step takes at most `CONES`
+multiplications (about three seconds of a core, in some 25 steps: 310 cells, 700 of a rectangle with one level and one
+prior). Else by weights of columns, up to `COLUMNS` in a step and the memory. Where levels vary, columns take longer and
+do worse: cones alone, up to `VARYING` cells, and only if reports are less than `_SANE` times as far off as by eikonal
+weights between cells. Otherwise cells are protected, for a stated reason.
 
-Between cells. The optimal program takes longer the more cells there are and the fewer nats lie between neighbours.
-`MINUTE` has the cells up to which it ends in about a minute of one processor, as measured on square maps with a
-uniform prior and the loss of the distance. Beyond, a Euclidean metric gets the planar Laplace mechanism, up to `TABLES`
-cells, whose pairs take a minute to check; levels that vary get eikonal weights.
+Between cells. The time of the optimal program grows with the cells, and as the nats between neighbours fall. `MINUTE`
+has the cells up to which it ends in about a minute of a core, measured on square maps with a uniform prior and the loss
+of the distance. Beyond, a Euclidean metric gets the planar Laplace mechanism, up to `TABLES` cells, whose pairs take a
+minute to check; levels that vary get eikonal weights.
 
-No rule looks at a clock: the same request makes the same file on a machine at work. A time limit alone does.
+No rule looks at a clock: the same request makes the same file. Only a time limit does.
 """
 
 from __future__ import annotations
@@ -108,9 +107,7 @@ class WithLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class BySize:
-    """The program by the rule of `MINUTE`: the nats between neighbours, the cells up to which the optimal program takes
-    a minute at so many, and the cells.
-    """
+    """The program by the rule of `MINUTE`: nats between neighbours, cells in a minute at so many, and the cells."""
 
     program: str
     nats: float

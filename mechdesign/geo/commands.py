@@ -1,7 +1,4 @@
-"""`mechdesign area`, from an area to a certified mechanism file; `mechdesign level`, from odds to an epsilon and back.
-
-Heavy imports happen inside.
-"""
+"""The commands `mechdesign area`, an area to a certified mechanism, and `mechdesign level`, odds to an epsilon."""
 
 from __future__ import annotations
 
@@ -195,11 +192,7 @@ def _people_options(
     variable: str | None,
     by_discs: bool,
 ) -> tuple[LevelsFromPeople | LevelsFromRaster | None, Path | None]:
-    """Levels that vary, and the CSV file of people.
-
-    Older spellings: --levels-from FILE.csv for --people FILE.csv --people-per-disc 2000, and --people 2000 beside it
-    for the number of people.
-    """
+    """Levels that vary, and the CSV file of people; older spellings are --levels-from FILE.csv and --people COUNT."""
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster
     from mechdesign.problem.text import is_csv
 
@@ -244,9 +237,7 @@ class LevelExtra(Protocol):
     """Options that a capability adds, for a level by the share of the probability in a disc."""
 
     @property
-    def is_given(self) -> bool:
-        """True if such a level is asked for."""
-        ...
+    def is_given(self) -> bool: ...
 
     def level(self, unit: str) -> tuple[float, float]:
         """A radius in `unit`, and the epsilon that keeps the share where people live evenly."""

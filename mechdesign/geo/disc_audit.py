@@ -1,9 +1,9 @@
 """Discs after one report of a rule of devices, or of planar Laplace noise, people on a fine lattice being the prior.
 
-Positions are the cells of a lattice of 125 m. Discs are centred at them, and every sentence says so. Reports of a rule
-are the cells of its grid from the middle of the window outwards; a position further than 6 deviations from a cell is
-taken never to report it, which is below 10^-8 of its reports. Reports of noise are the cells of the lattice; the noise
-is cut at 25 / epsilon, or at the margin, and discs are looked for up to 2.5 / epsilon and a radius away from a report.
+Positions are the cells of a lattice of 125 m, and discs are centred at them. Reports of a rule are the cells of its
+grid from the middle of the window outwards; positions beyond 6 deviations from a cell, below 10^-8 of its reports, are
+left out. Reports of noise are the cells of the lattice; the noise is cut at 25 / epsilon, or at the margin, and discs
+are searched up to 2.5 / epsilon and a radius away from a report.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def audit_rule_discs(
 ) -> dict[str, Any]:
     """The audits of a rule, or of planar-laplace at epsilon (nats per m), with the people of a CSV file, over a window.
 
-    Parameters: domain, the window, a grid of cells of 125 m on a plane; radii in m.
-    Returns: rule, people (within the window), mean_distance (m), and discs, a `DiscAudit` as a document for each.
+    domain: the window, a grid of cells of 125 m on a plane; radii in m. Returns rule, people (within the window),
+    mean_distance (m), and discs, a `DiscAudit` as a document for each.
     """
     if (name == LAPLACE) != (epsilon is not None):
         raise InputError(f"belongs to {LAPLACE} alone, which needs it", field="epsilon", value=epsilon)
@@ -123,9 +123,8 @@ def lattice_people(
 def grid_shares(
     persons: Table, window: tuple[int, ...], grid: float, deviation: float, radius: float
 ) -> tuple[Table, Table]:
-    """How many people make each report of a square grid within the window, and the largest share in one disc after it.
-
-    persons on the lattice with its margin; window, cells of the lattice without; grid, deviation and radius in m.
+    """People by report of a square grid within the window (cells of the lattice), and the largest share in a disc after
+    it.
     """
     parts = []
     for cells, whole in zip(persons.shape, window, strict=True):

@@ -1,4 +1,4 @@
-r"""Elastic radii: how far around a place one must go to find so many people, as a function without steep steps.
+"""Elastic radii: how far around a place one must go to find so many people, as a function without steep steps.
 
 People are spread evenly over each cell of a raster, the rectangle about its node. For a node v
 
@@ -7,18 +7,23 @@ People are spread evenly over each cell of a raster, the rectangle about its nod
     r(v)   = max over nodes u of q(u) - |u - v|
 
 Statement. (1) The disc of radius r(v) about v holds k people, unless none of radius `most` about v does: r >= q >= r_k.
-(2) |r(u) - r(v)| <= |u - v|, since r is the least function above q with that property. (3) r exceeds
-c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it: the disc of radius r_k(u) + |u - v| about v
-holds the one of radius r_k(u) about u, so that r_k, and c with it, obeys (2); and q(u) < e^STEP c(u), hence
-q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
+(2) |r(u) - r(v)| <= |u - v|, since r is the least function above q with that property. (3) r exceeds c = max(least,
+min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it: the disc of radius r_k(u) + |u - v| about v holds the one
+of radius r_k(u) about u, so that r_k, and c with it, obeys (2); and q(u) < e^STEP c(u), hence q(u) - |u - v| < c(u) -
+|u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
 
-How (1) holds in doubles. The share of a cell that lies in a disc of radius R is a sum of four areas of quarter
-discs, each off by less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is taken off. A cell counts in full when its
-farthest corner, rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and
-has to exceed k by twice that. (2) holds up to the rounding of one difference.
-Source: privacy that adapts to how crowded a place is, Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C.
-Palamidessi and M. Stronati, Constructing elastic distinguishability metrics for location privacy (PoPETs 2015); the
-statement is ours.
+How (1) holds in doubles. The share of a cell in a disc of radius R is a sum of four areas of quarter discs, each off by
+less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full when its farthest corner,
+rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and must exceed k by
+twice that. (2) holds up to the rounding of one difference.
+
+The stored level eps = nats / r, rounded. At a node, the disc of radius nats / eps about v holds k people, or nats / eps
+>= most. Anywhere, with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats /
+eps is a weighted harmonic mean of r at the corners of the cell, at least r_k - D. A straight way of length s < R = r(u)
+- D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r >= R - t at the corners of every cell
+that it meets after t: the odds of u and a place within 0.63 R change by at most e^nats.
+Source: Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C. Palamidessi and M. Stronati, Constructing elastic
+distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
 """
 
 from __future__ import annotations
@@ -47,15 +52,17 @@ _AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:
-    """The privacy level eps(v) = nats / r(v), where r(v), from `least` to `most`, holds so many people around v.
+    """The privacy level eps(v) = nats / r(v): r(v), from `least` to `most`, is the radius around v that holds `people`.
+
+    The module docstring states r and what the level means, with proofs.
 
     Parameters
     ----------
     density : Raster
-        People per square unit on an evenly spaced lattice of two axes, spread evenly over the cell about each node;
-        where the raster has amounts, as of `md.geo.raster_on`, these are the people of each cell.
+        People per square unit on an evenly spaced lattice of two axes; amounts, as of `md.geo.raster_on`, are the
+        people of each cell.
     people : float
-        How many people the disc holds.
+        Number of people in the disc.
     nats : float
         Of a way as long as r at the level of its start.
     least, most : float
@@ -65,16 +72,6 @@ def elastic_level(
     -------
     PrivacyLevel
         In nats per unit.
-
-    Notes
-    -----
-    `elastic_radii` has the statement of r, its proof, and what is raised. Of the level as it is stored, rounding
-    included: at a node, the disc of radius nats / eps(v) about v holds `people` people, or nats / eps(v) >= most.
-    Anywhere, with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats / eps
-    is a weighted harmonic mean of r at the corners of the cell, hence no less than r_k - D. A straight way of length
-    s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r is no less than R
-    - t at the corners of every cell that it meets after t: the odds of u and a place within 0.63 R change by no more
-    than e^nats.
 
     Examples
     --------
@@ -89,10 +86,7 @@ def elastic_level(
 
 
 def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> NDArray[np.float64]:
-    """r(v) of the module docstring at the nodes of a raster of people per square unit, shape (kx, ky), in its unit.
-
-    Cost: O(n log(J) (most / step)^2) for n nodes: 25 s for 10^6 nodes and 10 steps.
-    """
+    """r(v) (kx, ky) in the raster's unit. Cost: O(n log(J) (most / step)^2), 25 s for 10^6 nodes and 10 steps."""
     positive(people, "people")
     if not positive(least, "least") <= positive(most, "most"):
         raise InputError("must not exceed most", field="least", value=f"{least} > {most}")
@@ -121,7 +115,6 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
 
 
 def _steps(density: Raster) -> tuple[float, float]:
-    """The distances of neighbouring nodes along x and y."""
     steps = []
     for nodes in density.axes:
         step = (nodes[-1] - nodes[0]) / max(len(nodes) - 1, 1)
@@ -136,9 +129,7 @@ def _steps(density: Raster) -> tuple[float, float]:
 
 
 def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list[int]) -> NDArray[np.float64]:
-    """The shares (k, reach[0] + 1, reach[1] + 1) of the cells (a, b) that lie in discs about cell (0, 0) of radii
-    (k, 1, 1), rounded down.
-    """
+    """The shares (k, a, b) of the cells (a, b) that lie in discs about cell (0, 0) of radii (k, 1, 1), rounded down."""
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
     half = steps[0] / 2, steps[1] / 2
     west, east, south, north = (x - half[0])[:, None], (x + half[0])[:, None], y - half[1], y + half[1]
@@ -164,10 +155,7 @@ def _under(t: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.fl
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
-    """For every node the first radius whose disc holds `people`, len(shares) where none does.
-
-    Bisection: what is returned was added up, and held them.
-    """
+    """For every node, by bisection, the first radius whose disc holds `people`, len(shares) where none does."""
     n, m = counts.shape
     first = np.empty((n, m), np.int64)
     for i in range(n):

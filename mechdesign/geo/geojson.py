@@ -1,10 +1,9 @@
-"""GeoJSON files as people bring them: polygons and lines, in degrees of WGS 84 whatever system they are written in.
+"""GeoJSON files: polygons and lines, in degrees of WGS 84 whatever system they are written in.
 
-Positions are longitude before latitude (RFC 7946), whatever order the register of a coordinate system names. Systems
-other than WGS 84 are projected by pyproj: the one that a `crs` member declares (GeoJSON of 2008), else `crs` for a file
-whose numbers are not degrees. Edges are straight in the system of the file. Longitudes go to 360 either way. Heights
-are left out. A byte order mark is understood. Refused are other formats (TopoJSON, Esri JSON), objects with one name
-twice, and numbers that are not finite.
+Positions are longitude before latitude (RFC 7946) in any system. pyproj projects other systems than WGS 84: that of a
+`crs` member (GeoJSON of 2008), else `crs` for a file whose numbers are not degrees. Edges are straight in the system of
+the file. Longitudes go to 360 either way. Heights are left out. TopoJSON, Esri JSON, duplicate names in an object and
+numbers that are not finite are refused.
 """
 
 from __future__ import annotations
@@ -58,13 +57,11 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
     crs : str
         Coordinate system, such as "EPSG:27700", of a file that declares none and does not hold degrees.
     on_note : callable
-        Called with a sentence where the file was projected, where polygons cross or touch themselves, and where parts
-        are left out.
+        Takes a sentence on projection, on polygons made valid, and on parts that are left out.
 
     Returns
     -------
     Area
-        The region.
 
     Examples
     --------
@@ -140,8 +137,6 @@ def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note)
 
 
 class _NotGeoJSON(Exception):
-    """The reason to refuse a document, and the remedy."""
-
     def __init__(self, problem: str, remedy: str = _CONVERT) -> None:
         super().__init__(problem)
         self.remedy = remedy
@@ -263,7 +258,6 @@ def _refuse_lengths(geometry: Any, path: str | Path, field: str, *, projected: b
 
 
 def _name(declared: Any, path: str | Path, field: str) -> str:
-    """The name of the coordinate system that a `crs` member declares."""
     properties = declared.get("properties") if isinstance(declared, Mapping) else None
     name = declared
     if isinstance(properties, Mapping):
@@ -345,7 +339,6 @@ def _is_used(system: Any, geometry: Any) -> bool:
 
 
 def _parts(geometry: Any) -> Iterator[Any]:
-    """The simple geometries of one that may be a collection."""
     for part in getattr(geometry, "geoms", [geometry]):
         if part is not geometry:
             yield from _parts(part)

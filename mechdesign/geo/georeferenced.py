@@ -1,18 +1,12 @@
 """Rasters on Earth: values of a file at the places of a domain that has a plane.
 
-Where the coordinates of the file are those of the plane (the same projection about the same centre, or a file that
-declares none, taken at your word) its own nodes are kept. Otherwise the function of the file, bilinear in its own
-coordinates (degrees, or those of its projection), is read at the centres of the cells, projected exactly, and is
-bilinear between those: a file in degrees is never taken for lengths. Coordinate systems are PROJ's.
+A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise the function of the
+file, bilinear in its coordinates, is read at the centres of the cells, projected by PROJ, and is bilinear between
+those. For a prior, `pixel_shares` adds pixels that are smaller than a cell by the area that they share with it.
 
-For a prior, pixels that are smaller than a cell are added up by the area that they share with it (`pixel_shares`).
-
-Longitudes of a file may run to 180 or to 360, and may begin anywhere. Where they go around the Earth, the file is read
-on across its seam.
-
-NODATA, as which values beyond 1e150 are taken too. A cell has a value if the pixel at its centre has one. Cells of the
-domain without a value are refused. Elsewhere a pixel without a value takes that of the nearest pixel that has one, and
-nobody lives there.
+Longitudes of a file run to 180 or to 360 and begin anywhere; a file around the Earth is read across its seam. Values
+beyond 1e150 are NODATA. A cell has a value if the pixel at its centre has one. Cells of the domain without a value are
+refused. Elsewhere a pixel without a value takes that of the nearest pixel with one, without people.
 """
 
 from __future__ import annotations
@@ -73,30 +67,29 @@ def raster_on(
     nodata_is: float | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Raster:
-    r"""The raster of a GeoTIFF, NetCDF or ESRI ASCII file, or of an array of xarray, as a function on the plane of a
-    domain, in the domain's unit.
+    r"""The raster of a file or of an array of xarray, as a function on the plane of a domain, in the domain's unit.
 
-    Of a GeoTIFF only the part around the domain is read. `md.priors.from_density` makes a prior of the result.
+    `md.priors.from_density` makes a prior of it. Of a GeoTIFF only the part around the domain is read.
 
     Parameters
     ----------
     domain : Domain
         With a plane.
     path : str, Path or xarray.DataArray
-        The file, or the array.
+        GeoTIFF, NetCDF or ESRI ASCII file, or an array.
     variable : str
         Of a NetCDF file of several; of a GeoTIFF of several bands, the number or description of one.
     crs : str
         Coordinate system of a file that declares none, as PROJ names it ("EPSG:4326").
     labels : bool
-        Whether the centres of the cells get the value of the nearest node, never one between nodes.
+        True if the centres of the cells get the value of the nearest node.
     prior_is : {"counts", "density"}
-        For a prior: whether a value is a number of people in a pixel, or per unit of area. By default the unit of the
-        values decides, then their name; else pixels smaller than a cell are counts, larger ones densities.
+        Values are numbers of people in a pixel, or per unit of area. By default their unit decides, then their name;
+        else pixels smaller than a cell are counts, larger ones densities.
     nodata_is : float
         The value of pixels without one; by default they are refused at the centre of a cell.
     on_note : callable
-        Called with a sentence for what was assumed about a prior, and for cells that are partly without a value.
+        Takes a sentence on assumptions about a prior, and on cells that are partly without a value.
 
     Returns
     -------
@@ -175,10 +168,9 @@ def prior_figures(raster: Raster, domain: Domain) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """Coordinates of a file and those of the plane.
+    """Coordinates of a file and those of the plane: system, scale, and turn, the file's full turn, None for lengths.
 
-    system: of pyproj, None where the axes of the file are those of the plane, `scale` of its units long each. turn: a
-    full turn of longitude in the unit of the file, None where its x is a length.
+    system: of pyproj, None where the axes of the file are those of the plane, in units of length `scale`.
     """
 
     plane: Plane
@@ -242,7 +234,6 @@ class _Grid:
 
     @property
     def middle(self) -> _Grid:
-        """The pixels in the middle, up to three along each axis."""
         across, along = (slice(max(k // 2 - 1, 0), k // 2 + 2) for k in self.values.shape)
         return _Grid(x=self.x[across], y=self.y[along], values=self.values[across, along])
 
@@ -253,7 +244,6 @@ class _Grid:
 
 
 def _frame(pixels: Pixels, crs: str | None, plane: Plane) -> _Frame:
-    """How the coordinates of a file lie to the plane."""
     declared = pixels.crs or crs
     if declared is None:
         if not pixels.units:
@@ -312,11 +302,7 @@ def _span(nodes: Array, wanted: Array) -> tuple[int, int]:
 
 
 def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.int64], Array]:
-    """The order (k,) of columns from west to east around `middle`, and their longitudes, moved by whole turns.
-
-    Columns that go around the Earth are cut on its other side, and a meridian that is there twice is taken once; others
-    are cut at their largest gap.
-    """
+    """Order (k,) and longitudes of columns from west to east, cut opposite to `middle`, or at their largest gap."""
     around = longitude % turn
     order = np.argsort(around, kind="stable")
     gaps = np.diff(np.append(around[order], around[order[0]] + turn))
@@ -352,10 +338,7 @@ def _outline(domain: Domain) -> Array:
 
 
 def _check_values(grid: _Grid, at: Array, domain: Domain, name: str) -> None:
-    """Refuse cells of a domain beyond the raster, and those whose centre lies in a pixel without a value.
-
-    at: the centres (k, 2) of all cells of the lattice in the frame of the file.
-    """
+    """Refuse cells of a domain beyond the raster, or with their centre (of `at`, in the file's frame) in NODATA."""
     needed = (domain.lookup >= 0).ravel()
     for edges, where in zip(grid.edges, at[needed].T, strict=True):
         slack = _EDGE * (edges[1] - edges[0])

@@ -1,4 +1,4 @@
-"""What `mechdesign level` says: a privacy level as odds within a radius, as noise, as the cost of several reports."""
+"""The document of `mechdesign level`: a level as odds within a radius, as noise, and over several reports."""
 
 from __future__ import annotations
 
@@ -26,16 +26,13 @@ def level_document(
     interest: float | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """The level of epsilon, in nats per unit, in all its forms: of positions in the plane where the unit is a length,
-    else of values on one axis.
+    """The level of epsilon, in nats per unit, in all its forms: in the plane for a unit of length, else on one axis.
 
-    Returns: radius, unit, epsilon (nats per unit), epsilon_unit, nats and factor between two places up to radius apart,
-        nats_both_within and factor_both_within between two places that are both within radius of a person;
-        disc_share, the most of the probability in one disc of the radius where people live evenly, or interval_share,
-        that of the values up to radius away from any one, where values are spread evenly;
-        expected_distance and quantiles (by probability) of one Laplace report, in units; reports, nats_together
-        and factor_together for so many reports at this epsilon, epsilon_each and expected_distance_each where they
-        share it; interest, confidence and retrieval_radius, None unless interest is given.
+    Fields: nats and factor between two places up to radius apart; nats_both_within and factor_both_within for two
+    places within radius of a person; disc_share or interval_share, the largest probability within the radius where
+    people or values are spread evenly; expected_distance and quantiles of one Laplace report; nats_together and
+    factor_together of all reports at this epsilon; epsilon_each and expected_distance_each where they share it;
+    retrieval_radius, None without `interest`.
     """
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":

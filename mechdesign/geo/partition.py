@@ -7,10 +7,9 @@
 | .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
 
-A feature has the name of its property name, NAME, Name, label or id, or of the property that `name_field` says, else of
-its id. A place belongs to the area that its point lies in; on the border of two, to the first. A place in two areas is
-refused, by name; places in none are an area of their own, `rest`. Two names that differ in case or spaces alone are
-refused, and polygons that all have one name and leave no place. Polygons are read as geojson.py reads them.
+A feature has the name of its property `name_field`, or name, NAME, Name, label or id, else of its id. A place on the
+border of two areas belongs to the first; a place inside two is refused; places in none form the area `rest`. Names that
+differ in case or spaces alone are refused, and polygons that all have one name and leave no place.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Areas(FrozenRecord):
     names : tuple of str
         Of the K areas, printable, not empty and distinct, also without case and spaces.
     label : (n,) int array
-        The number of the area that each place lies in; every area has a place.
+        The area number of each place; every area has a place.
 
     Examples
     --------
@@ -87,7 +86,7 @@ class Areas(FrozenRecord):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
-        """The areas of integers (n,), a label a place; names by label, by default the numbers themselves."""
+        """The areas of integers (n,), one a place; names by label, by default the labels."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
@@ -100,15 +99,7 @@ class Areas(FrozenRecord):
 
     @classmethod
     def blocks(cls, domain: Domain, across: int, along: int) -> Areas:
-        """A grid of two axes cut into blocks of nearly equal sides, named "column-row" from 1 on.
-
-        Parameters
-        ----------
-        domain : Domain
-            The grid.
-        across, along : int
-            Blocks along either axis.
-        """
+        """A grid of two axes cut into `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on."""
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
             raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)
         for blocks, cells in zip((across, along), domain.shape, strict=True):
@@ -138,7 +129,7 @@ def read_areas(
     columns: Columns = None,
     on_note: Note = silent,
 ) -> Areas:
-    """The areas that a file, or words such as 3x3, cut the places of a domain into.
+    """The areas of a file, or of words such as 3x3, over the places of a domain.
 
     Parameters
     ----------
@@ -147,16 +138,15 @@ def read_areas(
     domain : Domain
         The n places.
     rest : str
-        The name of the area of places that no polygon and no line of a CSV file names.
+        The area of places that no polygon and no line of a CSV file names.
     name_field : str
         The property of polygons that names them.
     crs : str
         As for `read_area`.
     columns : mapping of str to str
-        The columns of a text file by our names, where they have others: {"cell": "id", "area": "district"}.
+        The columns of a text file by our names: {"cell": "id", "area": "district"}.
     on_note : callable
-        Called with a sentence where places lie in no polygon and no line, where polygons have no name, where several
-        have one name and are one area, and as by `read_area`.
+        Takes a sentence on places without an area, on polygons without a name or with one name, and as by `read_area`.
 
     Returns
     -------

@@ -1,15 +1,12 @@
 """People: where they live, from weighted points on Earth such as centres of population of census block groups.
 
-Points are read from a text file with a header (`problem/text.py`): columns of latitude and longitude in degrees, or of
-easting and northing (x, y) in a coordinate system that is named, and of population, by their usual names (INTPTLAT,
-decimalLatitude, POP100, pop_2020); other columns are left aside.
+A text file has columns of latitude and longitude in degrees, or x and y in a coordinate system, and of population, by
+usual names (INTPTLAT, decimalLatitude, POP100, pop_2020).
 
-How points become a density. The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the
-point nearest to its centre, if that lies within `reach` and the centre is not in the water: its Voronoi cell, cut. The
-people of a point are spread evenly over the cells that belong to it; those of a point to which no cell belongs, because
-others lie in the same cell or because it is in the water, live in the dry cell whose centre is nearest.
-Every person of a point within the lattice lives in exactly one cell: density times the area of a cell, added up, is
-`inside` to a relative 2^-40. Points beyond the lattice have no cell, and their people are counted in `outside`.
+The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the nearest point, if that lies
+within `reach` of its centre, which is not in the water: its Voronoi cell, cut. The people of a point are spread evenly
+over its cells. Those of a point without a cell live in the dry cell with the nearest centre. Density times the area of
+a cell, added up, is `inside` to a relative 2^-40. People of points beyond the lattice are counted in `outside`.
 """
 
 from __future__ import annotations
@@ -55,9 +52,7 @@ _BYTES = 160  # of a cell, while its people are looked for: position in the plan
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People(FrozenRecord):
-    """density, a raster of people per square unit at the centres of the cells; points, how many have people in it;
-    inside, how many people live there; outside, how many live at points beyond.
-    """
+    """density, people per square unit; points, the number with people; inside and outside, numbers of people."""
 
     density: Raster
     points: int
@@ -77,7 +72,7 @@ def read_people(
     crs: str | None = None,
     on_note: Note = silent,
 ) -> People:
-    r"""The people of a CSV file of weighted points, on the lattice of a grid that has a plane.
+    r"""The people of a CSV file of weighted points, on the lattice of a grid with a plane.
 
     Parameters
     ----------
@@ -86,27 +81,22 @@ def read_people(
     domain : Domain
         A grid with a plane.
     margin : float
-        How far the lattice goes on beyond the domain, in its unit, so that levels at the border know who lives across
-        it.
+        How far the lattice extends beyond the domain, in its unit: levels at the border depend on people across it.
     reach : float
-        Beyond which nobody is spread from a point, in the unit; 8 km by default.
+        The largest distance of people from their point, in the unit; 8 km by default.
     water : Area
-        Where nobody lives.
+        A region without people.
     columns : mapping of str to str
-        The columns of the file by our names, where they have others: {"population": "inhabitants_2021"}.
+        The columns of the file by our names: {"population": "inhabitants_2021"}.
     crs : str
-        Coordinate system of the positions, such as "EPSG:27700". Longitudes and latitudes need none.
+        Coordinate system of positions that are not degrees, such as "EPSG:27700".
     on_note : callable
-        Called with a sentence where the positions were projected.
+        Takes a sentence where the positions were projected.
 
     Returns
     -------
     People
         `density`, in people per square unit, and how many live inside and outside.
-
-    Notes
-    -----
-    Cost: O(n log p) for n cells and p points: 1 s for 10^6 cells.
 
     Examples
     --------
@@ -187,9 +177,7 @@ PEOPLE_OF_PLACES = PeopleOfPlaces()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lattice:
-    """shape, cells per axis; origin (2,), the low corner of the cell with number `first` per axis (2,) of those; cell,
-    size per axis (2,); all of them on `plane`.
-    """
+    """shape; origin (2,), the low corner of cell number `first` (2,); cell, sizes (2,); all of them on `plane`."""
 
     plane: Plane
     shape: tuple[int, int]

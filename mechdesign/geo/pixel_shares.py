@@ -1,8 +1,8 @@
-"""Pixel shares: which part of every pixel of a raster on Earth lies in each cell of a lattice on a plane.
+"""Pixel shares: the part of every pixel of a raster on Earth in each cell of a lattice on a plane.
 
-The corners of a pixel are projected to the plane and joined by straight lines there: between corners 1 km apart the
-border of a pixel bends by some 2 cm. Neighbours have corners in common, so the quadrangles leave no gap and do not
-overlap, and the parts of a pixel add up to it. Most pixels lie in one cell; the others are cut by shapely.
+The projected corners of a pixel are joined by straight lines: between corners 1 km apart its border bends by some 2 cm.
+Neighbours share corners, so the quadrangles neither leave gaps nor overlap, and the parts of a pixel add up to it. Most
+pixels lie in one cell; shapely cuts the others.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class CellSums:
-    """amounts, what lies in each cell (columns, rows), of a cell with negative pixels their part alone, which no prior
-    takes; known, the area of pixels with a value in it, in cells.
-    """
+    """amounts by cell (columns, rows), only negative pixels if there are any; known, the area with values, in cells."""
 
     amounts: Array
     known: Array
@@ -40,11 +38,10 @@ def cell_sums(
     counts: bool,
     area: float,
 ) -> CellSums:
-    """Amounts of pixels in the cells of a lattice; pixels beyond it are left out.
+    """Amounts of pixels (kx, ky), NaN for none, in the cells of a lattice. Cost: 10 us a pixel on a border of cells.
 
-    edges: borders (kx + 1,), (ky + 1,) of the pixels. values (kx, ky): what a pixel holds where `counts`, else per unit
-    of area; NaN is nothing. project: the coordinates (n, 2) of points (n, 2) in cells, from the corner of the lattice.
-    area: of a cell. Cost: O(pixels), some 10 us for each pixel on the border of two cells.
+    values: per pixel if `counts`, else per unit of area; edges: borders of the pixels; area: of a cell. project: points
+    (n, 2) in cells, from the corner of the lattice.
     """
     size = shape[0] * shape[1]
     amounts, negative, known = np.zeros(size), np.zeros(size), np.zeros(size)

@@ -1,14 +1,11 @@
-r"""Road networks: places joined by streets, the metric along them, and tables of both such as OSMnx writes.
+"""Road networks: places joined by streets, the metric along them, and tables of both such as OSMnx writes.
 
     d(u, u') = epsilon * (length of the shortest path from u to u' along streets)
 
-Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m; other columns,
-oneway and key among them, are ignored: a metric is symmetric, so that a one-way street counts both ways. Of parallel
-edges the shortest counts, loops are dropped.
-
-Degrees become metres of the plane about the middle of the nodes (`problem/plane.py`, the extra `geo`), which a
-file keeps: `mechdesign sample --lon --lat` takes the nearest node and answers in degrees. The plane only places the
-nodes: distances along streets are sums of the lengths in the table, and the claim is about these, between nodes.
+Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m; other columns
+are ignored. A metric is symmetric: a one-way street counts both ways. Of parallel edges the shortest counts; loops are
+dropped. Degrees become metres of the plane about the middle of the nodes (`problem/plane.py`, the extra `geo`). The
+plane only places the nodes: the claim is about lengths in the table, between nodes.
 """
 
 from __future__ import annotations
@@ -56,31 +53,21 @@ def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
 class Streets(PerLength):
     """The distance along streets: d(u, u') = epsilon times the length of the shortest path from u to u'.
 
-    Both directions of a street count the same: a metric is symmetric, whatever the traffic signs say. Lengths are the
-    streets' own: where the nodes stand, on a plane or anywhere else, is no part of the claim. Where no street is
-    shorter than the straight line between its ends, d >= epsilon |u - u'|: less private than geo-indistinguishability
-    at the same epsilon, in exchange for less loss.
+    The positions of the nodes do not belong to the claim. Where no street is shorter than the straight line between its
+    ends, d >= epsilon |u - u'|: less private than geo-indistinguishability at the same epsilon, for less loss. Source:
+    Alvim et al. 2018, section III.
 
     Parameters
     ----------
     epsilon : float
         Nats per `unit`.
-    scale : float
-        Factor of every length; 1 by default.
+    scale : float, default 1
     unit : str
         Unit of length.
     tail, head : (e,) int arrays
-        Place numbers.
+        Place numbers, as of `md.Graph`.
     length : (e,) array
         Length of each street in `unit`.
-
-    Notes
-    -----
-    Invariants: those of `md.Graph`.
-
-    References
-    ----------
-    Alvim et al. 2018, section III.
 
     Examples
     --------
@@ -134,17 +121,16 @@ class Roads(FrozenRecord):
     Attributes
     ----------
     ids : (n,) str array
-        The nodes as their table calls them.
+        The names of the nodes in their table.
     points : (n, 2) array
         x and y in m.
     degrees : (n, 2) array or None
         Longitude and latitude, where the table has them.
     tail, head : (e,) int arrays
         Node numbers, tail < head.
-    length : (e,) array
-        In m.
+    length : (e,) array, in m
     left_out : int
-        How many nodes lay outside the part that was kept.
+        Number of nodes outside the largest component.
     plane : Plane or None
         On which the points lie, where they were made from degrees.
 
@@ -170,7 +156,6 @@ class Roads(FrozenRecord):
 
     @property
     def domain(self) -> Domain:
-        """The nodes as secrets, at their points in m, on their plane."""
         return Domain.points_at(self.points, unit="m", plane=self.plane)
 
     def metric(self, epsilon: float) -> Streets:
@@ -193,19 +178,13 @@ def read_roads(
     nodes, edges : str or Path
         The tables.
     unit : {"m", "degree"}
-        Of the coordinates x and y. By default lon and lat are taken where there are no x and y, and x and y in m
-        otherwise, which lie on no plane of ours; "degree" takes lon and lat instead.
+        Of the coordinates. By default x and y in m, on no plane, else lon and lat; "degree" prefers lon and lat.
     largest_component : bool
-        Keep the largest connected part and count the other nodes in `left_out`.
+        True to take the largest connected part and count the other nodes in `left_out`.
 
     Returns
     -------
     Roads
-        The network.
-
-    Notes
-    -----
-    Cost: memory of the two tables.
 
     Examples
     --------
@@ -238,9 +217,7 @@ def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
 
 
 def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, Plane | None]:
-    """Points (n, 2) in m, longitudes and latitudes (n, 2) where the table has them, and the plane of the points where
-    they are made from those.
-    """
+    """Points (n, 2) in m, longitudes and latitudes (n, 2) or None, and the plane if the points are made from these."""
     geographic = bool(matching_columns(table, LONGITUDE))
     planar = "x" in table.columns
     known = canonical_unit(unit or ("m" if planar else "degree"))
@@ -260,7 +237,6 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
 
 
 def _plane(degrees: NDArray[np.float64]) -> Plane:
-    """The plane about the middle of the degrees, to six decimals."""
     longitude, latitude = degrees.T
     odd = ~((abs(longitude) <= 360) & (abs(latitude) <= WIDEST))
     if odd.any():

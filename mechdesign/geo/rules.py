@@ -1,26 +1,24 @@
-r"""Audit of rules that devices round positions by: what one report says, and that no epsilon bounds it.
+"""Audit of rules that devices round positions by: what one report says, and that no epsilon bounds it.
 
     report of x = the cell k of a grid of side G in which x + s Z lies, on either axis, Z standard normal, fresh
     p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s);       1 in the own cell and 0 elsewhere where s = 0
 
 Let x be measured from the centre of the cell reported, p(x) = p(0 | x) and d > 0 along one axis.
 
-1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows: the largest
-   value over the reports no more than K cells from the own one is that at x = (K + 1/2) G, and over the reports of
-   probability P or more that at the x with p(x) = P. These are attained.
-2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell, hence
-   ln p(x) - ln p(x + d) >= d (x - G/2) / s^2, without bound as x grows: 1 / s^2 more nats per unit for every unit.
-   Where s = 0 a report is possible in its own cell only.
-3. The total variation between x and x + d has its supremum where a border lies half-way: 2 Phi(d / 2s) - 1 (the
-   cells on either side of one border have differences of one sign, as the likelihood ratio is monotone in k); 1 where
-   s = 0.
+1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows. The largest
+   value over reports at most K cells from the own one is that at x = (K + 1/2) G, and over reports of probability P or
+   more that at the x with p(x) = P. These are attained.
+2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell, hence ln p(x) - ln p(x + d)
+   >= d (x - G/2) / s^2, without bound as x grows. Where s = 0 a report is possible in its own cell only.
+3. The total variation between x and x + d has its supremum where a border lies half-way: 2 Phi(d / 2s) - 1 (the cells
+   on either side of one border have differences of one sign, as the likelihood ratio is monotone in k); 1 where s = 0.
 4. For positions spread evenly over the cells, the error on each axis is U + s Z with U even on [-G/2, G/2] and
-   independent: the mean square is 2 (G^2 / 12 + s^2), exactly. For given positions it varies.
+   independent: the mean square is exactly 2 (G^2 / 12 + s^2).
 
-Figures are doubles from the tails of the normal law, right to ten digits and more. Axes are independent: nats of a step
-with both components add up, and so does -ln of the probability of a report.
+Figures are doubles from the tails of the normal law, right to ten digits. Axes are independent: their nats add up, and
+so does -ln of the probability of a report.
 Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); a grid of
-5 km as WebKit's approximate location is described; the audit is ours.
+5 km as of WebKit's approximate location; the audit is ours.
 """
 
 from __future__ import annotations
@@ -76,9 +74,7 @@ class Rule:
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 
     def mean_distance(self) -> float:
-        """E|report - position| in m, positions spread evenly: G (sqrt 2 + arsinh 1) / 6 without offset, else by Gauss
-        rules in polar coordinates, in which the integrand is smooth; right to 10^-9.
-        """
+        """E|report - position| in m: G (sqrt 2 + arsinh 1) / 6 without offset, else by Gauss rules in polar form."""
         if self.deviation == 0:
             return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -120,14 +116,12 @@ RULES = {
 
 @validated
 def audit_rule(name: str) -> dict[str, Any]:
-    """What a rule says of positions, of one report; lengths in m.
+    """The audit of one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    Returns: rule, grid, deviation, modelled, left_out; effective_epsilon, which is None, and `why`. distances: for each
-        distance d along one axis, the supremum of the total variation; `separated`, the share of pairs so far apart
-        that every report tells apart; and the largest nats and nats_per_km in `cells`, of reports within so many cells
-        of the own one, and in `probabilities`, of reports that probable, both empty without an offset, where nats are 0
-        or infinite. mean_distance and mean_squared_error (m^2) for positions spread evenly; laplace, the level in nats
-        per km at which planar Laplace noise has the same of either, for all reports and distances.
+    distances: for each d along one axis, the supremum of the total variation; `separated`, the share of pairs so far
+    apart that every report distinguishes; the largest nats and nats_per_km in `cells` and `probabilities`, both empty
+    without an offset. laplace: the level in nats per km at which planar Laplace noise has the same mean_distance or
+    mean_squared_error.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
@@ -160,11 +154,7 @@ def named_rule(name: str) -> Rule:
 
 
 def vectors(name: str) -> dict[str, Any]:
-    """Test vectors of a rule for another implementation.
-
-    masses: position (m from the centre of cell 0), cell, and probability in twelve digits. reports: position, offset
-    and cell of the rounding, half-way upwards.
-    """
+    """Test vectors of a rule: masses to twelve digits, and reports by offset, half-way upwards; positions in m."""
     rule = named_rule(name)
     masses = [{"position": x, "cell": k, "probability": f"{rule.mass(x, k):.12g}"} for x in _POSITIONS for k in _CELLS]
     offsets = (0, -499, 500, 1001, -2750) if rule.deviation else (0,)

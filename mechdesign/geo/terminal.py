@@ -1,7 +1,4 @@
-"""The words of `geo`: why a program was chosen, what an area's mechanism is worth, and what else would cost.
-
-Sentences name the arguments of Python, as `cell` and cell=200; the command line turns them into its options.
-"""
+"""The words of `geo`, by arguments of Python, as cell=200; the command line turns them into its options."""
 
 from __future__ import annotations
 
@@ -108,7 +105,6 @@ def _degrees(angle: float, ends: str) -> str:
 
 
 def _prior(design: AreaDesign) -> str:
-    """How many people the prior counts, and how many cells are empty, where it was read from a raster."""
     if design.prior is None:
         return ""
     cells = design.problem.reports.size
@@ -118,7 +114,6 @@ def _prior(design: AreaDesign) -> str:
 
 
 def _people(count: float) -> str:
-    """A number of people in words: "13,100 people", "1.2 million people"."""
     if count >= 1e6:
         return f"{count / 1e6:.3g} million people"
     return f"{count:,.0f} people" if count >= 100 else f"{count:.3g} people"

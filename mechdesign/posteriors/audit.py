@@ -1,10 +1,9 @@
-"""How much of the posterior one disc contains after each report, for somebody who knows where people live.
+"""Shares of the posterior in one disc after each report, for an adversary who knows where people live.
 
     share(y) = max over discs B of sum_{u in B} p(u) P(y|u) / sum_u p(u) P(y|u)
 
-By how often reports are made: the median one, one in a hundred, the worst; and how many put more than half of the
-probability into one disc. Figures are of floating point, to ten digits; limits that a mechanism keeps are proved in
-integers (posteriors/limits.py). One report; a second one is not looked at. disc_sums.py says which discs.
+By probability of reports: the median, one in a hundred, the worst, and how many put more than half into one disc.
+Figures are of floating point, to ten digits, for one report.
 """
 
 from __future__ import annotations
@@ -58,11 +57,10 @@ RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 
 @dataclass(frozen=True, kw_only=True)
 class DiscAudit(FrozenRecord):
-    """Shares of the posterior in one disc, or by area in cells that are no larger together, with fields of `DiscKind`.
+    """Shares of the posterior in one disc, or by area in as many cells, with fields of `DiscKind`.
 
-    before, the largest share of the people in a disc; median, one_in_hundred and worst, the shares that half of all
-    reports, 99 % and all of them do not exceed; above_half, the probability of a report that puts more than half into
-    one disc; reports, how many have a positive probability.
+    before: the largest share of the people; median, one_in_hundred, worst: shares at most for half of all reports, 99
+    %, all; above_half: the probability of a report with more than half in one disc; reports: of positive probability.
     """
 
     radius: float
@@ -100,7 +98,6 @@ class DiscAudit(FrozenRecord):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return asdict(self)
 
 
@@ -108,11 +105,7 @@ class DiscAudit(FrozenRecord):
 def audit_discs(
     table: ArrayLike, domain: Domain, people: ArrayLike, radius: float, *, centres: Centres | None = None
 ) -> DiscAudit:
-    """The audit of a table (n, m) of probabilities, counts or masses, with `people` (n,) at the places of `domain`.
-
-    Parameters: people, of any positive sum: a prior, or persons; radius in the unit of the domain; centres, discs
-        anywhere or about the places, or any cells that are together no larger than a disc; by default `discs_anywhere`.
-    """
+    """The audit of a table (n, m) of probabilities, counts or masses, with `people` (n,), of any sum, at the places."""
     rows, weight = as_numbers(table, "table", domain.points), as_numbers(people, "people", domain.points)
     if rows.ndim != 2 or len(rows) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} places", field="table", value=rows.shape)
@@ -129,11 +122,7 @@ def audit_mechanism_discs(
     *,
     centres: Centres | None = None,
 ) -> list[DiscAudit]:
-    """The audits of a mechanism, one for each radius, by people (n,) or its prior; else as `audit_discs`.
-
-    People are at the centres of cells, also of a mechanism that protects positions: the rows are those drawn there.
-    Cost: windows around the columns of a factored mechanism where they are places; else all rows at once.
-    """
+    """The audits of a mechanism by radius, with people (n,) at centres of cells, by default its prior."""
     stored = MechanismFile.read(mechanism)
     weight = np.asarray(mechanism["prior"].values if people is None else people, float)
     if stored.factored and stored.factors.columns is None:

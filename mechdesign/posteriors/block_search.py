@@ -1,16 +1,16 @@
 """Search for the best table under limits on posteriors: lazy rows in blocks, and multipliers folded into the cost.
 
-A row of a disc joins the entries of one report. So it stands inside that report's block of the restricted program
+A row of a disc joins the entries of one report. So it belongs to that report's block of the restricted program
 (solvers/blocks.py), and the Schur complement of the row sums stays n x n. A round:
 
 1. Solve by the interior-point method, for limits lower by a small share.
 2. Lift columns (rows.py), repair, and check every row in integers; the lift cannot fail.
-3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0 they cost
-   nothing, and the cone is that of the metric alone, so that the bound is that of an optimal program.
+3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0 the cone is
+   that of the metric alone, so that the bound is that of an optimal program.
 4. Add the rows that the table breaks, and cut where rays leave their profiles.
 
-Where every node is cut, entries are in the scale of e^{-d} down to e^{-1}: limits lift them far above it. By area there
-is no list of sets: they are numbered as they are found, the largest entries of reports.
+Where every node is cut, entries are in the scale of e^{-d} down to e^{-1}: limits lift them far above it. By area sets
+are numbered as they are found, the largest entries of reports.
 """
 
 from __future__ import annotations
@@ -112,7 +112,6 @@ class BlockSearch:
         return self.limits.most_exceeded(table, OPTIONS.added_sets, -self.tighter / 4)
 
     def add_rows(self, rows: RowNumbers) -> None:
-        """Take rows into the next program."""
         self.rows = np.unique(np.concatenate([self.rows, rows]), axis=0)
 
     def run(self) -> Stop:
@@ -159,11 +158,7 @@ class BlockSearch:
         return Stop.PRECISION
 
     def _block_rows(self, restricted: RestrictedProgram) -> sp.csr_array:
-        """The rows so far over the variables q of a restricted program, as G q >= 0.
-
-        The largest entry of each is 1: far from a report, or where few people live, entries are below the rounding of
-        the solver.
-        """
+        """The rows over the variables q of a program, G q >= 0, scaled to a largest entry of 1."""
         data, columns, ends = [], [], [0]
         self.sizes = np.ones(len(self.rows))
         inside, limit = self.limits.membership(self.rows)
@@ -202,9 +197,7 @@ class BlockSearch:
         return bound.first.cut_candidates
 
     def _try_closed_forms(self) -> None:
-        """Start from the best of the constant report, the exponential mechanism and planar Laplace noise, their columns
-        lifted: the design is no worse, however the search ends.
-        """
+        """Start from the best of the constant report, the exponential mechanism and planar Laplace noise, lifted."""
         problem = self.program.problem
         constant = np.zeros_like(self.cost)
         constant[:, problem.best_constant] = 1.0

@@ -1,9 +1,8 @@
 """The largest sum of a column in one disc of a radius: over listed sets, over cells by area, or by convolutions.
 
-Discs lie anywhere on a grid of one or two axes and at most 50,000 cells, else about places. Where a disc is wide
-against cells, or cells are many, its sets are too many to list. Then centres are those of a lattice finer than the
-cells, and discs are wider by half the diagonal of its cells: a disc anywhere lies in one of these, and the sums, which
-are convolutions, are upper bounds.
+Discs lie anywhere on a grid of one or two axes and at most 50,000 cells, else about places. If the sets are too many to
+list, centres are those of a lattice finer than the cells, and discs are wider by half the diagonal of its cells. Every
+disc lies in one of these, and the sums, which are convolutions, are upper bounds.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ SUMS_AT_ONCE = 1 << 24  # 128 MB
 
 @dataclass(frozen=True, kw_only=True)
 class DiscKind:
-    """The discs of an audit, as its document describes them.
+    """The discs of an audit, for its document; exact: False if shares are upper bounds.
 
-    counted_at, where people are counted; about, which discs were searched if not all, as "about the centre of a cell";
-    exact, False if shares are upper bounds; shape, "interval" on one axis of values; many, what places are called.
+    counted_at: where people are counted; about: the discs searched, if not all, as "about the centre of a cell"; shape:
+    "interval" on one axis of values; many: the plural of a place.
     """
 
     radius: float

@@ -1,21 +1,19 @@
-r"""Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
+"""Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
 
-A disc about a place contains the places at most the radius R away. Discs anywhere: a set of two or more points fits
-into a disc of radius R exactly if the discs of radius R about its points meet, and then their common part has a corner,
-where two of these circles cross. So every set that some disc contains is part of one that a disc through two of the
-points contains, at a crossing of their circles. On a lattice both kinds are translates of a few shapes, steps from one
-cell.
+A disc about a place contains the places at most the radius R away. Discs anywhere: two or more points fit into a disc
+of radius R exactly if the discs of radius R about them meet, and then their common part has a corner, where two of
+these circles cross. So every set in a disc is part of one in a disc centred at a crossing of two circles. On a lattice
+both kinds are translates of a few shapes.
 
-A limit on the share of a set holds for its parts too; a limit on the multiple of its people does not. That one needs
-every set that some disc contains. The circles about the points cut the plane into faces, and all discs that are centred
-in one face contain the same points. Each face has a crossing at its border, unless it is the disc about a lone point. A
-disc that moves off a crossing in some direction keeps those points on its circle that lie on that side.
+A limit on the share of a set holds for its parts, but a limit on the multiple of its people does not, and needs every
+set in a disc. The circles about the points cut the plane into faces, and all discs centred in one face contain the same
+points. Each face has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a
+crossing in some direction contains those points on its circle that lie on that side.
 
-By area a set is any K cells of a grid, K the cells that are together no larger than the disc: their number is all that
-is found here.
+By area a set is any K cells of a grid, K the cells that are together no larger than the disc.
 
 Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
-R contains more than a set of the list; whoever rebuilds the sets finds the same ones but where a length is that close.
+R contains more than a listed set. A verifier finds the same sets unless a length is that close to R.
 """
 
 from __future__ import annotations
@@ -48,11 +46,7 @@ def check_centres(centres: str) -> None:
 
 
 def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
-    """The sets of places that discs contain, (k, n) of 0 and 1, each once; if not `every` one, the largest alone.
-
-    Parameters: radius in the unit of the domain; centres, "anywhere" only on a grid of one or two axes.
-    Cost: O(s n) for s shapes of a lattice; O(n^2) for places off a lattice.
-    """
+    """The distinct sets of places in discs, (k, n) of 0 and 1; if not `every` one, the largest."""
     positive(radius, "radius")
     if domain.kind == "nodes":
         raise InputError("nodes of a graph have no place", field="radius", value=radius)
@@ -153,10 +147,7 @@ def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
 
 
 def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
-    """The points (k,) inside the disc at a crossing, and inside those in the faces around it, if any are.
-
-    away (k, axes): the points as seen from the crossing.
-    """
+    """The points (k,), at `away` (k, axes) from a crossing, in the disc there and in those of faces around."""
     within = _within(away, wide)
     on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
     if away.shape[1] == 1:

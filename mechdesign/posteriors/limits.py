@@ -1,37 +1,35 @@
-r"""Posterior caps: after every report no disc of radius R contains more than a share of the posterior.
+"""Posterior caps: after every report no disc of radius R contains more than a share of the posterior.
 
     sum_{u in B} N(u) P(y|u) <= c_B sum_u N(u) P(y|u)           for every report y and every disc B
 
-N(u) persons live at secret u, and N / sum N is the prior of whoever reads the report. `PosteriorCap` has c_B = beta for
-all discs, `PosteriorLift` c_B = k p(B), p(B) the share of the persons in B: one report multiplies the probability of
-a disc by k at most. Discs: posteriors/discs.py. By area B is any set of as many cells as are together no larger than
-the disc, and the sum inside is that of the largest N(u) P(y|u). Columns of a table that keep caps and metric are a
-convex
-cone: mixing, merging and post-processing of reports keep them. Two reports of one person do not.
+N(u) persons live at secret u, and N / sum N is the prior of the adversary. `PosteriorCap` has c_B = beta for all discs,
+`PosteriorLift` c_B = k p(B), p(B) the share of the persons in B. By area B is any set of as many cells as are together
+no larger than the disc, and the sum inside is that of the largest N(u) P(y|u). The columns that satisfy caps and metric
+are a convex cone: mixing, merging and post-processing of reports stay in it. Two reports of one person do not.
 
-1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of
-   one B summed over y say p(B) <= beta.
+1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of one
+   B summed over y say p(B) <= beta.
 2. Wrong numbers. Let every count be off by up to a factor of k: at least 1/k and at most k times the truth. Then the
-   true prior q has max_u q/p <= k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P and
-   sum_{not B} q P >= m sum_{not B} p P, so that the posterior under q is at most r beta / (1 + (r - 1) beta), which
-   counts doubled inside a disc and halved outside attain for k = 2. A share s is kept for every such q by designing at
-   s / (r - (r - 1) s).
-3. Several priors, by day and by night: rows of each. Those of every mixture of them follow, which are their mixtures.
-4. Whoever guesses a position after a report is right within R with probability beta at most, per report.
+   true prior q has max_u q/p <= k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P and sum_{not B}
+   q P >= m sum_{not B} p P, so that the posterior under q is at most r beta / (1 + (r - 1) beta), which counts doubled
+   inside a disc and halved outside attain for k = 2. A design at s / (r - (r - 1) s) satisfies a share s for every such
+   q.
+3. Several priors, by day and by night: rows of each. Those of their mixtures follow.
+4. An adversary who guesses a position is right within R with probability beta at most, per report.
 
 Limits in files. Every reader refuses a limit that breaks one of these rules (`DiscConstraint.from_file`, the page, the
 client), and the stand-alone script those that exported tables have:
 
-* A limit has exactly the names radius, centres and people, and share and wrong_by, or factor; of exported tables, which
-  have the share designed at, share or factor alone, as two integers. It says its kind in `constraint`.
+* A limit has exactly the names radius, centres and people, and share and wrong_by, or factor; of exported tables, share
+  (as designed) or factor alone, as two integers. It says its kind in `constraint`.
 * radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of two axes.
 * people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
-* share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1,
-  factor > 1.
+* share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1, factor
+  > 1.
 * A file with a limit has no claim between positions: the rows that limits are checked on would never be drawn alone.
 
-Source: ours. The least expected error of an adversary is of Shokri et al. 2012, metric and average error together of
-Shokri 2015; the rho1-to-rho2 breach is of Evfimievski et al. 2003.
+Source: ours. An adversary's least expected error: Shokri et al. 2012; with the average error: Shokri 2015; the
+rho1-to-rho2 breach: Evfimievski et al. 2003.
 """
 
 from __future__ import annotations
@@ -105,9 +103,8 @@ class DiscConstraint(ClaimedLimit):
         return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
 
     def caps(self, problem: DesignProblem) -> list[Caps]:
-        """The rows for each prior; a disc whose limit is 1 or more, or where nobody lives, has none.
-
-        Raises: InfeasibleError, naming the disc, where even a constant report breaks one.
+        """The rows for each prior, of discs with people and a limit below 1; InfeasibleError where a constant report
+        breaks one.
         """
         if self.centres == "area":
             cells = cells_of_area(problem.domain, self.radius)
@@ -196,15 +193,14 @@ class PosteriorCap(DiscConstraint):
     radius : float
         In units of length.
     people : (n,) or (k, n) array
-        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
-        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
-        may change.
+        People by place, by one count or by k, fractions included; by default the prior. Counts without a small integer
+        multiple are rounded, and the limit is lowered for that.
     centres : {"anywhere", "places", "area"}
-        Where discs may be centred; "area" for any cells that are together no larger than a disc, in place of discs.
+        Where discs may be centred; "area" for any cells that are together no larger than a disc.
     share : Fraction, float or str
         A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
     wrong_by : Fraction, float or str
-        k: the share is also kept if each count is off by up to a factor of k, too high or too low.
+        k: the share also holds if each count is off by up to a factor of k, too high or too low.
 
     Examples
     --------
@@ -231,12 +227,10 @@ class PosteriorCap(DiscConstraint):
 
     @property
     def exact(self) -> Fraction:
-        """The share."""
         return Fraction(self.share)
 
     @property
     def wrong(self) -> Fraction:
-        """The factor k."""
         return Fraction(self.wrong_by)
 
     @property
@@ -263,16 +257,12 @@ class PosteriorCap(DiscConstraint):
 class PosteriorLift(DiscConstraint):
     """The constraint that every report multiplies the probability of any disc of a radius by a factor at most.
 
-    Over discs of single places it is maximal leakage report by report: ln factor bounds it.
+    Over discs of single places ln factor bounds the maximal leakage of each report.
 
     Parameters
     ----------
-    radius : float
-        In units of length.
-    people : (n,) or (k, n) array
-        How many people live where, by one count or by k; by default the prior of the problem. Fractions of persons are
-        counts too. Counts that no small multiple makes integers are rounded, and the limit is lowered by what that
-        may change.
+    radius, people
+        As of `PosteriorCap`.
     centres : {"anywhere", "places"}
         Where discs may be centred.
     factor : Fraction, float or str

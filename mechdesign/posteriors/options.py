@@ -50,7 +50,6 @@ class LevelOptions:
 
     @property
     def is_given(self) -> bool:
-        """True if a level by discs is asked for."""
         return self.disc is not None or self.share is not None
 
     def level(self, unit: str) -> tuple[float, float]:
@@ -97,7 +96,6 @@ class SolveOptions:
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The input files that --crs may be of."""
         return (self.people,)
 
     def limit(self, problem: DesignProblem, inputs: InputOptions) -> PosteriorCap | None:
@@ -119,12 +117,10 @@ class AuditOptions:
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The input files that --crs may be of."""
         return (self.people,)
 
     @property
     def rule_parameters(self) -> tuple[str, ...]:
-        """The parameters that a rule takes."""
         return () if self.disc is None else ("box", "within", "factor", "epsilon")
 
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
@@ -201,7 +197,6 @@ class VerifyOptions:
 
     @property
     def is_given(self) -> bool:
-        """True if an audit by discs is asked for."""
         return self.disc is not None
 
     def check(self, file: Path, *, is_table: bool) -> None:

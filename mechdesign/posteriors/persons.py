@@ -1,12 +1,12 @@
-"""Persons as integers: counts of people, whole or not, as integers below 2^32.
+"""Persons as integers below 2^32, from counts of people, integers or not.
 
-Limits on discs are proved in integers (rows.py). Only proportions of people matter to them. So counts are
-scaled before they are rounded: to the least multiple that is whole, where all counts are fractions of one small
-denominator, else to a sum of almost 2^32. A count above 0 never becomes 0. Rounded counts N of counts p have
+Limits on discs are proved in integers (rows.py), and only proportions of people matter. So counts are scaled before
+they are rounded: to the least integer multiple, where all are fractions of one small denominator, else to a sum of
+almost 2^32. A count above 0 never becomes 0. Rounded counts N of counts p have
 
     spread = max_u (N/p) / min_u (N/p),
 
-and whoever counts p has a posterior that differs from that of N as if N were wrong (limits.py, fact 2, r = spread).
+and the posterior under p differs from that of N as if N were wrong (limits.py, fact 2, r = spread).
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-r"""The rows of posterior caps: sum_{u in B} N(u) P(y|u) <= c_B sum_u N(u) P(y|u), of listed sets B or of sets by area.
+"""The rows of posterior caps: sum_{u in B} N(u) P(y|u) <= c_B sum_u N(u) P(y|u), of listed sets B or of sets by area.
 
-Integers. With whole persons, c_B = a/b and P = A / 2^62 a row says b sum_B N A <= a sum N A. sum N < 2^32, A <= 2^62
-and b < 2^16 keep both sides of a cap below 2^110. Sums of N times the halves of 31 bits of A stay below 2^63; the sides
-are compared in floating point where they differ by 2^-40 of themselves, and else as Python integers.
+Integers. With c_B = a/b and P = A / 2^62 a row says b sum_B N A <= a sum N A. sum N < 2^32, A <= 2^62 and b < 2^16 make
+both sides of a cap less than 2^110. Sums of N times the halves of 31 bits of A stay below 2^63; the sides are compared
+in floating point where they differ by 2^-40 of themselves, and else as Python integers.
 
-Lifting. A column that breaks rows keeps them after a constant theta is added to it, where p(B) < c_B:
+Lifting. A column that breaks rows satisfies them after a constant theta is added to it, where p(B) < c_B:
 
     theta = max_B sum_u p(u) (1_B(u) - c_B) P(y|u) / (c_B - p(B))                                               (1)
 
 A constant added to a column is the same in every row: tables divided by 1 + sum theta have rows that sum to 1. By area
-the maximum is over too many sets: theta is the zero of a convex, falling, piecewise linear function.              (2)
+theta is the zero of a convex, falling, piecewise linear function.                                              (2)
 
-By area a bound needs no set by itself: rows of one report with multipliers mu_B are mu = sum mu_B times one row of
-f(u) = sum_B mu_B 1_B(u) / mu inside, and any f in [0, 1] of sum K or less gives a row that holds.                 (3)
+By area rows of one report with multipliers mu_B are mu = sum mu_B times one row of f(u) = sum_B mu_B 1_B(u) / mu
+inside, and any f in [0, 1] of sum K or less gives a row that holds.                                                 (3)
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class Caps(ABC):
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
-        """The prior p (n,)."""
         return self.persons / float(self.persons.sum())
 
     @property
@@ -72,9 +71,7 @@ class Caps(ABC):
 
     @abstractmethod
     def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
-        """Reports and sets (k, 2): for each column of a table (n, m) the at most `count` sets whose share of the
-        posterior is furthest above (1 + above) c_B.
-        """
+        """Reports and sets (k, 2): by column of a table (n, m) the `count` sets furthest above (1 + above) c_B."""
 
     @abstractmethod
     def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -110,12 +107,10 @@ class DiscCaps(Caps):
 
     @cached_property
     def limit(self) -> NDArray[np.float64]:
-        """c_B (k,) as doubles."""
         return np.array([float(limit) for limit in self.limits])
 
     @cached_property
     def prior_inside(self) -> NDArray[np.float64]:
-        """p(B) (k,)."""
         return np.asarray(self.sets @ self.prior)
 
     @property
@@ -182,11 +177,7 @@ def _joined_halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaCaps(Caps):
-    """Of all sets of `cells` cells, with one c below 1.
-
-    number_of, the sets that were found, by the bytes of their sorted cells. Files have one number for all of them, and
-    for each row the share of every cell in its sets, (3).
-    """
+    """Of all sets of `cells` cells, with one c below 1; number_of: sets by their sorted cells."""
 
     counted = "reports"
     cells: int
@@ -274,7 +265,6 @@ class ProgramRows:
 
     @property
     def secrets(self) -> int:
-        """N."""
         return len(self.caps[0].persons)
 
     @property
@@ -322,9 +312,7 @@ class ProgramRows:
         return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
 
     def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
-        """The table (n, m) with a constant added to every column until all rows hold with limits lower by `tighter`,
-        rows divided by their largest sum.
-        """
+        """The table (n, m) lifted until all rows hold with limits lower by `tighter`, over its largest sum of a row."""
         lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
         table = table + lift if lift.any() else table
         return np.asarray(table / table.sum(axis=1).max())
@@ -341,9 +329,7 @@ class ProgramRows:
     def file_fields(
         self, rows: RowNumbers, multipliers: NDArray[np.float64]
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-        """The variables of a file for rows with multipliers (k,), and the multipliers (j,): by area those of one report
-        are one row, (3).
-        """
+        """The variables of a file for rows with multipliers (k,), and the multipliers (j,), by area joined by (3)."""
         by_area = np.array([isinstance(caps, AreaCaps) for caps in self.caps])[rows[:, 1]]
         number = self.first_numbers[rows[:, 1]] + np.where(by_area, 0, rows[:, 2])
         pairs, merged = np.unique(np.stack([rows[:, 0], number], axis=1), axis=0, return_inverse=True)

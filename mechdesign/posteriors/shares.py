@@ -40,7 +40,5 @@ def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
 
 
 def share_to_design(share: Fraction, ratio: Fraction) -> Fraction:
-    """The share under the stated counts that keeps `share` under every prior whose ratios to theirs differ by `ratio`
-    at most (limits.py, fact 2, r = ratio).
-    """
+    """The share under the stated counts that implies `share` if ratios differ by at most `ratio` (limits.py, 2)."""
     return fraction_below(share / (ratio - (ratio - 1) * share))

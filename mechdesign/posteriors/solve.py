@@ -1,6 +1,6 @@
 """Solve a program with limits on the posterior of discs, and verify its tables.
 
-Rows of other constraints join reports. Beside them whole programs are solved, with the rows that tables break; without
+Rows of other constraints join reports: with them whole programs are solved, with the rows that tables break; without
 them the blocks of block_search.py.
 """
 
@@ -63,10 +63,7 @@ class PosteriorLimits(LimitSolver):
         return self.rows.stored_rows(mechanism)
 
     def _solve_beside(self, others: SideRows, search: BlockSearch, targets: Targets) -> Design:
-        """The design with rows of other constraints, from the rows that a search starts with.
-
-        Raises: DesignError where the rows so far leave a limit broken; what `solve_coupled` raises.
-        """
+        """The design with rows of other constraints, from the rows of the search."""
         n, reports = search.cost.shape
         for _ in range(OPTIONS.rounds):
             tightened = self.rows.side_rows(search.rows, reports, search.tighter)

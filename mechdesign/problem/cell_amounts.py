@@ -1,12 +1,11 @@
-"""Amounts in cells: how much of a raster lives in each cell of a grid, and the prior of it.
+"""Amounts in cells: how much of a raster lies in each cell of a grid, and the prior of it.
 
 Pixel k holds the amount a_k, spread evenly over it. Cell c receives the share of its area that both have in common:
 
     amount(c)  =  sum_k a_k |c ∩ k| / |k|
 
-so cells that tile the raster hold its total, to rounding. On a plane both are boxes, and the shares along either axis
-multiply. This is for pixels that are smaller than a cell. Larger ones say nothing of where in them people live; there
-the raster is linear between its nodes, and a cell takes the value at its centre.
+Cells that tile the raster hold its total, to rounding. Both are boxes: the shares along the axes multiply. Pixels
+larger than a cell do not say where in them people live. There a cell takes the value of the raster at its centre.
 """
 
 from __future__ import annotations
@@ -35,28 +34,23 @@ Array = NDArray[np.float64]
 
 @validated
 def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Array:
-    """The prior of what lives in each cell, by a raster of a density or of counts.
+    """The prior of a raster of a density or of counts, by cell.
 
-    Pixels that are smaller than a cell are added up by the area that they share with it. Larger pixels, and places
-    that are not cells, take the value of the raster at the place.
+    Pixels smaller than a cell are added by the area that they share with it. Larger pixels, and places that are not
+    cells, take the value at the place (Koufogiannis & Pappas 2016, section IV).
 
     Parameters
     ----------
     density : Raster or xarray.DataArray
-        The density; nodes in another unit of length are converted. An array is read as `md.read.raster` reads it.
+        Nodes in another unit of length are converted. An array is read as by `md.read.raster`.
     domain : Domain
         The n places.
     extend : bool
-        Beyond the raster the density goes on as at its border; else places there are refused.
+        If True the density is constant beyond its raster; else places there are refused.
 
     Returns
     -------
-    (n,) array
-        Sums to 1.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, section IV, has the value at the place.
+    (n,) array, of sum 1
 
     Examples
     --------
@@ -72,10 +66,7 @@ def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool
 
 
 def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Array:
-    """Amounts (n,) in the places of a domain; where these are not cells, amounts per area.
-
-    extend: beyond its nodes the raster keeps the values of its border; otherwise places there are refused.
-    """
+    """Amounts (n,) in the places of a domain; where these are not cells, amounts per area."""
     converted = raster.in_unit(domain.unit)
     if not extend:
         converted.require_cover(domain.points)
@@ -123,7 +114,6 @@ def _adds_up(edges: list[Array | None], domain: Domain) -> bool:
 
 
 def _per_area(amounts: Array, edges: list[Array | None]) -> Array:
-    """Amounts divided by the sizes of their pixels."""
     for axis, side in enumerate(edges):
         if side is not None:
             amounts = amounts / np.diff(side).reshape([-1 if k == axis else 1 for k in range(amounts.ndim)])
@@ -148,7 +138,6 @@ def _shared(cells: Array, edges: Array, *, extend: bool) -> sp.csr_array:
 
 
 def _along(shares: sp.csr_array, density: Array, axis: int) -> Array:
-    """Shares (cells, pixels) times a density along one of its axes."""
     first = np.moveaxis(density, axis, 0)
     flat = first.reshape(len(first), -1)
     if (flat < 0).any() and (shares @ np.minimum(flat, 0)).any():

@@ -1,9 +1,4 @@
-"""Columns of a text file by their usual names, and the numbers in them.
-
-Columns are found by any of their usual names, in any case; two that could be meant are refused. Numbers with separators
-of thousands, missing and suppressed values are refused with the line; percentages are numbers where probabilities are
-meant.
-"""
+"""Columns of a text file by their usual names in any case, and the numbers in them; ambiguous ones are refused."""
 
 from __future__ import annotations
 
@@ -50,10 +45,7 @@ def plain_name(name: str) -> str:
 
 
 def matching_columns(frame: Any, names: Names) -> list[str]:
-    """The columns that one of these names may mean: the one that was given for the first of them, else all.
-
-    names: the first is that of this package; * ends those that a year may follow.
-    """
+    """The columns that one of these names may mean; * ends names that a year may follow."""
     return columns_named(list(frame.columns), frame.attrs.get("columns", {}), names)
 
 
@@ -90,10 +82,7 @@ def named_column(frame: Any, names: Names, field: str) -> str:
 def number_column(
     frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False
 ) -> NDArray[np.float64]:
-    """The numbers (k,) of the column with one of these names; percentages too where they are `shares`.
-
-    whole: of people or counts, where 1.000 may be a thousand.
-    """
+    """The numbers (k,) of a column, or percentages if `shares`; if `whole`, 1.000 may be a thousand."""
     name = named_column(frame, names, field)
     values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
     odd = np.flatnonzero(~np.isfinite(values))

@@ -1,7 +1,4 @@
-"""Domain: the finite set of secrets (or of reports), as cells of a grid, points, or nodes of a graph.
-
-A domain may lie on Earth: its plane says where.
-"""
+"""Domain: the finite set of secrets or reports, as cells of a grid, points, or nodes of a graph."""
 
 from __future__ import annotations
 
@@ -33,12 +30,13 @@ LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 40
 class Domain(FrozenRecord):
     """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
 
-    Cells run with the last axis fastest, masked cells left out.
+    Cells run with the last axis fastest, masked cells left out. Invariants: from two to 2^31 - 1 distinct places,
+    coordinates within 2^500, a lattice of at most 2^22 cells or 4096 times its places. The plane has the unit of the
+    domain, and stretches no length between its places by more than 0.1 %.
 
     Attributes
     ----------
     kind : {"grid", "points", "nodes"}
-        What the places are.
     points : (n, k) array
         Coordinates, k = 1 to 3, in `unit`.
     unit : str
@@ -49,14 +47,8 @@ class Domain(FrozenRecord):
         Size of a cell and low corner of a grid per axis, in `unit`.
     index : (n, k) int array
         Position of every place on the lattice of a grid.
-    plane : Plane
-        Where on Earth the cells or points of two axes lie, if anywhere; nodes lie nowhere.
-
-    Notes
-    -----
-    Invariants: at least two places and fewer than 2^31, all distinct, coordinates within 2^500, cell sizes positive,
-    unit known; the lattice of a grid has at most 2^22 cells, or 4096 times its places where that is more; the plane
-    has the unit of the domain, and stretches no length between its places by more than 0.1 %.
+    plane : Plane or None
+        Where on Earth the cells or points of two axes lie.
 
     Examples
     --------
@@ -121,9 +113,9 @@ class Domain(FrozenRecord):
         shape : int or tuple of int
             Cells per axis.
         cell : float or tuple of float
-            Size of a cell per axis, in `unit`; one number is the same on every axis.
+            Size of a cell, or one per axis, in `unit`.
         unit : str
-            A length such as m, km, mi or ft, or any other name, such as EUR or points; "1" by default.
+            A length such as m, km, mi or ft, or any other name, such as EUR; "1" by default.
         origin : float or tuple of float
             The low corner, in `unit`.
         mask : bool array of shape `shape`
@@ -168,16 +160,7 @@ class Domain(FrozenRecord):
     @classmethod
     @validated
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
-        """Arbitrary places.
-
-        Parameters
-        ----------
-        coordinates : (n, k) or (n,) array
-            In `unit`, k = 1 to 3.
-        unit : str
-            Unit of length.
-        plane : Plane
-            Where they lie on Earth.
+        """Places at coordinates (n, k) or (n,), k = 1 to 3, in `unit`; plane: where they lie on Earth.
 
         Examples
         --------
@@ -189,14 +172,7 @@ class Domain(FrozenRecord):
     @classmethod
     @validated
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
-        """The nodes of a graph.
-
-        Parameters
-        ----------
-        nodes : int or (n, k) array
-            Their number (coordinates are then 0..n-1, without meaning), or their coordinates.
-        unit : str
-            Unit of the coordinates.
+        """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`.
 
         Examples
         --------
@@ -220,12 +196,10 @@ class Domain(FrozenRecord):
 
     @property
     def size(self) -> int:
-        """Number of places n."""
         return len(self.points)
 
     @property
     def dimension(self) -> int:
-        """Number of coordinate axes k."""
         return int(self.points.shape[1])
 
     @property
@@ -268,11 +242,11 @@ class Domain(FrozenRecord):
         return np.divide(square, scale, out=square)
 
     def same_places(self, other: Domain) -> bool:
-        """Whether the other domain has the same coordinates in the same order and unit."""
+        """True if the other domain has the same coordinates in the same order and unit."""
         return self is other or (self.unit == other.unit and np.array_equal(self.points, other.points))
 
     def require_alike(self, other: Domain) -> None:
-        """Raises: UnsuitableError where units or dimensions differ."""
+        """Refuse a domain in another unit or dimension."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):
             description = f"{other.unit}, {other.dimension}-D"
             raise UnsuitableError(
@@ -280,7 +254,7 @@ class Domain(FrozenRecord):
             )
 
     def describe(self) -> dict[str, Any]:
-        """What a file keeps so that `from_description` can rebuild the domain from its coordinates."""
+        """The JSON form without coordinates; `from_description` reads it."""
         description: dict[str, Any] = {"kind": self.kind, "unit": self.unit}
         if self.kind == "grid":
             description |= {"shape": self.shape, "cell": self.cell, "origin": self.origin}
@@ -292,11 +266,7 @@ class Domain(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: dict[str, Any], coordinates: NDArray[np.float64]) -> Domain:
-        """The domain of `describe` with the places at `coordinates` (n, k).
-
-        Names, types and sizes of the description are checked before an array is made, and positions on the lattice are
-        compared with its bounds before they become integers.
-        """
+        """The domain of `describe` at `coordinates` (n, k); checks names, types and sizes before it makes an array."""
         if coordinates.dtype != np.float64 or coordinates.ndim != 2:
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"

@@ -1,8 +1,8 @@
-"""Fast marching, by scikit-fmm (the extra `fmm`): fields made safe by a Lipschitz minorant.
+"""Fast marching by scikit-fmm (the extra `fmm`), made safe by a Lipschitz minorant.
 
-A fast-marching field (the route of Koufogiannis & Pappas 2016, section III) overshoots the privacy constraint: by 2 %
-at constant eps, by a fifth to a half where eps changes steeply within a cell. It is offered here followed by its
-largest 1-Lipschitz minorant on the graph, which removes the overshoot exactly.
+A fast-marching field (Koufogiannis & Pappas 2016, section III) overshoots the privacy constraint: by 2 % at constant
+eps, by a fifth to a half where eps changes steeply within a cell. Its largest 1-Lipschitz minorant on the graph does
+not.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ _INSIDE = 0.999  # the front lies between cells, never on one
 
 
 def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> NDArray[np.float64]:
-    """Solve |grad f| = eps, f(source) = 0 by fast marching (scikit-fmm); f (n,) in nats, no metric yet.
+    """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is no metric before `lipschitz_minorant`.
 
-    The front starts where the straight line integral from the source reaches its least value beyond 1.5 cells, and
-    inside it f is that integral: started at a single cell, order 2 returns a third of the true value at some
-    neighbours, a signed start flattens the peak, and a circle ignores that eps differs around it.
-    Follow with `lipschitz_minorant` before any use in a mechanism.
+    The front starts where the straight line integral from the source is least beyond 1.5 cells; inside f is that
+    integral. Started at one cell, order 2 returns a third of the true value at some neighbours. A signed start flattens
+    the peak.
     """
     if domain.kind != "grid" or domain.dimension != 2 or domain.cell is None:
         raise InputError("needs a 2-D grid", field="distances", value="fast-marching", remedy="use graph distances")

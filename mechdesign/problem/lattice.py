@@ -1,7 +1,14 @@
-"""Edges and shortest paths: which cells of a lattice are neighbours, and distances in nats over explicit edges.
+"""Edges and shortest paths: neighbours on a lattice, and distances in nats over explicit edges.
 
-Neighbours are those of a stencil, or pairs that no cell between them implies. Distances are exactly symmetric, obey the
-triangle inequality and are 1-Lipschitz on their edges.
+Distances are exactly symmetric, obey the triangle inequality and are 1-Lipschitz on their edges.
+
+Pairs that are not implied (`irreducible_pairs`). Centres are rounded, so cells on a segment lie off it. With u = 2^-53,
+cells of size h along an axis and no coordinate or origin beyond M there, low + (i + 1/2) h is off by e <= 3.01 u M. Let
+L be the straight line from the first to the last of some centres on a segment. The components along L of the steps
+between them add up to L. Components across it come from roundings: at most 4 e along an axis where the cells differ, 0
+where they agree. A step of length w, at least h - 2 e along each such axis, exceeds its component along L by at most w
+(4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a share of 150 u. Lengths rounded down by 2^-44 = 512 u, each right
+to 6 u, add up to less than epsilon L.
 """
 
 from __future__ import annotations
@@ -42,16 +49,13 @@ _SETS = 64  # sets that are searched from at a time
 
 
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
-    """Neighbour pairs (tail < head) of a grid under a stencil.
+    """Neighbour pairs (tail < head) of a grid under a stencil. Cost: O(s n) for s neighbours.
 
-    On one axis: the cells left and right, whatever the stencil. On two axes, 4, 8, 16, 32 or 64 neighbours: the base
-    steps (1, 0); (1, 1); (2, 1); (3, 1), (3, 2); (4, 1), (4, 3), (5, 2), (5, 3), up to sign and order. On three axes,
-    6, 18 or 26: the cells that share a face; or an edge; or a corner.
+    On two axes the steps are, up to sign and order, (1, 0); (1, 1); (2, 1); (3, 1), (3, 2); (4, 1), (4, 3), (5, 2), (5,
+    3). On three, 6, 18 or 26 cells share a face, an edge or a corner.
 
-    A step is left out where it would cut through masked cells: every cell whose interior the segment between the two
-    centres crosses must be in the domain, and where the segment passes from one of them to the next through an edge
-    or a corner, so must some staircase of cells from the one to the other that changes one axis at a time.
-    Cost: O(s n) for s neighbours.
+    A step must not cut through masked cells. Every cell whose interior its segment crosses is in the domain. Where the
+    segment passes through an edge or a corner, so is some staircase that changes one axis at a time.
     """
     check_stencil(domain, stencil)
     bases = _STENCILS[domain.dimension][stencil]
@@ -72,19 +76,8 @@ def check_stencil(domain: Domain, stencil: int) -> None:
 def irreducible_pairs(domain: Domain) -> Pairs:
     """Pairs (tail < head) of grid cells with no cell of the domain on the segment between them.
 
-    Under a norm the constraint of any other pair follows from these, by adding lengths along the segment. Without a
-    mask they are the pairs with coprime displacement. For points and nodes: all pairs.
-
-    Centres are rounded, so that the cells on a segment lie beside it. With u = 2^-53, cells of size h along an axis and
-    no coordinate or origin beyond M there, low + (i + 1/2) h is off by e <= 3.01 u M. Let L be the straight line from
-    the first to the last of some centres on a segment. The steps between them have components along L that add up to
-    it, and components across it that come from roundings alone: at most 4 e along an axis where the cells differ, none
-    where they agree, because equal indices give equal coordinates. A step of length w, at least h - 2 e along each such
-    axis, therefore exceeds its component along L by at most w (4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a
-    share of 150 u, and lengths rounded down by 2^-44 = 512 u, each right to 6 u, still add up to less than epsilon L.
-
-    Cost: O(pairs), step by step; on a lattice with less than a cell in eight in the domain, O(n^2 log n) for its n
-    cells, whatever the size of the lattice.
+    Under a norm these imply all others (module docstring). Without a mask they have coprime displacements. For points
+    and nodes: all pairs. Cost: O(pairs); O(n^2 log n) where under an eighth of a lattice is in the domain.
     """
     if domain.index is None or domain.shape is None:
         return all_pairs(domain)
@@ -128,10 +121,7 @@ def _check_centres(domain: Domain) -> None:
 
 
 def _nearest_in_their_direction(domain: Domain) -> Pairs:
-    """The same pairs in the same order, found among all pairs: of those from one cell in one direction, the nearest.
-
-    Indices are below 2^31 and ascend with the number of the cell: differences and their quotients are 64-bit integers.
-    """
+    """The same pairs in the same order, found among all pairs: of those from one cell in one direction, the nearest."""
     assert domain.index is not None
     _require_pairs(domain, 6)
     tail, head = all_pairs(domain)
@@ -173,10 +163,7 @@ def _clear(table: NDArray[np.int64], step: Step) -> Pairs:
 
 
 def _crossings(step: Step) -> list[list[NDArray[np.int64]]]:
-    """Unit moves of the segment between the centres of two cells, in their order, those of one moment together.
-
-    Along axis k the segment leaves a cell at the moments (2 m + 1) / (2 |step_k|), m = 0..|step_k| - 1.
-    """
+    """Unit moves between two cells in order; axis k is crossed at (2 m + 1) / (2 |step_k|), m = 0..|step_k| - 1."""
     moves: defaultdict[Fraction, list[NDArray[np.int64]]] = defaultdict(list)
     for s, axis in zip(step, np.eye(len(step), dtype=np.int64), strict=True):
         for m in range(abs(s)):
@@ -208,8 +195,7 @@ class Edges:
     ----------
     tail, head : (e,) int arrays
         Place numbers, tail < head.
-    length : (e,) float array
-        Lengths in nats.
+    length : (e,) float array, in nats
 
     Examples
     --------
@@ -227,14 +213,12 @@ class Edges:
             object.__setattr__(self, name, read_only(np.ascontiguousarray(getattr(self, name), kind)))
 
     def check(self, size: int) -> None:
-        """Refuse edges that do not join places below `size`."""
         count = len(self.length)
         shaped = self.tail.shape == self.head.shape == self.length.shape == (count,)
         if not shaped or not ((self.tail >= 0) & (self.tail < size) & (self.head >= 0) & (self.head < size)).all():
             raise InputError("an edge ends outside the domain", field="edges", value=f"{size} places")
 
     def scaled(self, factor: float) -> Edges:
-        """The same edges with every length multiplied."""
         return Edges(tail=self.tail, head=self.head, length=self.length * factor)
 
     def both_ways(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -269,11 +253,7 @@ def shortest_paths(edges: Edges, size: int) -> NDArray[np.float64]:
 
 
 def distances_to_sets(edges: Edges, size: int, sets: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """f_S(u) = min over s in S of d(u, s) in nats, (n, k) for k sets of place numbers: |grad f| = eps, f(S) = 0.
-
-    edges over n = size places. Every set is one source beside the graph, joined to its places. Memory: the result.
-    Cost: k searches of O(e + n log n).
-    """
+    """f_S(u) = min over s in S of d(u, s) in nats, (n, k) for k sets of place numbers. Cost: k O(e + n log n)."""
     distances = np.empty((len(sets), size))
     for start in range(0, len(sets), _SETS):
         block = sets[start : start + _SETS]
@@ -284,10 +264,7 @@ def distances_to_sets(edges: Edges, size: int, sets: Sequence[NDArray[np.int64]]
 
 
 def lipschitz_minorant(field: NDArray[np.float64], edges: Edges) -> NDArray[np.float64]:
-    """The largest f <= field with |f(u) - f(v)| <= length on every edge: f(u) = min_v field(v) + d(u, v).
-
-    field (n,) in nats. Computed as one shortest-path search from a virtual source. Cost: O(e + n log n).
-    """
+    """f(u) = min_v field(v) + d(u, v), (n,) in nats: the largest f <= field that is 1-Lipschitz on every edge."""
     size, base = len(field), float(field.min())
     distances = _from_sources(edges, size, 1, np.zeros(size, np.int64), np.arange(size), field - base)
     return np.minimum(distances[0] + base, field)

@@ -1,34 +1,31 @@
-r"""Line integrals of a level over segments of a raster, exact but for a relative defect that is proved.
+"""Line integrals of a level over segments of a raster, exact but for a relative defect that is proved.
 
     length of the segment from p to q  =  |q - p| * integral_0^1 eps(p + t (q - p)) dt        (nats)
 
-Between the node lines or planes that a segment crosses, eps is linear along each axis, hence along the segment a
-quadratic on maps of two axes and a cubic on maps of three. Simpson's rule is exact for cubics, so it is exact on each
-piece; a fixed rule over the whole segment is not (1 % off across kinks). Computed lengths are multiplied by 1 - defect,
-so that they never exceed the exact ones.
+Between the node lines or planes that a segment crosses, eps along it is a quadratic on maps of two axes and a cubic on
+maps of three. Simpson's rule is exact on each piece. Computed lengths are multiplied by 1 - defect, so that they never
+exceed the exact ones.
 
-How large a defect is needed. u = 2^-53; g is the least gap of the nodes along an axis, S the step and M the largest
-coordinate of the segment there, n the largest |S| / g, rho = largest / smallest eps. Three things go wrong.
+The defect. u = 2^-53; g is the least gap of the nodes along an axis, S the step and M the largest coordinate of the
+segment there, n the largest |S| / g, rho = largest / smallest eps.
 
-1. The share s of the way through a raster cell of width w is computed from t S, the offset of the cell from p, and w,
-   which rounds it by u ((2 |t S| + |offset|) / w + 3 s). Crossings are right to 4 u t, and middles of pieces to u t: an
-   end of a piece may lie beyond its cell by 4 u |t S| / w, and is then cut to it. Where the whole piece lies beyond the
-   cell, its share is no more than that of the crossing, 2 u |offset| / w, which is computed from the same doubles. So s
-   is off by no more than d = u ((4 |t S| + |offset|) / w + 3 s), and not at all more than 2 d outside the cell. If low
-   is off by e, high by e' and s by d, then (1 - s) low + s high is off by no more than
-   (1 - s + d) e + (s + d) e' + d |high - low|. These are summed beside the integral itself, in the order in which it is
-   summed, together with u times every partial sum.
-2. Within 4 u t of a crossing the segment may be in the next cell already, by 4 u n of its width. A linear function that
-   is never negative keeps a share of 1 - 4 u n of its value at the node there. So a piece is at most 25 u n max eps
-   above eps, on 4 (n + 1) stretches of 8 u: together less than 1000 (u (n + 1))^2 rho of the integral.
-3. The cell of a piece is looked up at p + t S, which is rounded by u (M + 2 |S|). A piece in the wrong cell stays
-   within D = u (3 M + 10 |S|) of the node line between, and is read on that line, which adds at most 2 D / g for each
-   axis. By each of |S| / g + 3 lines this lasts no longer than 2 D / |S|: together no more than
-   2 (D / g) min(1, 2 rho (D / g + 3 D / |S|)) of the integral. Where S = 0 nothing is rounded.
+1. The share s of the way through a raster cell of width w is computed from t S, the offset of the cell from p, and w:
+   it rounds by u ((2 |t S| + |offset|) / w + 3 s). Crossings are right to 4 u t, middles of pieces to u t: an end may
+   lie beyond its cell by 4 u |t S| / w, and is cut to it. Where the whole piece lies beyond, its share is at most that
+   of the crossing, 2 u |offset| / w, from the same doubles. So s is off by at most d = u ((4 |t S| + |offset|) / w + 3
+   s), and by 0 more than 2 d outside the cell. If low is off by e, high by e' and s by d, then (1 - s) low + s high is
+   off by at most (1 - s + d) e + (s + d) e' + d |high - low|. These are summed in the order of the integral, with u
+   times every partial sum.
+2. Within 4 u t of a crossing the segment may be in the next cell, by 4 u n of its width. A linear function that is not
+   negative keeps a share of 1 - 4 u n of its value at the node there. So a piece is at most 25 u n max eps above eps,
+   on 4 (n + 1) stretches of 8 u: together less than 1000 (u (n + 1))^2 rho of the integral.
+3. The cell of a piece is looked up at p + t S, rounded by u (M + 2 |S|). A piece in the wrong cell stays within D = u
+   (3 M + 10 |S|) of the node line between, and is read on that line, which adds at most 2 D / g for each axis. By each
+   of |S| / g + 3 lines this lasts at most 2 D / |S|: together at most 2 (D / g) min(1, 2 rho (D / g + 3 D / |S|)) of
+   the integral. Where S = 0 nothing is rounded.
 
-Everything else has positive terms and takes 24 u. Where more than 10^-6 is needed the map is refused.
-Source: Koufogiannis & Pappas 2016, section II-B (Definition 3) and section IV (the affine map); Koufogiannis 2017,
-equation (6.18). The bound is ours.
+All other terms are positive and take 24 u. Where more than 10^-6 is needed the map is refused.
+Source: Koufogiannis & Pappas 2016, Definition 3 and section IV; Koufogiannis 2017, equation (6.18). The bound is ours.
 """
 
 from __future__ import annotations
@@ -50,12 +47,10 @@ Array = NDArray[np.float64]
 
 
 def line_integrals(raster: Raster, start: Array, end: Array) -> Array:
-    """Lengths in nats of the segments start[i] -> end[i] (shape (e, 1..3)), rounded down.
+    """Lengths in nats of the segments start[i] -> end[i] (e, 1..3), rounded down; the bits repeat.
 
-    The relative defect of the result against the true integral lies in [0, 2^-43] while eps varies by less than 128
-    times over the map and a segment crosses few of its cells; beyond that the upper end grows in proportion to the
-    range, or to what the module docstring says is needed. A length under 2^-960 is rounded down to 0.
-    Cost: O(e (c + 1)) for c crossings per segment. Elementwise IEEE arithmetic only: the bits repeat.
+    The relative defect is at most 2^-43 while eps varies by less than 128 times and a segment crosses few cells, beyond
+    that as the module docstring says. A length under 2^-960 is 0. Cost: O(e (c + 1)) for c crossings each.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = [
@@ -97,10 +92,7 @@ def _integrals(raster: Raster, start: Array, end: Array) -> Array:
 
 
 def _misplaced(raster: Raster, p: list[Array], q: list[Array], step: list[Array]) -> Array:
-    """The shares (e,) of the integral that pieces in part beyond their cell add: 2. and 3. of the module docstring.
-
-    p, q, step: coordinates (e,) by axis.
-    """
+    """Shares (e,) of the integral added by pieces in part beyond their cell, (2) and (3); coordinates (e,) by axis."""
     range_of_eps = float(raster.values.max()) / float(raster.values.min())
     most, added = np.zeros(len(p[0])), np.zeros(len(p[0]))
     for nodes, a, b, move in zip(raster.axes, p, q, step, strict=False):
@@ -119,10 +111,9 @@ def _fractions(
     step: Array,
     times: tuple[Array, Array, Array],
 ) -> tuple[NDArray[np.int64], list[tuple[Array, Array]]]:
-    """The left node of the cell that holds start + times[1] * step, and per time the fraction of the way to the next,
-    with how far it may be off.
+    """The left node of the cell at start + times[1] * step; by time the fraction of the cell, and its error bound.
 
-    Measured from the start of each segment: positions far from the origin (projected metres) lose no digits.
+    Measured from the start of a segment, positions far from the origin (projected metres) lose no digits.
     """
     if len(nodes) == 1:
         return np.zeros(start.shape, np.int64), [(np.zeros(start.shape), np.zeros(start.shape))] * len(times)

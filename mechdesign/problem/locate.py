@@ -22,12 +22,10 @@ _BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie t
 
 
 def place_at(domain: Domain, location: Sequence[float]) -> int:
-    """The place that stands for `location` (k,), in the unit of the domain.
+    """The place at `location` (k,) in the unit of the domain: a cell of a grid, else the exact point.
 
-    On a grid: the cell whose centre is within half a cell on every axis; on the border of two, the higher one; on the
-    upper border of the grid, the last. Elsewhere: the place with exactly these coordinates. Computed in fractions.
-    The claim is about places: locations of one cell cannot be told apart at all, and those of two cells by the distance
-    of their cells, however close they are to the border.
+    A border of two cells belongs to the higher one, the upper border of the grid to the last. The claim is about cells:
+    locations of one cell are indistinguishable, others differ by the distance of their cells.
     """
     if len(location) != domain.dimension or not all(math.isfinite(x) for x in location):
         message = f"needs {domain.dimension} finite number(s), in {domain.unit}, or the number of the secret"
@@ -50,9 +48,7 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
 
 
 def places_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The place of every point (k, axes), -1 for none: on a grid its cell as `place_at` has it, in doubles; elsewhere
-    the nearest place, up to half the spacing away.
-    """
+    """The place of every point (k, axes), -1 for none: its cell, or the nearest place within half the spacing."""
     if domain.shape is None:
         from scipy.spatial import cKDTree
 
@@ -71,9 +67,8 @@ def places_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of a domain with the least straight-line distance to a location; the first of equals.
 
-    `Sampler` and `mechdesign sample --at` take the exact place of a node and move nothing. Who snaps first protects
-    the node: users who share one cannot be told apart, and the claim for two users is that of their nodes' distance,
-    which may exceed their own by up to twice the way to the nearest node.
+    Users who share a node are indistinguishable. Others have the claim of their nodes' distance, which may exceed their
+    own by twice the way to the nearest node. `Sampler` takes only the exact place of a node.
 
     Parameters
     ----------
@@ -84,8 +79,7 @@ def nearest_node(domain: Domain, location: Sequence[float]) -> int:
 
     Returns
     -------
-    int
-        The number of the place.
+    int, the number of the place
 
     Examples
     --------
@@ -101,9 +95,7 @@ def nearest_node(domain: Domain, location: Sequence[float]) -> int:
 
 
 def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[float]:
-    """The location [x, y] in the unit of a domain with a plane, of degrees; among points that of the nearest one, as
-    `nearest_node` says it.
-    """
+    """The location [x, y] of degrees in a domain with a plane; among points that of the nearest one."""
     degrees = f"{longitude} {latitude}"
     if domain.plane is None:
         message = "the mechanism does not say where on Earth it is"
@@ -118,7 +110,6 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
 
 
 def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -> list[float]:
-    """What `place_on_earth` returns."""
     point = plane.forward(np.array([longitude]), np.array([latitude]))[0]
     if domain.kind != "points":
         place_at(domain, point.tolist())
@@ -147,19 +138,17 @@ def _beyond(domain: Domain, plane: Plane, longitude: float, latitude: float, mes
 
 
 def reach_margin(domain: Domain) -> float:
-    """The way from the loneliest place of `domain` to its neighbour, in its unit: so far a network reaches beyond the
-    bounding box of its places. Cost: O(n log n).
-    """
+    """The largest distance of a place to its nearest neighbour, in the unit of the domain. Cost: O(n log n)."""
     from scipy.spatial import cKDTree
 
     return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
 
 
 def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bool = True) -> None:
-    """Refuse positions (b, k) on a plane that are all longitudes and latitudes of its surroundings, in either order.
+    """Refuse positions (b, k) on a plane that are all degrees of its surroundings, in either order.
 
-    Surroundings are the box of the places in degrees, and a degree around it where numbers in it are metres: there the
-    unit of the plane has less than a millionth of the map. surely: refuse where that is less than a millionth alone.
+    Surroundings are the box of the places, with a degree around it where such numbers as metres take less than a
+    millionth of the map. surely: refuse only then.
     """
     if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
         return
@@ -180,9 +169,7 @@ def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bo
 def _as_degrees(
     domain: Domain, positions: NDArray[np.float64], *, margin: float
 ) -> tuple[float, tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """How much of the map the numbers of its degrees take, and which positions are among them: as longitude and
-    latitude, and as latitude and longitude. Degrees to 1 % of the map and `margin`: no projection is needed.
-    """
+    """The share of the map that its degrees take as numbers, and the positions among them, in either order."""
     assert domain.plane is not None
     scale = METRES[domain.unit] / _DEGREE
     half = 1.01 * np.abs(domain.points).max(axis=0) * scale
@@ -200,9 +187,8 @@ def _as_degrees(
 
 
 def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
-    """For places (n, k), the fewest decimals per axis that move no coordinate by more than 1/20 of the least gap there.
-
-    Negative numbers are places before the point. None where all places share the coordinate: it names nothing.
+    """The fewest decimals per axis of places (n, k) that move no coordinate by over 1/20 of the least gap; None if
+    constant.
     """
     digits: list[int | None] = []
     for values in points.T:

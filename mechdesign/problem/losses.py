@@ -23,20 +23,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Loss(FrozenRecord, ABC):
-    """A loss function l(u, y) >= 0 of two places.
-
-    A class of its own is a frozen dataclass without fields, of which an instance has a row in `LOSSES`: a file keeps
-    the name alone.
+    """A loss function l(u, y) >= 0 of two places. A user's class is a frozen dataclass without fields, with a row in
+    `LOSSES`.
 
     Attributes
     ----------
     name : str
         Its name in `LOSSES` and in files.
     tabled : bool
-        Whether a file keeps its values instead.
+        True if a file stores its values instead.
     code : int or None
-        The formula that compiled sums know it by: SQUARE for |u - y|^2, LENGTH for |u - y|, APART for 1 where u and y
-        differ; None for any other, and then it has no factored mechanism.
+        Formula of compiled sums: SQUARE for |u - y|^2, LENGTH for |u - y|, APART for 1 where u and y differ. None for
+        any other, which has no factored mechanism.
 
     Examples
     --------
@@ -55,11 +53,10 @@ class Loss(FrozenRecord, ABC):
         """l(u, y) of shape (n, m)."""
 
     def unit(self, length: str) -> str:
-        """The unit of the loss where lengths are in `length`."""
         return "1"
 
     def words(self) -> str:
-        """What its mean is the mean of, for captions."""
+        """The noun of its mean, for captions."""
         return "loss"
 
     def within_cell(self, domain: Domain) -> float | None:
@@ -155,8 +152,7 @@ class TableLoss(Loss):
     ----------
     values : (n, m) array
         Losses, not negative.
-    units : str
-        Their unit, "1" where they have none.
+    units : str, default "1"
 
     Examples
     --------
@@ -207,7 +203,6 @@ def named_loss(name: str) -> Loss:
     Returns
     -------
     Loss
-        The loss.
 
     Examples
     --------

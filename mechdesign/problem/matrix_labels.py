@@ -1,9 +1,9 @@
 """Labels or data: whether the first line and the first column of a matrix are names, ids, ages or years.
 
-Words are labels. A line or a column of different numbers may be either, such as ages or 0, 1, 2. A reading is taken
-where it alone makes every row sum to 1, or every row of counts to one number, with labels of another size than the
-counts. Where no reading does so, integers beside fractions are labels, and so are running numbers (0, 1, 2) that are
-much smaller than the counts. Other numbers that may be labels are refused. A word among numbers is a typing error.
+Words are labels. A line or a column of different numbers, such as ages, may be either. A reading is taken if it alone
+makes every row sum to 1, or every row of counts to one number, with labels of another size than the counts. Otherwise
+integers beside fractions are labels, and running numbers (0, 1, 2) much smaller than the counts. Other numbers that may
+be labels are refused. A word among numbers is a typing error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ class MatrixLabels:
         self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
 
     def labels(self) -> tuple[bool, bool]:
-        """Whether the first line and the first column are labels."""
         if self.words.shape[1] == 1:
             return bool(np.isnan(self.first[0]) and not is_missing(self.words[0, 0])), False
         header = self._header_of_words()

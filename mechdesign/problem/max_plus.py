@@ -1,9 +1,9 @@
 """Largest values over all pairs of places, block by block: max-plus transforms and steepest chords.
 
-Places are split at medians into blocks of at most 64. For every target block the source blocks are taken in the order
-of what they could give at most, judged from their boxes, and the first that cannot raise any target ends the search.
-Each bound is computed with the operations of the value it bounds, in one order and all of them monotone in floating
-point, so that the answers have the bits of all pairs. Cost: n^2 at worst; on 40,000 cells 20 to 40 times less.
+Places are split at medians into blocks of at most 64. For every target block the source blocks come in the order of
+their upper bounds, from boxes; the first that cannot raise any target ends the search. Each bound has the operations of
+the value it bounds, in one order and monotone in floating point: the answers have the bits of all pairs. Cost: n^2 at
+worst; on 40,000 cells 20 to 40 times less.
 """
 
 from __future__ import annotations
@@ -52,10 +52,9 @@ def split(points: Array, leaf: int = LEAF) -> Blocks:
 def transform(
     targets: Array, sources: Array, height: Array, gamma: float, *, linear: bool, radius: float = 0.0, leaf: int = LEAF
 ) -> Array:
-    """The largest over sources j of height_j - gamma d, or where `linear` of height_j / (1 + gamma d), shape (m,).
+    """The largest over sources j of height_j - gamma d, or if `linear` of height_j / (1 + gamma d), shape (m,).
 
-    targets (m, k), sources (n, k), height (n,); d = max(0, |x - x_j| - radius); gamma per unit of the coordinates.
-    Heights of the linear form must not be negative.
+    d = max(0, |x - x_j| - radius) for targets (m, k), sources (n, k), height (n,), not negative if `linear`.
     """
     near, far = split(targets, leaf), split(sources, leaf)
     top = np.maximum.reduceat(height[far.order], far.start[:-1])
@@ -69,10 +68,7 @@ def transform(
 
 
 def steepest_chords(points: Array, values: Array, horizon: float = math.inf, leaf: int = LEAF) -> Array:
-    """The largest, over x' with 0 < |x - x'| <= horizon, of |f(x) - f(x')| / |x - x'|, (n,).
-
-    points (n, k), values (n,); the result in units of the values per unit of the coordinates, 0 where no x' is near.
-    """
+    """The largest |f(x) - f(x')| / |x - x'| (n,) over x' with 0 < |x - x'| <= horizon, 0 where there are none."""
     blocks = split(points, leaf)
     order, first = blocks.order, blocks.start[:-1]
     least = np.minimum.reduceat(values[order], first)
@@ -84,7 +80,6 @@ def steepest_chords(points: Array, values: Array, horizon: float = math.inf, lea
 
 @numba.njit(inline="always")
 def _box_distance(low, high, other_low, other_high):  # type: ignore[no-untyped-def]
-    """Least distance of two boxes; of points, their distance."""
     total = 0.0
     for k in range(low.size):
         gap = max(other_low[k] - high[k], low[k] - other_high[k], 0.0)

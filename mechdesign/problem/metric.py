@@ -1,19 +1,16 @@
-"""Metric: what is claimed. A distance in nats between secrets, as a finite list of edges that imply all pairs.
+"""Metric: a distance in nats between secrets, as a finite list of edges that imply all pairs.
 
 A mechanism is private for a metric d when P(y|u) <= e^{d(u,u')} P(y|u') for all secrets u, u' and reports y. Here d is
-always the shortest-path distance of an explicit edge list, so the edges are all that has to be checked.
+the shortest-path distance of an explicit edge list, so checking the edges suffices.
 
-Lengths are doubles that never exceed the exact product of the doubles that a claim names: the scale, epsilon, and
-the distance between stored coordinates, the stored length of a street, or the integral of eps. With u = 2^-53, a
-Euclidean length is right to 6 u before it is rounded down: the sum of squares is right to 5 u, its root to 2.5 u, and
-the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to
-u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of
-at least 2^-960 (`base/numbers.py`); smaller ones are rounded down to 0, and edges that short are refused. What
-is not multiplied is exact: the lengths of a graph, and epsilon of the discrete metric, at scale 1.
+Lengths are doubles that never exceed the exact product of the doubles in a claim: the scale, epsilon, and the distance
+between stored coordinates, the stored length of a street, or the integral of eps. With u = 2^-53, a Euclidean length is
+right to 6 u before it is rounded down: the sum of squares to 5 u, its root to 2.5 u, and the root and two factors take
+u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to u each. So (1 - 512 u) (1 + 6
+u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of at least 2^-960
+(`base/numbers.py`); smaller ones become 0, and edges that short are refused. The lengths of a graph and epsilon of the
+discrete metric at scale 1 are exact.
 Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
-
-Metrics: discrete, local differential privacy; Euclidean, geo-indistinguishability; eikonal, a privacy level that varies
-over the places, as shortest paths of a stencil graph; graph, shortest paths over edges that are given in nats.
 """
 
 from __future__ import annotations
@@ -54,7 +51,9 @@ Rebuilt = Literal["geometry", "streets", "edge list only"]
 class Metric(FrozenRecord, ABC):
     """A distance in nats. `0.9 * metric` is the same metric with every length multiplied: scale times 0.9.
 
-    A class of its own is a frozen dataclass with a row in `METRICS`.
+    A user's class is a frozen dataclass with a row in `METRICS`. Invariants of `edges`: finite lengths rounded down,
+    positive at scale 1, a connected graph. Scales multiply with rounding; no length exceeds the exact product with
+    that.
 
     Attributes
     ----------
@@ -63,19 +62,14 @@ class Metric(FrozenRecord, ABC):
     kind : str
         Its name in `METRICS` and in files.
     described : tuple of (name, reader)
-        The fields that a file keeps beside kind and scale, each with what reads it from data of anybody.
+        The other fields in a file, each with the reader of untrusted data.
     rebuilt : str
-        Where verification takes edges and lengths from: geometry, streets described with the metric, or nothing but
-        the list of edges in the file, whose lengths are multiplied already.
+        Source of edges and lengths for verification: geometry, streets, or the list of edges in the file, already
+        scaled.
     sparse : bool
-        Whether the edges are few, a number for every place, as the factored form needs them.
+        True if the edges are few per place, as the factored form needs them.
     network : bool
-        Whether pictures show the edges, as streets between places of the plane.
-
-    Notes
-    -----
-    Invariants of `edges`: lengths finite and rounded down, positive at scale 1, the graph connected. A multiple of a
-    multiple has the rounded product as its scale, and no length exceeds the exact product with that.
+        True if pictures show the edges, as streets between places of the plane.
 
     Examples
     --------
@@ -98,7 +92,7 @@ class Metric(FrozenRecord, ABC):
         return replace(self, scale=self.scale * float(factor))
 
     def over(self, domain: Domain) -> Self:
-        """The metric of a problem over `domain`: levels converted to the unit of the domain, and rounded down."""
+        """The metric over `domain`, levels converted to its unit and rounded down."""
         return self
 
     def edges(self, domain: Domain) -> Edges:
@@ -130,17 +124,11 @@ class Metric(FrozenRecord, ABC):
 
     @abstractmethod
     def words(self, unit: str, axes: int) -> str:
-        """The metric in a few words for a caption, levels times the scale.
-
-        unit, that of the domain; axes, how many its grid has, 0 off grids.
-        """
+        """The metric in a few words for a caption; axes: of its grid, 0 off grids."""
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], *, scale: float, listed: Edges | None) -> Self:
-        """The metric of `describe`; description has the names `described` and holds data from anybody.
-
-        listed, the edges that a file lists: for a metric that is rebuilt from nothing else.
-        """
+        """The metric of `describe`, from untrusted data; listed, the edges of a file for a metric that is its list."""
         return cls(scale=scale, **{name: read(description[name], name) for name, read in cls.described})
 
     def describe(self) -> dict[str, Any]:
@@ -148,12 +136,12 @@ class Metric(FrozenRecord, ABC):
         return {"kind": self.kind, "multiplier": self.scale, **self.parameters()}
 
     def parameters(self) -> dict[str, Any]:
-        """The values of `described` as JSON holds them."""
+        """The values of `described` as JSON."""
         return {name: to_json(getattr(self, name)) for name, _ in self.described}
 
     @property
     def listed(self) -> bool:
-        """Whether the claim is the list of edges in a file, whose lengths are multiplied already."""
+        """True if the claim is the list of edges in a file, whose lengths are already scaled."""
         return self.rebuilt == "edge list only"
 
     def level_at(self, domain: Domain) -> NDArray[np.float64] | None:
@@ -171,7 +159,7 @@ class Metric(FrozenRecord, ABC):
 
 
 def check_unit(unit: str, domain: Domain) -> None:
-    """Raises: UnitError where a level per `unit` meets a domain in another unit."""
+    """Refuse a level per `unit` on a domain in another unit."""
     if canonical_unit(unit) != domain.unit:
         raise UnitError(f"epsilon is per {unit} while the domain is in {domain.unit}", field="unit", value=unit)
 
@@ -193,18 +181,13 @@ def _check_lengths(edges: Edges, *, positive: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Discrete(Metric):
-    """The discrete metric: d(u, u') = epsilon for all u != u', as in local differential privacy.
+    """The discrete metric: d(u, u') = epsilon for all u != u' (Alvim et al. 2018, section I).
 
     Parameters
     ----------
     epsilon : float
         Distance of any two secrets, in nats.
-    scale : float
-        Factor of every distance; 1 by default.
-
-    References
-    ----------
-    Alvim et al. 2018, section I.
+    scale : float, default 1
 
     Examples
     --------
@@ -263,22 +246,17 @@ class PerLength(Metric):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Euclidean(PerLength):
-    """The Euclidean metric: d(u, u') = epsilon |u - u'|, as in geo-indistinguishability.
+    """The Euclidean metric: d(u, u') = epsilon |u - u'|, geo-indistinguishability (Andrés et al. 2013, Definition 3.1).
 
-    Checked on all pairs; on a lattice the pairs with a cell of the domain between them are implied and left out.
+    Checked on all pairs, except those of a lattice with a cell of the domain between them, which are implied.
 
     Parameters
     ----------
     epsilon : float
         Privacy level, in nats per `unit`.
-    scale : float
-        Factor of every distance; 1 by default.
-    unit : str
-        Unit of length that epsilon is per; "1" by default.
-
-    References
-    ----------
-    Andrés et al. 2013, Definition 3.1.
+    scale : float, default 1
+    unit : str, default "1"
+        Unit of length.
 
     Examples
     --------
@@ -321,26 +299,18 @@ def _stencil(value: object, field: str) -> int:
 class Eikonal(Metric):
     """The shortest-path distance of a stencil graph: an edge is as long as the line integral of eps.
 
-    d discretizes |grad d| = eps(u).
+    d discretizes |grad d| = eps(u) (Koufogiannis & Pappas 2016, section III-A); the claim is the graph metric. On
+    unmasked square cells at constant eps it exceeds the Euclidean distance by up to 41.4, 8.24, 2.75, 1.31 or 0.755 %
+    for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % far
+    apart).
 
     Parameters
     ----------
     level : PrivacyLevel
         eps(u), in nats per unit of length.
-    scale : float
-        Factor of every distance; 1 by default.
+    scale : float, default 1
     stencil : int
         Neighbours of a cell: 4, 8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three.
-
-    Notes
-    -----
-    On unmasked square cells at constant eps the graph distance exceeds the Euclidean one by up to 41.4, 8.24, 2.75,
-    1.31 or 0.755 % for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes
-    (18: 22.5 % between places far apart): the claim is the graph metric.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, section III-A.
 
     Examples
     --------
@@ -398,13 +368,8 @@ class Graph(Metric):
     tail, head : (e,) int arrays
         Place numbers of the ends of each edge: no self-loop, no repeated pair.
     length : (e,) float array
-        Length of each edge in nats, positive and finite.
-    scale : float
-        Factor of every length; 1 by default.
-
-    Notes
-    -----
-    A domain has fewer than 2^31 places, so that the number place * n + place of a pair is a 64-bit integer.
+        In nats, positive and finite.
+    scale : float, default 1
 
     Examples
     --------
@@ -479,10 +444,7 @@ METRICS: Registry[type[Metric]] = Registry(
 
 
 def metric_from_description(description: dict[str, Any], listed: Edges | None = None) -> Metric:
-    """The metric that `Metric.describe` described.
-
-    listed, the edges of the claim as the file lists them: a graph is nothing else, and without them has no edge.
-    """
+    """The metric of `Metric.describe`; listed, the edges of the file, without which a graph has no edge."""
     kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
     if kind not in METRICS:
         raise InputError("unknown metric", field="metric", value=kind)

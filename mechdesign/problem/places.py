@@ -30,9 +30,7 @@ _AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "r
 
 @validated
 def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.float64]:
-    r"""Coordinates of a text file with one place a line.
-
-    Columns x, y and z are found by their names where there is a header line; others, such as an id, are left aside.
+    r"""Coordinates of a text file with one place a line; columns other than x, y and z are ignored.
 
     Parameters
     ----------

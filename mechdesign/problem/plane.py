@@ -1,18 +1,18 @@
-r"""Plane: longitude and latitude as x east and y north of a centre, and by how much it lengthens the ground.
+"""Plane: longitude and latitude as x east and y north of a centre, and by how much it lengthens the ground.
 
     azimuthal equidistant: a point at geodesic distance r and azimuth a from the centre lies at r (sin a, cos a)
 
 A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on the ellipsoid,
-where m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and the curvature satisfies 0 < K <= 1 / b^2 (it is largest
-on the equator; b is the semi-minor axis). By Sturm's comparison b sin(r / b) <= m(r) <= r, so that within the radius r
+where m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^2 (largest on the equator; b is the
+semi-minor axis). By Sturm's comparison b sin(r / b) <= m(r) <= r, so that within the radius r
 
     geodesic distance  <=  distance in the plane  <=  (1 + excess(r)) geodesic distance,
     excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.8
 
-(discs of such radii are convex on the ground, as they are in the plane). At 10 km it is 4.1e-7, at 100 km 4.1e-5. A
-mechanism for eps / (1 + excess) times the distance in the plane is private for eps times the geodesic distance.
-Source: geo-indistinguishability: Andrés et al. 2013, section 3; the projection is J. P. Snyder, Map Projections (USGS
-Professional Paper 1395), chapter 25, computed by PROJ from geodesics; the bound is ours.
+(discs of such radii are convex on the ground and in the plane): 4.1e-7 at 10 km, 4.1e-5 at 100 km. A mechanism for eps
+/ (1 + excess) times the distance in the plane is private for eps times the geodesic distance.
+Source: Andrés et al. 2013, section 3; J. P. Snyder, Map Projections (USGS Professional Paper 1395), chapter 25,
+computed by PROJ from geodesics. The bound is ours.
 """
 
 from __future__ import annotations
@@ -120,24 +120,21 @@ class Plane(FrozenRecord):
         return t * t / 6 * (1 + t * t / 8) if t <= 0.8 else math.inf
 
     def decimals(self, cell: float) -> int:
-        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`: 111.7 km or less
-        are a degree.
-        """
+        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`."""
         return math.ceil(math.log10(111_700 * math.sqrt(0.5) / (cell * METRES[self.unit] / 10)))
 
     def words(self) -> str:
-        """The plane in a sentence."""
         ends = (
             f"{abs(self.latitude):.9g} {'NS'[self.latitude < 0]} {abs(self.longitude):.9g} {'EW'[self.longitude < 0]}"
         )
         return f"azimuthal equidistant plane about {ends}, {ELLIPSOID}"
 
     def accuracy(self, radius: float) -> str:
-        """What `excess` says, in words, rounded up to three digits."""
+        """`excess` in words, rounded up to three digits."""
         return f"where distances exceed geodesic ones by less than {1.01 * self.excess(radius):.2e} of them"
 
     def describe(self) -> dict[str, Any]:
-        """What a file keeps; `from_description` reads it."""
+        """The JSON form; `from_description` reads it."""
         return {
             "projection": "azimuthal equidistant",
             "latitude": self.latitude,
@@ -147,7 +144,6 @@ class Plane(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: dict[str, Any], unit: str) -> Plane:
-        """The plane of `describe`."""
         parts = check_keys(description, "plane", ("projection", "latitude", "longitude", "ellipsoid"))
         degrees = [float(finite(parts[name], name)) for name in ("latitude", "longitude")]
         plane = cls(latitude=degrees[0], longitude=degrees[1], unit=unit)

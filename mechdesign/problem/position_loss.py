@@ -1,4 +1,4 @@
-r"""The mean loss to the true position, uniform in its cell, and the expected loss of a claim.
+"""The mean loss to the true position, uniform in its cell, and the expected loss of a claim.
 
 A position x = u + h s in the cell of u, s uniform in [-1/2, 1/2]^k, is moved to the centre of its cell, or to the
 centre of one of the 3 x 3 cells around by the weights of the quadratic B-spline. For a table P
@@ -10,16 +10,15 @@ Squared distance, exactly. With the moments of b_i along an axis,
     int b = 1/6, 2/3, 1/6        int b s = -1/24, 0, 1/24        int b s^2 = 1/60, 1/20, 1/60        (i = -1, 0, 1)
 
 of (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2, L_i is a polynomial of u - y. Summed over i the moments are 1, 0, 1/12:
-snapping to the centre adds h^2 / 12 for each axis, whatever the table. For the spline, E[row | x] = x and
-Var(row | x) = h^2 / 4 along an axis, for sum_i b_i i = s and sum_i b_i i^2 = s^2 + 1/4; and where prior and rows go on
-beyond a place k, the position that was moved there has density B((x - k) / h) / h, the cubic spline of three uniforms
-of variance h^2 / 12 each: mean k, variance h^2 / 4. So the loss is that between centres under the prior
-prior_k = sum_u prior(u) int b_{k - u}, plus h^2 / 4 for each axis: h^2 / 2 in the plane, and h^2 / 6 by centres.
+snapping to the centre adds h^2 / 12 for each axis, whatever the table. For the spline, E[row | x] = x and Var(row | x)
+= h^2 / 4 along an axis. Where prior and rows extend beyond a place k, the position moved there has density B((x - k) /
+h) / h, the cubic spline, of mean k and variance h^2 / 4. So the loss is that between centres under the prior prior_k =
+sum_u prior(u) int b_{k - u}, plus h^2 / 4 for each axis.
 
-Distance. L_i depends on y - u alone where reports lie on the lattice of the cells; the integral over a cell that y lies
-outside of is by Gauss-Legendre rules of 20 x 20 nodes, that over its own in two triangles a quadrant, where the
-integrand is a product of analytic functions. Their relative error is below 1e-12: the nearest singularity of a rule
-lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
+Distance. L_i depends on y - u alone where reports lie on the lattice of the cells. The integral over a cell without y
+is by Gauss-Legendre rules of 20 x 20 nodes, that over the cell of y in two triangles a quadrant, where the integrand is
+a product of analytic functions. The relative error is below 1e-12: the nearest singularity of a rule lies on the
+ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
 """
 
 from __future__ import annotations
@@ -47,12 +46,9 @@ Step = tuple[int | None, ...]
 def position_cost(
     loss: Loss, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None = None
 ) -> Array | None:
-    """C (n, m) such that the mean loss to the true position is the sum of C * P, in loss units.
+    """C (n, m) such that the mean loss to the true position is the sum of C * P; None if it has no formula here.
 
-    around (n, 9), the rows of the 3 x 3 cells around each cell, steps along the last axis fastest; None where a
-    position is moved to the centre of its cell. None for places that are no cells of one or two axes, for losses other
-    than the squared distance and the distance, and for the distance on cells that are not square or with reports off
-    their lattice. Cost: O(n m), nine times that with `around`.
+    around (n, 9): the rows of the 3 x 3 cells around each cell, last axis fastest; None for centres of cells.
     """
     alike = (reports.unit, reports.dimension) == (domain.unit, domain.dimension)
     if domain.cell is None or domain.dimension > 2 or not alike:
@@ -71,10 +67,9 @@ def position_cost(
 def claim_cost(
     loss: Loss, matrix: Array, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None
 ) -> Array:
-    """C (n, m) such that the expected loss of a table P under its claim is the sum of C * P, in loss units.
+    """C (n, m) such that the expected loss of a table P under its claim is the sum of C * P.
 
-    matrix (n, m), the losses between centres: without `around` it is theirs. Where positions draw the rows `around`
-    (n, 9), it is the mean loss to the true position; without such a mean, the loss from the centres of the cells.
+    matrix (n, m): the losses between centres, used without `around` or where the mean has no formula.
     """
     if around is None:
         return prior[:, None] * matrix
@@ -146,7 +141,6 @@ def _cell_distances(across: NDArray[np.int64], along: NDArray[np.int64], step: S
 
 
 def _spline(step: int | None, s: Array) -> Array:
-    """The weight of a step at s in [-1/2, 1/2]; 1 for none."""
     if step is None:
         return np.ones_like(s)
     return 0.75 - s * s if step == 0 else (0.5 + step * s) ** 2 / 2

@@ -26,7 +26,6 @@ def uniform(domain: Domain) -> Array:
     Returns
     -------
     (n,) array
-        The prior.
 
     Examples
     --------
@@ -45,12 +44,11 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     weights : (n,) array
         Not negative, not all 0.
     field : str
-        What errors call them.
+        Their name in errors.
 
     Returns
     -------
-    (n,) array
-        Sums to 1.
+    (n,) array, of sum 1
 
     Examples
     --------
@@ -69,10 +67,7 @@ def _check_weights(values: Array, field: str) -> None:
 
 
 def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
-    """A prior (n,) over a number of places or those of a domain, if it is one; of a grid also in the shape of the grid.
-
-    One of single precision is divided by its sum in double precision, where that is 1 to its rounding.
-    """
+    """A checked prior (n,), of a grid also in its shape; single precision is divided by its sum in doubles."""
     values = as_numbers(prior, "prior", places.points if isinstance(places, Domain) else None)
     single = np.asarray(prior).dtype == np.float32
     if isinstance(places, Domain):

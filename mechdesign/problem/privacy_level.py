@@ -27,25 +27,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivacyLevel(FrozenRecord):
-    """A privacy level eps(u) over space: smaller means more private.
+    """A privacy level eps(u) over space, smaller for more privacy; make one with `constant`, `affine` or `from_values`.
 
-    Make one with `constant`, `affine` or `from_values`.
+    Invariants: from 2^-960 on and finite at every node, hence everywhere; largest <= 2^50 smallest. Source:
+    Koufogiannis & Pappas 2016, Definition 3.
 
     Attributes
     ----------
     raster : Raster
-        eps at the nodes, in nats per unit of length, linear between them. Values whose `value_unit` is a level per
-        another length, such as "1/km", are converted; a unit that is not a level per length is refused.
+        eps at the nodes, in nats per unit of length, linear between them. A `value_unit` such as "1/km" is converted.
     extend : bool
-        Whether eps goes on beyond the raster as at its border; else a problem with places there is refused.
-
-    Notes
-    -----
-    Invariants: at least 2^-960 and finite at every node of the raster, hence everywhere; largest <= 2^50 smallest.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, Definition 3.
+        True if eps is constant beyond the raster; else a problem with places there is refused.
 
     Examples
     --------
@@ -73,14 +65,7 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validated
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
-        """The level eps(u) = epsilon everywhere.
-
-        Parameters
-        ----------
-        epsilon : float
-            Nats per `unit`.
-        unit : str
-            Unit of length.
+        """The level eps(u) = epsilon everywhere, in nats per `unit`.
 
         Examples
         --------
@@ -95,6 +80,8 @@ class PrivacyLevel(FrozenRecord):
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
         """The level eps(u) = slope * density(u) + floor: looser where more people are.
 
+        Source: Koufogiannis & Pappas 2016, section IV.
+
         Parameters
         ----------
         density : Raster
@@ -104,11 +91,7 @@ class PrivacyLevel(FrozenRecord):
         floor : float
             Nats per unit of length, positive.
         extend : bool
-            Whether the level goes on beyond the raster as at its border.
-
-        References
-        ----------
-        Koufogiannis & Pappas 2016, section IV.
+            True if the level is constant beyond the raster.
 
         Examples
         --------
@@ -128,14 +111,8 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validated
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """The level given at every cell of an unmasked grid; linear along each axis between centres.
-
-        Parameters
-        ----------
-        domain : Domain
-            The grid.
-        values : array of shape `domain.shape`
-            Nats per unit of length.
+        """The level with values of `domain.shape` at the cells of an unmasked grid, in nats per unit; linear between
+        centres.
 
         Examples
         --------
@@ -158,13 +135,12 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=level_raster(axes, array[:, None] if array.ndim == 1 else array, domain.unit))
 
     def describe(self) -> dict[str, Any]:
-        """What a file keeps; `from_description` reads it."""
+        """The JSON form; `from_description` reads it."""
         axes = {name: nodes.tolist() for name, nodes in zip(AXES, self.raster.axes, strict=False)}
         return {**axes, "eps": self.raster.values.tolist(), "unit": self.raster.unit}
 
     @classmethod
     def from_description(cls, description: object, field: str = "level") -> PrivacyLevel:
-        """The level of `describe`, wherever its places lie."""
         fields = check_keys(description, field, ("x", "y", "eps", "unit"), ("z",))
         values, unit = finites(fields["eps"], "eps", 2 + ("z" in fields)), word(fields["unit"], "unit")
         x, y, z = (finites(fields.get(name, [0.0]), name) for name in AXES)
@@ -174,7 +150,7 @@ class PrivacyLevel(FrozenRecord):
         """The level on nodes in another unit of length, in nats per that unit: nowhere above the level of this one.
 
         A converted node may lie off its place by u M, u = 2^-53 and M the largest coordinate; in a cell of width g or
-        more that moves eps by no more than 4 u (M / g) of the largest eps, and products take u each.
+        more that moves eps by at most 4 u (M / g) of the largest eps, and products take u each.
         """
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
@@ -190,7 +166,6 @@ class PrivacyLevel(FrozenRecord):
         return replace(self, raster=level_raster([converted.x, converted.y, converted.z], values, converted.unit))
 
     def at(self, points: Array) -> Array:
-        """Eps at points (n, 1..3), in nats per unit."""
         return self.raster.at(points)
 
     @property

@@ -1,4 +1,4 @@
-"""DesignProblem: secrets, what must be indistinguishable, who is likely, and what a report costs."""
+"""DesignProblem: secrets, the distances that must not be distinguished, a prior and a loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Parameter = int | float | str
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignProblem(FrozenRecord):
-    """Secrets, what must be indistinguishable, who is likely, and what a report costs. Two of equal fields are equal.
+    """Secrets, the distances that must not be distinguished, a prior and a loss. Two of equal fields are equal.
 
     Parameters
     ----------
@@ -35,25 +35,18 @@ class DesignProblem(FrozenRecord):
         The n secrets.
     metric : Metric
         The claim. A level per another unit of length is converted to that of the domain, and rounded down.
-    prior : (n,) array
-        Sums to 1.
+    prior : (n,) array, of sum 1
     loss : Loss
-        What a report costs.
     reports : Domain
         The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
-        Where the reports are its answers.
+        The query that the reports answer.
     matched_distance : float
-        The expected distance, in units, to which a comparison tunes every mechanism; None to compare at the metric's
-        own level.
+        The expected distance to which a comparison tunes every mechanism; None for the metric's own level.
     name : str
-        Of the problem, kept in files.
+        Of the problem, stored in files.
     parameters : mapping
-        What it was built from, kept in files.
-
-    Notes
-    -----
-    Derived, computed once: edges, distances (n, n) in nats, loss_matrix and weighted_loss (n, m), prior times loss.
+        Its arguments, stored in files.
 
     Examples
     --------
@@ -101,7 +94,6 @@ class DesignProblem(FrozenRecord):
 
     @property
     def prior_array(self) -> NDArray[np.float64]:
-        """The checked prior (n,)."""
         return np.asarray(self.prior, float)
 
     def facts(self) -> Mapping[str, object]:
@@ -119,7 +111,6 @@ class DesignProblem(FrozenRecord):
 
     @cached_property
     def edges(self) -> Edges:
-        """The edges of the metric on the domain."""
         return self.metric.edges(self.domain)
 
     @cached_property
@@ -130,7 +121,7 @@ class DesignProblem(FrozenRecord):
 
     @property
     def loss_matrix(self) -> NDArray[np.float64]:
-        """l(u, y), (n, m), checked; computed at every call, because a search works on the cost and needs the room."""
+        """l(u, y), (n, m), checked; computed at every call to free its memory."""
         require_memory(self.domain.size, self.reports.size, tables=3, what="the table of losses")
         table = check_loss(self.loss.matrix(self.domain, self.reports))
         if table.shape != (self.domain.size, self.reports.size):

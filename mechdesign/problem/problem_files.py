@@ -1,8 +1,6 @@
 """Problem files: Python files whose function `problem(**parameters)` returns a DesignProblem.
 
-The keyword parameters of that function, with their types and defaults, are those of the file. Files that come with the
-package are known by name. A problem file is imported and called: it is a program of the designer's. What it prints goes
-to standard error.
+A problem file is imported and called: it is the designer's program. Its output goes to standard error.
 """
 
 from __future__ import annotations
@@ -94,7 +92,6 @@ def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignPr
     Returns
     -------
     DesignProblem
-        The problem.
 
     Examples
     --------

@@ -1,9 +1,7 @@
 """Queries: a question about the secret with finitely many answers, q(u) = label of the place u.
 
-A query problem has one report per label. The report y stands at a place of its own label, the one nearest to the mean
-of q^{-1}(y), so that distances and units keep their meaning.
-Source: Koufogiannis & Pappas 2016, Problem 1: given secrets, a privacy level and a query q, design a mechanism that
-approximates q.
+A query problem has one report per label, at the place of that label nearest to the mean of q^{-1}(y): distances and
+units keep their meaning.
 """
 
 from __future__ import annotations
@@ -30,16 +28,13 @@ _LARGEST = 2.0**53  # labels beyond are no exact doubles
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(FrozenRecord):
-    """A query q(u) over n places; the m answers are the distinct labels, in ascending order.
+    """A query q(u) over n places; the m answers are the distinct labels, ascending (Koufogiannis & Pappas 2016, Problem
+    1).
 
     Parameters
     ----------
     labels : (n,) int array
         q at each place.
-
-    References
-    ----------
-    Koufogiannis & Pappas 2016, Problem 1.
 
     Examples
     --------
@@ -75,7 +70,6 @@ class Query(FrozenRecord):
 
     @cached_property
     def answer(self) -> NDArray[np.int64]:
-        """The report number (n,) of the true answer at every place."""
         return np.searchsorted(self.values, np.asarray(self.labels))
 
     @cached_property
@@ -94,9 +88,7 @@ class Query(FrozenRecord):
         return Domain.points_at(domain.points[chosen], unit=domain.unit)
 
     def loss(self, kind: QueryLoss, domain: Domain) -> TableLoss:
-        """l(u, y), (n, m): zero-one, 1 where y is not q(u), so that losses are shares of wrong answers; distance, from
-        u to the nearest place of label y in the unit of the domain, 0 for the true answer.
-        """
+        """l(u, y), (n, m): zero-one, 1 where y is not q(u); distance, from u to the nearest place of label y."""
         self._check_size(domain)
         if kind == "zero-one":
             return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))
@@ -106,7 +98,7 @@ class Query(FrozenRecord):
         return TableLoss(values=np.column_stack(nearest), units=domain.unit)
 
     def check(self, domain: Domain, reports: Domain) -> None:
-        """Refuse secrets or reports in other numbers than places or answers, with an InputError."""
+        """Refuse secrets or reports in other numbers than places or answers."""
         self._check_size(domain)
         if reports.size != len(self.values):
             description = f"{reports.size} reports, {len(self.values)} labels"

@@ -24,25 +24,22 @@ Array = NDArray[np.float64]
 class Raster(FrozenRecord):
     """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
 
+    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
+
     Parameters
     ----------
     x, y, z : (kx,), (ky,), (kz,) arrays
-        Coordinates of the nodes, ascending, in `unit`. A single node on an axis means: constant along that axis; so
-        is z where it is left out.
+        Ascending coordinates of the nodes in `unit`. Along an axis with one node, as z by default, f is constant.
     values : (kx, ky) or (kx, ky, kz) array
-        Values at the nodes, finite, in `value_unit`.
+        Finite values at the nodes, in `value_unit`.
     unit, value_unit : str
         Units of the coordinates and of the values; "1" by default.
     name : str
-        What it is called in files and messages.
+        Its name in files and messages.
     amounts : array of the shape of values
-        How much the pixel about each node holds, for a prior. Without: its value times its size.
+        Amount in the pixel about each node, for a prior; by default its value times its size.
     counts : bool
         True if the amounts are numbers of people or things, False if they are densities times sizes.
-
-    Notes
-    -----
-    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
 
     Examples
     --------
@@ -96,11 +93,10 @@ class Raster(FrozenRecord):
 
     @property
     def axes(self) -> tuple[Array, ...]:
-        """The nodes along each axis of `values`: x and y, or x, y and z."""
         return (self.x, self.y, self.z)[: self.values.ndim]
 
     def outside(self, points: Array) -> NDArray[np.bool_]:
-        """Whether points (n, 1..3) lie further beyond the outermost nodes than half the way to the next ones."""
+        """True where points (n, 1..3) lie beyond the outermost nodes by more than half the way to the next ones."""
         outside = np.zeros(len(points), bool)
         for nodes, at in zip(self.axes, coordinates(points), strict=False):
             if len(nodes) > 1:
@@ -122,14 +118,13 @@ class Raster(FrozenRecord):
             )
 
     def in_unit(self, unit: str) -> Raster:
-        """The raster with its nodes in another unit of length."""
         ratio = float(unit_ratio(self.unit, unit, self.name))
         if canonical_unit(self.unit) == canonical_unit(unit):
             return self
         return replace(self, x=self.x * ratio, y=self.y * ratio, z=self.z * ratio, unit=canonical_unit(unit))
 
     def at(self, points: Array) -> Array:
-        """Values at points (n, 1..3); a missing coordinate is 0. Only +, -, * and / are used: the bits repeat."""
+        """Values at points (n, 1..3), 0 for a missing coordinate, by +, -, * and / alone: the bits repeat."""
         places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
         return blend(self.values, [(node, share, 0.0) for node, share in places], ())[0]
 
@@ -139,11 +134,7 @@ class Raster(FrozenRecord):
         return self.values[tuple(node + (share > 0.5) for node, share in places)]
 
     def stretched(self, *sizes: float, unit: str = "1") -> Raster:
-        """The raster re-parametrised so that its cells fill [0, width] x [0, height], one size per axis of `values`.
-
-        Node (c, r) moves to ((c + 1/2) width / kx, (r + 1/2) height / ky), the convention of Koufogiannis & Pappas 2016
-        (section IV).
-        """
+        """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV."""
         if len(sizes) != self.values.ndim:
             raise InputError("one size per axis", field=self.name, value=sizes)
         moved = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
@@ -167,10 +158,7 @@ def blend(
     places: Sequence[tuple[NDArray[np.int64], Array, Array | float]],
     corner: tuple[NDArray[np.int64], ...],
 ) -> tuple[Array, Array | float]:
-    """Values at fractions of the way from nodes to the next ones, and how far they may be off for fractions that are.
-
-    places, per axis: the nodes, the fractions, and how far these may be off. One axis after the other: along x first.
-    """
+    """Values between nodes, along x first, and their error bounds; places: nodes, fractions, errors by axis."""
     if not places:
         return values[corner], 0.0
     *others, (node, share, doubt) = places

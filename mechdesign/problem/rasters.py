@@ -1,8 +1,6 @@
-"""Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF and CSV files, arrays of xarray.
+"""Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF (the extra `geo`) and CSV files, arrays of xarray.
 
-Units are checked at this border, once. So is what a file declares for its values: scale, offset, NODATA, valid range.
-
-GeoTIFF is read through rasterio (the extra `geo`): nodes at pixel centres, rows along parallels or the x axis.
+Units, scale, offset, NODATA and valid range that a file declares are checked here, once.
 """
 
 from __future__ import annotations
@@ -51,12 +49,10 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pixels:
-    """A raster as its file has it, with values that are read where they are asked for.
+    """A raster as its file has it: centres x, y of columns and rows in file order, values (columns, rows) on demand.
 
-    x, y: centres of columns and rows in the order of the file. load: values (columns, rows), NaN where there is none.
-    crs: coordinate system, as PROJ or CF names it, None where none is declared; words: all that the file says of it.
-    units: declared units of the axes, by the name of an axis or "" for both. value_unit: that of the values, "1" where
-    none is declared. title: the name of the values in the file, with their description.
+    crs: coordinate system, as PROJ or CF names it, None where none is declared; words: the file's text about it. units:
+    declared units of the axes, by the name of an axis or "" for both; value_unit: "1" by default.
     """
 
     name: str
@@ -86,28 +82,23 @@ class Pixels:
 
 @validated
 def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | None = None) -> Raster:
-    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf), a GeoTIFF (.tif), a CSV file of
-    columns x, y and one of values, or an array of xarray.
+    r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf), a GeoTIFF (.tif) or a CSV file.
 
-    ESRI ASCII and CSV files name no unit, so `unit` is taken at your word, unless a .prj file beside them declares
-    geographic coordinates. The others say their own. A source that declares degrees, or has axes named latitude and
-    longitude, is never taken for lengths, nor is the Mercator plane of web maps, whose metres are 1 / cos(latitude)
-    times too long. `md.geo.raster_on` reads both. Scale, offset and unit that a file declares for its values are
-    applied.
+    `unit` is needed for ESRI ASCII and CSV files, which declare no unit. Degrees are refused, and so is the Mercator
+    plane of web maps, whose metres are 1 / cos(latitude) times too long; `md.geo.raster_on` reads both.
 
     Parameters
     ----------
     path : str, Path or xarray.DataArray
-        The file; or values over axes named x and y, in any order and direction.
+        The file, with columns x, y and values if CSV; or values over axes named x and y, in any order.
     unit : str
         Unit of length of its coordinates.
     variable : str
-        Of a NetCDF file of several variables; of a GeoTIFF of several bands, the number or description of one.
+        The variable of a NetCDF file, or the number or description of a band of a GeoTIFF, if there are several.
 
     Returns
     -------
     Raster
-        Values at the nodes.
 
     Examples
     --------
@@ -152,7 +143,6 @@ def open_pixels(source: str | Path | xr.DataArray | xr.Dataset, variable: str | 
 
 
 def _values(values: Array) -> Callable[[Index, Index], Array]:
-    """The reader of values (columns, rows) that are in memory."""
     return lambda columns, rows: values[np.ix_(columns, rows)]
 
 
@@ -326,7 +316,6 @@ def _netcdf(source: Path) -> Iterator[xr.Dataset]:
 
 
 def _in_memory(source: xr.DataArray | xr.Dataset, variable: str | None) -> Pixels:
-    """An array of xarray, or a variable of a dataset; scale and offset among its attributes are applied."""
     import xarray as xr
 
     if isinstance(source, xr.DataArray):
@@ -400,14 +389,12 @@ def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
 
 
 def _reduced(array: xr.DataArray) -> xr.DataArray:
-    """The array without axes of size one, such as time; x and y stay."""
     single = [d for d in array.dims if array.sizes[d] == 1]
     single.sort(key=lambda d: bool(_ACROSS.match(str(d)) or _ALONG.match(str(d))))
     return array.isel(dict.fromkeys(single[: max(array.ndim - 2, 0)], 0))
 
 
 def _directions(array: xr.DataArray) -> tuple[Any, Any]:
-    """The dimensions along x and along y."""
     words = {d: str(array.coords[d].attrs.get("axis", d)) for d in array.dims}
     across = next((d for d, word in words.items() if _ACROSS.match(word)), None)
     along = next((d for d, word in words.items() if _ALONG.match(word)), None)
@@ -432,7 +419,7 @@ def _axis_unit(axis: xr.DataArray) -> str | None:
 
 
 def _is_angle(axis: xr.DataArray) -> bool:
-    """Whether an axis is one of degrees by its units, its standard name or, where it has no units, its name."""
+    """True for an axis of degrees by its units, its standard name or, where it has no units, its name."""
     if "units" in axis.attrs:
         return str(axis.attrs["units"]).lower().startswith("degree")
     named = {str(axis.attrs.get(key, "")).lower() for key in ("standard_name", "long_name")}

@@ -6,10 +6,8 @@
 | .npy | a NumPy array of two axes, of numbers |
 | .parquet | a matrix or long form, where pyarrow is installed |
 
-`problem/text.py` reads texts. Long form has the columns secret, report and one of probability, mass or count, others
-are ignored; pairs that are not listed are 0. PrivKit writes obfuscated traces, which are samples and not a table.
-
-`problem/matrix_labels.py` decides which numbers are labels. Labels give the order, as `base/labels.py` says it.
+Long form has the columns secret, report and one of probability, mass or count; unlisted pairs are 0.
+`problem/matrix_labels.py` decides which numbers are labels; `base/labels.py` has their order.
 """
 
 from __future__ import annotations
@@ -52,12 +50,11 @@ def read_table(
     columns : mapping of str to str
         Of long form, the columns of the file by our names: {"secret": "true", "count": "n"}.
     on_note : callable
-        Called with a sentence on labels that were not read as data, and on their order.
+        Takes a sentence on labels that were not read as data, and on their order.
 
     Returns
     -------
     (n, m) array
-        The entries.
 
     Examples
     --------
@@ -149,10 +146,7 @@ def _matrix_of(array: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
-    """The table (n, m) of columns secret, report and probability, mass or count.
-
-    Numbers of places have no gap, so n and m are at most the number of lines.
-    """
+    """The table (n, m) of columns secret, report and probability, mass or count; no larger than the number of lines."""
     present = [name for name in _VALUES if matching_columns(frame, (name,))]
     if present == ["probability", "mass"]:  # of our own tables: the same numbers, exact in the second
         present.remove("probability")
@@ -175,9 +169,7 @@ def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
 
 
 def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The numbers of secrets and reports. Integers count from 0, or both from 1; other labels are in the order of the
-    secrets for both columns, where these hold the same labels.
-    """
+    """Numbers of secrets and reports: integers from 0, or both from 1; other labels in the order of the secrets."""
     import pandas as pd
 
     numbers = [pd.to_numeric(column, errors="coerce") for column in (secrets, reports)]

@@ -8,8 +8,7 @@
 | .gz, .bz2, .xz, and .zip of one file | thousands separators: 1 500, 1'500, 1.234.567 |
 | comments (#), blank lines, lines of separators alone | missing and suppressed values: NA, -, ., *, c, <5 |
 
-A blank line inside a file of one column is a missing value. Percentages are numbers where probabilities are meant, and
-refused elsewhere.
+A blank line inside a file of one column is a missing value. Percentages are numbers for probabilities alone.
 """
 
 from __future__ import annotations
@@ -61,18 +60,15 @@ def read_frame(
     whole: Names = (),
     encoding_errors: str = "strict",
 ) -> Any:
-    """The data frame of a text file with a header, as `TextFile.frame` gives it.
-
-    Parameters: encoding_errors, "replace" where words of other encodings may stand beside the columns that are used.
-    """
+    """The data frame of a text file, as `TextFile.frame`; "replace" if unused columns may be garbled."""
     return TextFile(path, field, encoding_errors).frame(texts=texts, columns=columns, roles=roles, whole=whole)
 
 
 class TextFile:
-    """A text file: its lines without comments, blank lines and BOM, and the marks that it is written with.
+    """A text file: its lines without comments, blank lines and BOM, and its marks.
 
-    decimal, the decimal mark; doubtful, a number whose mark may separate thousands, or None; short, True if the first
-    line has one field less than the others, as R writes a header; comments, the lines before the first one.
+    doubtful: a number whose mark may separate thousands, or None; short: True if the first line has one field less than
+    the others, as R writes a header; comments: the lines before the first one.
     """
 
     def __init__(self, path: str | Path, field: str, encoding_errors: str = "strict") -> None:
@@ -133,12 +129,10 @@ class TextFile:
         roles: Collection[str] | None = None,
         whole: Names = (),
     ) -> Any:
-        """The lines below the header, their index the numbers of the lines, names of columns in lower case.
+        """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments.
 
-        `attrs` hold what the functions of this module need: decimal, doubtful, columns and comments.
-        Parameters: texts, the columns to keep as texts, None for all; columns, names of the file by ours, of which
-        those in `roles` are for this file; whole, the names of a column of people or counts: 1.000 may be a thousand
-        there, whatever the mark is elsewhere.
+        texts: columns of texts, None for all; columns: names of the file by ours, those in `roles` for this file;
+        whole: names of a column of people or counts, where 1.000 may be a thousand.
         """
         names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
         chosen = {
@@ -221,7 +215,6 @@ def _content(source: Path, field: str) -> bytes:
 
 
 def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
-    """The text of a file, every line end a line feed."""
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding, errors)
@@ -282,9 +275,7 @@ def _separator(lines: str) -> str | None:
 
 
 def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | None]:
-    """The decimal mark, and the first number that would be another one if the mark separated thousands; None where
-    other numbers show that it does not.
-    """
+    """The decimal mark, and the first number whose mark may separate thousands; None if other numbers rule that out."""
     between = {None: "\n", " ": " \n"}.get(separator, f"{separator}\n")
     ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*%?[ ]*(?=["{between}]|$)'
     if separator == ",":

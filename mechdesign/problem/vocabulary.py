@@ -1,7 +1,6 @@
 """Nouns for the secrets of a domain: positions in cells, values in intervals, or classes.
 
-Only what has a length is spoken of as a place on a plane. The stand-alone script, verification/verify_table.py, and
-pages, web/browser/proof/protection.js, hold the same rules, because both read a file without this package.
+The stand-alone script, verification/verify_table.py, and pages, web/browser/proof/protection.js, have the same rules.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ class Words:
 
     @property
     def a_one(self) -> str:
-        """One secret, with its article."""
         return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
 
     @property
@@ -69,9 +67,7 @@ def sized(shape: Shape, radius: str) -> str:
 
 
 def words_for(kind: str, unit: str, axes: int) -> Words:
-    """The nouns for secrets of a kind, on so many axes in a unit. Lengths and cells of a lattice are of places; without
-    any unit those on two axes or three are too, for they are drawn as a map.
-    """
+    """The nouns for secrets of a kind: places on a plane for lengths, and for two or three axes without any unit."""
     if unit in LENGTHS or unit == "cell" or (kind != "nodes" and unit == "1" and axes > 1):
         return CELLS if kind == "grid" else PLACES
     if kind == "nodes":
