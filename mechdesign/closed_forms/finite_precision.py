@@ -58,21 +58,10 @@ def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_pre
 
 
 def finite_precision_bound(running_epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
-    """Return the eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
+    """The eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
 
-    Parameters
-    ----------
-    running_epsilon : float
-        eps' in nats per unit.
-    step : float
-        Pitch u of the grid, in units.
-    angle_precision : float
-        Step d_theta between the angles of the machine, in radians.
-    r_max : float
-        Largest distance between a grid point and the report for which the guarantee holds, in units.
+    Parameters as in `finite_precision_epsilon`; r_max is the largest distance between a grid point and the report.
 
-    Examples
-    --------
     >>> from mechdesign.closed_forms.finite_precision import finite_precision_bound
     >>> round(finite_precision_bound(0.3, 1.0, angle_precision=0.001, r_max=10.0), 6)
     0.354007

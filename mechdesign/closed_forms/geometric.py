@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.validation import validated
 from mechdesign.closed_forms.build import closed_form_mechanism, decaying_table, level_or_default
-from mechdesign.closed_forms.lattice_noise import Border, bordered, clamp_to_border, displacements, lattice_problem
+from mechdesign.closed_forms.lattice_noise import Border, clamp_to_border, displacements, lattice_problem, tables_for
 from mechdesign.problem.problem import DesignProblem
 
 
@@ -50,7 +50,7 @@ def geometric_mechanism(
     True
     """
     level = level_or_default(problem, epsilon)
-    table = bordered(border, normalised=normalised_table, clamped=clamped_table)(problem, level)
+    table = tables_for(border, normalised=normalised_table, clamped=clamped_table)(problem, level)
     return closed_form_mechanism(
         problem, table, name=f"geometric_{border}", claimed_epsilon=level, parameters={"border": border}
     )

@@ -20,7 +20,7 @@ Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
 TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
 
 
-def bordered(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
+def tables_for(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
     """The tables of one border: rows divided by their sums, or outside mass moved to the border."""
     tables = {"normalised": normalised, "clamped": clamped}
     if border not in tables:

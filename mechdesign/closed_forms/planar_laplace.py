@@ -28,10 +28,10 @@ from mechdesign.closed_forms.build import closed_form_mechanism, level_or_defaul
 from mechdesign.closed_forms.lattice_noise import (
     TAIL_NATS,
     Border,
-    bordered,
     clamp_to_border,
     displacements,
     lattice_problem,
+    tables_for,
 )
 from mechdesign.problem.problem import DesignProblem
 
@@ -67,7 +67,7 @@ def planar_laplace_mechanism(
     False
     """
     level = level_or_default(problem, epsilon)
-    table = bordered(border, normalised=laplace_normalised, clamped=laplace_clamped)(problem, level)
+    table = tables_for(border, normalised=laplace_normalised, clamped=laplace_clamped)(problem, level)
     name = "planar_laplace" if border == "clamped" else "planar_laplace_normalised"
     return closed_form_mechanism(problem, table, name=name, claimed_epsilon=level, parameters={"border": border})
 

@@ -105,10 +105,8 @@ def one_radius(within: float | None) -> float:
 def disc_share(nats: float) -> float:
     """1 - (1 + x) e^-x for x = `nats` over the radius: the largest probability of one disc on an even plane.
 
-    Examples
-    --------
-        >>> round(disc_share(nats_of_disc_share(0.2)), 12)
-        0.2
+    >>> round(disc_share(nats_of_disc_share(0.2)), 12)
+    0.2
     """
     x = positive(nats, "nats", infinite=True)
     return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)

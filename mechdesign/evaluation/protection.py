@@ -93,7 +93,7 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
         return POSITION_PROTECTION.get().protection(stored, stored.positions, radius)
-    return _of_cells(stored, radius) if words_of(stored.domain) is CELLS else _of_places(stored, radius)
+    return _cell_protection(stored, radius) if words_of(stored.domain) is CELLS else _place_protection(stored, radius)
 
 
 def _designed_radius(stored: MechanismFile) -> float | None:
@@ -137,15 +137,15 @@ def subject_of(domain: Domain) -> str:
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 
-def _of_cells(stored: MechanismFile, within: float | None) -> Protection:
+def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
     steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
     exact = not stored.factored and len(steps) * stored.mechanism["mass"].size <= MOST_WORK
     if exact:
         pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
-        factor: float | None = _largest(stored.mechanism["mass"].values, pairs)
+        factor: float | None = _largest_factor(stored.mechanism["mass"].values, pairs)
     else:
-        nats = _farthest(stored, steps)
+        nats = _claimed_distance(stored, steps)
         factor = None if nats is None else factor_of(nats)
     return Protection(
         kind="cells",
@@ -187,7 +187,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     return steps[near][order], sure
 
 
-def _largest(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
+def _largest_factor(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
     table = np.ascontiguousarray(mass)
     ratios = (float(_steepest(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
     largest = max(ratios, default=1.0)
@@ -207,7 +207,7 @@ def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
     return max(high, 1 / low)
 
 
-def _farthest(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | None:
+def _claimed_distance(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | None:
     """An upper bound of the claimed distances in nats of cells at these displacements; None if unknown."""
     metric, domain = stored.metric, stored.domain
     assert domain.cell is not None and domain.shape is not None
@@ -259,7 +259,7 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 # --- places ----------------------------------------------------------------------------------------------------------
 
 
-def _of_places(stored: MechanismFile, within: float | None) -> Protection:
+def _place_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
     what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
@@ -273,7 +273,7 @@ def _of_places(stored: MechanismFile, within: float | None) -> Protection:
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
         radius = _radius(within, level, domain.spacing)
-        factor = _near_places(stored, radius)
+        factor = _near_factor(stored, radius)
         if factor is not None:
             return of_places(within=radius, factor=factor, exact=True)
         return of_places(within=radius, factor=factor_of(level * Fraction(radius) * stretch(domain)), exact=False)
@@ -284,7 +284,7 @@ def _of_places(stored: MechanismFile, within: float | None) -> Protection:
     exact = not stored.factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
     factor = factor_of(float(edges.length.max()))
     if exact:
-        factor = _largest(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
+        factor = _largest_factor(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
     return of_places(within=None, factor=factor, exact=exact, between=between)
 
 
@@ -296,7 +296,7 @@ def _radius(within: float | None, level: Fraction, least: float) -> float:
     return usual if least <= usual < math.inf else least
 
 
-def _near_places(stored: MechanismFile, radius: float) -> float | None:
+def _near_factor(stored: MechanismFile, radius: float) -> float | None:
     """The factor of places at most `radius` apart; None if that is too much work."""
     domain = stored.domain
     if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
@@ -304,4 +304,4 @@ def _near_places(stored: MechanismFile, radius: float) -> float | None:
     tail, head = all_pairs(domain)
     apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
     near = apart <= radius * float(stretch(domain)) * (1 + 2.0**-40)
-    return _largest(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))
+    return _largest_factor(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))

@@ -148,8 +148,8 @@ class DiscConstraint(ClaimedLimit):
             remedy=f"ask for {math.floor(1e4 * share + 1) / 100:g} % or more, or for a smaller radius",
         )
 
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-        return [inequality for caps in self.caps(problem) for inequality in caps.stated(table)]
+    def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        return [inequality for caps in self.caps(problem) for inequality in caps.inequalities(table)]
 
     def claims(self) -> list[dict[str, Any]]:
         """The limits as JSON, one for each prior, share or factor as [numerator, denominator]."""

@@ -94,7 +94,7 @@ class Caps(ABC):
         """c_B (k,) of some sets."""
 
     @abstractmethod
-    def stated(self, table: cp.Variable) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable) -> list[cp.Constraint]:
         """The rows in cvxpy."""
 
 
@@ -165,7 +165,7 @@ class DiscCaps(Caps):
         denominator = np.array([limit.denominator for limit in self.limits], object)[disc]
         return int(np.count_nonzero(exact_inside * denominator > exact_total * numerator))
 
-    def stated(self, table: cp.Variable) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable) -> list[cp.Constraint]:
         return [((self.sets.toarray() - self.limit[:, None]) * self.prior) @ table <= 0]
 
 
@@ -244,7 +244,7 @@ class AreaCaps(Caps):
         exact = sorted(k * a for k, a in zip(self.persons.tolist(), column.tolist(), strict=True))
         return sum(exact[-self.cells :]) * self.limit.denominator > sum(exact) * self.limit.numerator
 
-    def stated(self, table: cp.Variable) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable) -> list[cp.Constraint]:
         import cvxpy as cp
 
         joint, limit = cp.multiply(self.prior[:, None], table), float(self.limit)

@@ -39,11 +39,11 @@ class PosteriorLimits(LimitSolver):
 
     def solve(self, targets: Targets) -> Design:
         limits = self.rows
-        if self.program.beyond_rows:
+        if self.program.convex_inequalities:
             raise InputError(
                 "limits on discs stand beside linear inequalities alone",
                 field="constraints",
-                value=len(self.program.own),
+                value=len(self.program.user_inequalities),
             )
         search = BlockSearch(
             program=self.program,

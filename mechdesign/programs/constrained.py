@@ -83,7 +83,7 @@ class Constrained(Coupled):
             for constraint in self.constraints
         ]
         object.__setattr__(self, "constraints", stated)
-        self.own  # noqa: B018 - the functions of the user are called here, so that their errors name their line
+        self.user_inequalities  # noqa: B018 - the functions of the user are called here, so that their errors name their line
 
     @cached_property
     def _private(self) -> tuple[cp.Variable, list[cp.Constraint]]:
@@ -95,32 +95,34 @@ class Constrained(Coupled):
         return self._private[0]
 
     @cached_property
-    def own(self) -> list[cp.Constraint]:
+    def user_inequalities(self) -> list[cp.Constraint]:
         """The inequalities of the user's functions, checked."""
         functions = [constraint for constraint in self.constraints if not isinstance(constraint, Constraint)]
         returned = (function(self.table) for function in functions)
         listed = (each if isinstance(each, (list, tuple)) else [each] for each in returned)
-        return [_checked(inequality, self.table) for each in listed for inequality in each]
+        return [_check_inequality(inequality, self.table) for each in listed for inequality in each]
 
     @property
-    def beyond_rows(self) -> list[cp.Constraint]:
-        """The inequalities among `own` that are convex but not affine."""
-        return [own for own in self.own if not own.expr.is_affine()]
+    def convex_inequalities(self) -> list[cp.Constraint]:
+        """The inequalities among `user_inequalities` that are convex but not affine."""
+        return [own for own in self.user_inequalities if not own.expr.is_affine()]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
         """The program in cvxpy, the constraints with an absolute margin."""
         import cvxpy as cp
 
-        inequalities = list(self.own)
+        inequalities = list(self.user_inequalities)
         for constraint in self.constraints:
-            inequalities += constraint.stated(self.table, self.problem) if isinstance(constraint, Constraint) else []
+            inequalities += (
+                constraint.inequalities(self.table, self.problem) if isinstance(constraint, Constraint) else []
+            )
         constraints = [*self._private[1], *(constraint.expr <= -margin for constraint in inequalities)]
         return cp.Problem(cp.Minimize(expected_loss(self.table, self.problem)), constraints)
 
     def parameters(self) -> dict[str, Any]:
         known = [constraint for constraint in self.constraints if isinstance(constraint, Constraint)]
         described = [constraint.describe() for constraint in known]
-        return {"constraints": described, "own_constraints": [str(own) for own in self.own]}
+        return {"constraints": described, "own_constraints": [str(own) for own in self.user_inequalities]}
 
     @property
     def limits(self) -> list[ClaimedLimit]:
@@ -130,11 +132,13 @@ class Constrained(Coupled):
     def side_rows(self) -> SideRows:
         """The side rows without those of claimed limits."""
         parts = [each.rows(self.problem) for each in self.constraints if isinstance(each, RowConstraint)]
-        parts += [_affine_rows(own, self.table, k) for k, own in enumerate(self.own) if own.expr.is_affine()]
+        parts += [
+            _affine_rows(own, self.table, k) for k, own in enumerate(self.user_inequalities) if own.expr.is_affine()
+        ]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 
 
-def _checked(inequality: cp.Constraint, table: cp.Variable) -> cp.Constraint:
+def _check_inequality(inequality: cp.Constraint, table: cp.Variable) -> cp.Constraint:
     from cvxpy.constraints.nonpos import Inequality
 
     if not isinstance(inequality, Inequality):

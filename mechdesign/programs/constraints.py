@@ -37,7 +37,7 @@ class Constraint(FrozenRecord, ABC):
         """Raise InputError if the constraint does not fit a problem."""
 
     @abstractmethod
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         """The constraint on `table` (n, m) in cvxpy."""
 
     def describe(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ReportCap(RowConstraint):
         all_or_places(self.secrets, problem.domain.size, "secrets")
         all_or_places(self.reports, problem.reports.size, "reports")
 
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
         reports = all_or_places(self.reports, problem.reports.size, "reports")
         return [table[secrets, int(y)] <= self.cap for y in reports]
@@ -135,7 +135,7 @@ class RequiredReport(RowConstraint):
         all_or_places(self.secrets, problem.domain.size, "secrets")
         all_or_places([self.report], problem.reports.size, "report")
 
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         return [table[all_or_places(self.secrets, problem.domain.size, "secrets"), self.report] >= self.least]
 
     def rows(self, problem: DesignProblem) -> SideRows:
@@ -182,7 +182,7 @@ class ErrorCap(RowConstraint):
             raise InputError("nodes of a graph have no place", field="radius", value=self.radius)
         problem.domain.require_alike(problem.reports)
 
-    def stated(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+    def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         import cvxpy as cp
 
         secrets = all_or_places(self.secrets, problem.domain.size, "secrets")

@@ -60,7 +60,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
     solver = limit_solver(program)
     if solver is not None:
         return solver.solve(targets)
-    if not program.beyond_rows:
+    if not program.convex_inequalities:
         return solve_coupled(program, targets)
     budget = TimeBudget.of(targets.time_limit)
     relaxed = solve_coupled(program, replace(targets, on_progress=with_gap_name(targets.on_progress, "inner gap")))
@@ -93,18 +93,18 @@ def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certifi
         statement = program.statement(margin)
         # The tolerances of solvers are absolute: the loss is counted in units of one that is nearly reached.
         scaled = cp.Problem(cp.Minimize(statement.objective.expr / unit), statement.constraints)
-        solver = _solved(scaled, program)
+        solver = _solve_statement(scaled, program)
         if scaled.status not in ("optimal", "optimal_inaccurate"):
             message = f"no table keeps all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
             raise InfeasibleError(message, field="constraints", value=f"{solver} says {scaled.status}")
         table = task.certify(np.asarray(program.table.value, float), task.cost)
-        if not table.excess.any() and _most(program, table.mass / float(ROW_SUM)) <= -margin / 2:
+        if not table.excess.any() and _largest_value(program, table.mass / float(ROW_SUM)) <= -margin / 2:
             return table, margin
     message = f"no certified table keeps all constraints with a margin of {_OPTIONS.margins[-1]:g}: loosen one"
     raise DesignError(message, field="constraints")
 
 
-def _solved(statement: Any, program: Constrained) -> str:
+def _solve_statement(statement: Any, program: Constrained) -> str:
     """The name of the first solver that solves the statement."""
     import cvxpy as cp
 
@@ -117,13 +117,13 @@ def _solved(statement: Any, program: Constrained) -> str:
         except (cp.error.SolverError, ValueError) as error:
             refused = error
     message = "neither HiGHS nor Clarabel solves the program with these inequalities"
-    named = ", ".join(map(str, program.beyond_rows))
+    named = ", ".join(map(str, program.convex_inequalities))
     raise InputError(message, field="constraints", value=named[:_SHOWN]) from refused
 
 
-def _most(program: Constrained, table: _Table) -> float:
+def _largest_value(program: Constrained, table: _Table) -> float:
     """The largest value of the user's inequalities at a table (n, m)."""
-    return max(float(value_of(own, program.table, table).max()) for own in program.own)
+    return max(float(value_of(own, program.table, table).max()) for own in program.user_inequalities)
 
 
 class _Tangents:
@@ -145,7 +145,7 @@ class _Tangents:
             coupled = self._with_tangents_at(point)
             if coupled is None:
                 return Stop.TIME if self.budget.is_spent() else Stop.PRECISION
-            self._take(coupled)
+            self._record(coupled)
             self.incumbent.tell("tangents", 0, self.rows.size)
             if coupled.stopped.is_early:
                 return coupled.stopped
@@ -153,19 +153,19 @@ class _Tangents:
                 if self.incumbent.gap > (1 - _OPTIONS.gain) * before:
                     break
                 before = self.incumbent.gap
-            point = self._towards(coupled.mass / float(ROW_SUM))
+            point = self._first_infeasible(coupled.mass / float(ROW_SUM))
         return Stop.PRECISION
 
-    def _take(self, coupled: Design) -> None:
+    def _record(self, coupled: Design) -> None:
         """Record the bound of a coupled program, and try its table if it satisfies all inequalities."""
         assert coupled.objective is not None
         self.incumbent.record_bound(_bound_of(self.task, coupled))
-        if _most(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
+        if _largest_value(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
             self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
     def _with_tangents_at(self, point: _Table) -> Design | None:
         """The coupled program with further tangents; None without a table or time."""
-        table, inequalities, rng = self.program.table, self.program.beyond_rows, self.rng
+        table, inequalities, rng = self.program.table, self.program.convex_inequalities, self.rng
         try:
             new = [tangent_rows(each, table, point, rng, budget=self.budget) for each in inequalities]
             self.rows = stack_rows([self.rows, *new], point.size)
@@ -176,9 +176,9 @@ class _Tangents:
         except (OutOfTime, DesignError, SolverError):
             return None
 
-    def _towards(self, outside: _Table) -> _Table:
+    def _first_infeasible(self, outside: _Table) -> _Table:
         """The first infeasible point on the way from the best table: its tangent cuts `outside` off."""
         assert self.incumbent.mass is not None
         inside = self.incumbent.mass / float(ROW_SUM)
         points = [inside + share * (outside - inside) for share in _OPTIONS.steps]
-        return next((point for point in points if _most(self.program, point) > 0), outside)
+        return next((point for point in points if _largest_value(self.program, point) > 0), outside)

@@ -58,7 +58,7 @@ def optimal_lower_bound(
         design = solve_optimal(problem, Targets(gap=_GAP, time_limit=budget.remaining(), on_progress=on_progress))
         stopped = design.stopped if design.stopped.is_early else Stop.NONE
         return OptimalBound(design.lower_bound, design.dual, stopped)
-    return _PricedBound(problem, mass, targets).improved(duals, budget)
+    return _PricedBound(problem, mass, targets).improve(duals, budget)
 
 
 class _PricedBound:
@@ -70,7 +70,7 @@ class _PricedBound:
         self.best = OptimalBound(*anchor_multipliers(self.pricer, problem.weighted_loss))
         self.loss = max(total_cost(mass, problem.weighted_loss), _SMALLEST)
 
-    def improved(self, duals: Sequence[NDArray[np.float64]], budget: TimeBudget) -> OptimalBound:
+    def improve(self, duals: Sequence[NDArray[np.float64]], budget: TimeBudget) -> OptimalBound:
         """The best bound when all multipliers are priced, time ends, or Ctrl-C comes."""
         self.pricer.deadline = budget.ends
         try:

@@ -67,10 +67,10 @@ def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.fl
     return np.atleast_1d(np.asarray(inequality.expr.value, float)).ravel(order="F")
 
 
-def _largest(expression: Any) -> float:
+def _largest_number(expression: Any) -> float:
     """The largest number in the value of an expression and of its parts."""
     own = float(np.max(np.abs(expression.value), initial=0.0)) if expression.value is not None else math.inf
-    return max([own, *(_largest(part) for part in expression.args)])
+    return max([own, *(_largest_number(part) for part in expression.args)])
 
 
 def tangent_rows(
@@ -87,7 +87,7 @@ def tangent_rows(
     """
     x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
     at = value_of(inequality, table, x)
-    error = ERROR * _largest(inequality.expr)
+    error = ERROR * _largest_number(inequality.expr)
     chosen = np.argsort(-at, kind="stable")[: _STEPS.entries]
     if not (np.isfinite(at[chosen]).all() and math.isfinite(error)):
         return stack_rows([], x.size)

@@ -14,7 +14,7 @@ from transports import Transport
 
 from mechdesign import Domain
 from mechdesign.evaluation.transport import solve as route
-from mechdesign.evaluation.transport.certificate import Plan, balanced, certify, in_order, marginals
+from mechdesign.evaluation.transport.certificate import Plan, balance, certify, in_order, marginals
 from mechdesign.evaluation.transport.ground import Ground, extension
 from mechdesign.evaluation.transport.network_simplex import TransportTree, _whole
 from mechdesign.evaluation.transport.program import excess
@@ -98,7 +98,7 @@ def test_a_residual_too_small_to_carry_is_charged_over_the_diameter():
 def test_balanced_takes_surplus_in_proportion_and_carries_the_rest():
     moved = excess(np.array([0.5, 0.25, -0.375, -0.375]))
     plan = Plan(source=np.array([0, 0, 1]), target=np.array([2, 3, 3]), mass=np.array([0.75, 0.25, -1.0]))
-    found = balanced(plan, moved, 4)
+    found = balance(plan, moved, 4)
     table = np.zeros((4, 4))
     np.add.at(table, (found.source, found.target), found.mass)
     assert table[0, 2:] == pytest.approx([0.375, 0.125], rel=REORDERED)

@@ -74,7 +74,7 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
         values = values - (values.max() + values.min()) / 2
         potentials = ground.extended(moved.targets, values)
         potentials -= (potentials.max() + potentials.min()) / 2
-        plan = balanced(plan, moved, ground.size)
+        plan = balance(plan, moved, ground.size)
     else:
         potentials, plan = np.zeros(ground.size), nothing_to_move(ground.size).plan
     total = math.fsum(abs(moved.difference))
@@ -95,7 +95,7 @@ def marginals(plan: Plan, size: int) -> NDArray[np.float64]:
     return np.asarray(left - brought, float)
 
 
-def balanced(plan: Plan, moved: Excess, size: int) -> Plan:
+def balance(plan: Plan, moved: Excess, size: int) -> Plan:
     """The plan without negative, infinite or surplus mass, and with the residual moved in order of number.
 
     Surplus is subtracted from the entries of a place in proportion. Residuals below 2^-46 of the total mass remain.

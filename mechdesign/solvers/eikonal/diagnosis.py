@@ -118,12 +118,12 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     if domain.size <= DENSE:
         factors = scipy.linalg.lu_factor(program.kernel())
         solution = diagnose(problem, scipy.linalg.lu_solve(factors, np.ones(domain.size)))
-        variables |= _solved(solution)
+        variables |= _weight_variables(solution)
         attrs |= solution.as_parameters()
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
 
 
-def _solved(solution: Diagnosis) -> dict[str, Any]:
+def _weight_variables(solution: Diagnosis) -> dict[str, Any]:
     cause = np.zeros(len(solution.weights), np.uint8)
     cause[solution.cells] = [1 + CAUSES.index(word) for word in solution.cause]
     meaning = "0 not negative, " + ", ".join(f"{k} {word}" for k, word in enumerate(CAUSES, 1))
