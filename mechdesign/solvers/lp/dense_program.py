@@ -1,10 +1,10 @@
-"""Weights of given columns, a dense linear program, with the multipliers of its rows free or in a box.
+"""Weights of given columns by a dense linear program, with the multipliers of its rows free or in a box.
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
 
-p and q exist with a box, and hold the multipliers between b and a. HiGHS is two to five times faster at 200 rows and
-1,400 columns, and eleven times slower at 500 and 3,500. Cost: O(k n^2) a step for k columns of n rows, some 15 to 40
-steps.
+p and q exist only for a box: they hold the multipliers between b and a. HiGHS is two to five times faster at 200 rows
+and 1,400 columns, and eleven times slower at 500 and 3,500.
+Cost: O(k n^2) a step for k columns of n rows, 15 to 40 steps. Memory: a copy of the columns, and n^2 numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mechdesign.solvers.result import Stop
 
 @dataclass(frozen=True, kw_only=True)
 class DenseOptions:
-    """Constants of the method; guesses, where nothing else is said."""
+    """Constants of the method; guesses unless a comment says otherwise."""
 
     steps: int = 60
     way: float = 0.995  # share of the way to the boundary; usual in the literature
@@ -46,7 +46,7 @@ class Weighed(NamedTuple):
 
 
 class _DenseSystem:
-    """The equations: columns (k, n), and p and q after them where there is a box."""
+    """The equations: columns (k, n), followed by p and q if there is a box."""
 
     def __init__(self, columns: Vector, cost: Vector, box: tuple[Vector, Vector] | None, tolerance: float) -> None:
         self.columns, self.box, self.tolerance = columns, box, tolerance
@@ -105,16 +105,12 @@ def weigh(
     columns: Vector,
     cost: Vector,
     *,
-    tolerance: float,
-    box: tuple[Vector, Vector] | None = None,
-    deadline: float = np.inf,
-    on_step: Callable[[int, float, float], None] | None = None,
+    tolerance: float,  # relative gap; row sums are 1 to 1e-9
+    box: tuple[Vector, Vector] | None = None,  # largest and smallest multiplier (n,) of every row
+    deadline: float = np.inf,  # of time.monotonic()
+    on_step: Callable[[int, float, float], None] | None = None,  # number of the step, primal and dual objective
 ) -> Weighed:
-    """The cheapest weights of columns (k, n) at costs (k,), to a relative gap; row sums are 1 to 1e-9.
-
-    box, the largest and least multiplier (n,) of every row; deadline, of time.monotonic(); on_step, called with the
-    number of the step, the primal and the dual objective. If rounding or the deadline ends the method, the best point.
-    """
+    """The cheapest weights of columns (k, n) at costs (k,); the best point met if time or rounding ends the method."""
     system = _DenseSystem(columns, cost, box, tolerance)
 
     def tell(number: int, at: Point) -> None:

@@ -1,7 +1,7 @@
-"""The whole linear program of a coupled program, with variables and rows in the scale that suits a solver.
+"""The whole linear program of a coupled program, with variables and rows scaled for a solver.
 
-P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y; see
-solvers/lp/restricted.py.
+P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y. The objective
+is in units of that of the best constant report.
 """
 
 from __future__ import annotations
@@ -24,17 +24,15 @@ _TABLES = 200  # 64-bit numbers per row that assembling and factorising hold at 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeProgram:
-    """program: rows sums (n), side rows (k), then the cone; kernel (n, m), P = q kernel; scale: 1 / objective unit;
-    row_scale (k,), the divisors of side rows.
-    """
+    """A linear program for a table P = q kernel, and its scales."""
 
-    program: LinearProgram
-    kernel: NDArray[np.float64]
-    scale: float
-    row_scale: NDArray[np.float64]
+    program: LinearProgram  # rows: sums (n), side rows (k), then the cone
+    kernel: NDArray[np.float64]  # (n, m)
+    scale: float  # 1 / unit of the objective
+    row_scale: NDArray[np.float64]  # (k,): divisors of the side rows
 
     def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The table (n, m) of a point x of the linear program."""
+        """The table (n, m) of a point x."""
         return x[: self.kernel.size].reshape(self.kernel.shape) * self.kernel
 
     def multipliers(self, dual: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -59,18 +57,14 @@ def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
 
 def assemble_whole(
     problem: DesignProblem,
-    cost: NDArray[np.float64],
+    cost: NDArray[np.float64],  # (n, m), in loss units
     rows: SideRows,
-    distance: NDArray[np.float64],
+    distance: NDArray[np.float64],  # (m, n), in nats from the anchors
     *,
-    cap: float,
-    unit: float,
+    cap: float,  # nats
+    unit: float,  # of the objective and of t, in loss units
 ) -> WholeProgram:
-    """The linear program of minimise <cost, P> + t over private tables with side rows.
-
-    cost (n, m) in loss units; rows over tables (n, m); distance (m, n) in nats from the anchors; cap in nats; unit, the
-    scale of the objective in loss units. t is the last variable, in `unit`, if a row has a share. Cost: O(e m).
-    """
+    """Minimise <cost, P> + t over private tables with side rows; t is the last variable, if a row has a share."""
     n, m = cost.shape
     scale = n / unit
     capped = np.minimum(distance, cap)

@@ -1,8 +1,7 @@
-"""HiGHS: the only file that imports highspy. Solves a LinearProgram.
+"""HiGHS: the only file that imports highspy. Solves a LinearProgram; knows nothing about privacy.
 
-Warnings while passing the model are errors; entries <= 1e-9, which HiGHS drops with one, are left out here. It refuses
-entries >= 1e15. Crossover is off: the point is repaired and certified afterwards, and the bound is recomputed from the
-multipliers. The interior-point method is HiPO if its package is installed (the extra `hipo`), else IPX.
+Crossover is off: repair certifies the point afterwards, and the bound is recomputed from the multipliers. The
+interior-point method is HiPO if its package is installed (the extra `hipo`), else IPX.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _STATUS = {
     highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
 }
-_DROPPED = 1e-9  # entries of a matrix up to which HiGHS drops them
+_DROPPED = 1e-9  # entries of a matrix up to which HiGHS drops them, with a warning
 _SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the least that it takes
 _INFEASIBLE = 1e-7  # below zero; a basis whose point is further off is not the one that HiGHS stands on
 _VERTEX: dict[str, Any] = {"output_flag": False, "solver": "simplex", "threads": 1}
@@ -46,17 +45,18 @@ _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feas
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearSolution:
-    """x, the primal point; dual, the multipliers of the linking rows; status; objective."""
+    """Point, multipliers and status at the end of HiGHS."""
 
     x: NDArray[np.float64]
-    dual: NDArray[np.float64]
+    dual: NDArray[np.float64]  # of the linking rows
     status: Status
     objective: float
 
 
 class CostSeries:
-    """One feasible region, many costs: the primal simplex method, from the optimal vertex of the last cost."""
+    """Minimises many costs over the rows of one program by the primal simplex method, each from the last vertex."""
 
+    # The cost of the program itself is not used.
     def __init__(self, program: LinearProgram) -> None:
         self._solver: Any = highspy.Highs()
         options = {"output_flag": False, "solver": "simplex", "simplex_strategy": _PRIMAL, "presolve": "off"}
@@ -65,7 +65,7 @@ class CostSeries:
         self._columns = np.arange(len(program.cost), dtype=np.int32)
 
     def minimise(self, cost: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A vertex x of least cost x."""
+        """A vertex of minimum cost; raises SolverError if HiGHS does not find one."""
         self._solver.changeColsCost(len(self._columns), self._columns, cost)
         self._solver.run()
         status = self._solver.getModelStatus()
@@ -76,13 +76,10 @@ class CostSeries:
 
 
 class ColumnMaster:
-    """minimise c x subject to A x = right in the first `linking` rows, A x <= right in the others, x >= 0, by the
-    simplex method, over columns that are added.
+    """minimise c x subject to A x = right in the first `linking` rows, A x <= right in the others, x >= 0."""
 
-    unit: of the costs, per row; a column is divided by the sum of its linking rows. Entries below 1e-12 are left out in
-    HiGHS, and taken up again when point and multipliers are solved for from its basis.
-    """
-
+    # unit: of the costs, per row. A column is divided by the sum of its linking rows. HiGHS gets no entries below
+    # `_SMALL`; `_from_basis` solves with them.
     def __init__(self, *, right: NDArray[np.float64], linking: int, unit: float) -> None:
         self._right, self._linking, self._unit, self._first = right, linking, unit, True
         self._solver: Any = highspy.Highs()
@@ -111,10 +108,7 @@ class ColumnMaster:
         self._sum = np.concatenate([self._sum, total])
 
     def solve(self, time_limit: float, *, interior: float | None = None) -> LinearSolution:
-        """The optimal vertex and its multipliers, or an interior point to the relative tolerance `interior`.
-
-        The latter's multipliers lie in the midst of the optimal ones. Raises SolverError without an optimum.
-        """
+        """The optimal vertex; or the centre of the optima to a relative tolerance `interior`, by interior points."""
         ends = min(self._solver.getRunTime() + time_limit, 1e18)
         if interior is not None:
             self._solver.clearSolver()
@@ -151,7 +145,8 @@ class ColumnMaster:
     def _from_basis(
         self, x: NDArray[np.float64], dual: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Point and multipliers solved for from the basis, with one refinement; the given ones if that is no better."""
+        """Point and multipliers solved for from the basis with one refinement; the given ones if that fails."""
+        # A logical variable in the basis takes its row out and leaves its multiplier 0.
         basis = self._solver.getBasis()
         basic = np.flatnonzero([status == highspy.HighsBasisStatus.kBasic for status in basis.col_status])
         rows = np.flatnonzero([status != highspy.HighsBasisStatus.kBasic for status in basis.row_status])
@@ -176,11 +171,7 @@ class ColumnMaster:
 def solve_linear_program(
     program: LinearProgram, *, method: Method = "simplex", tolerance: float = 1e-9, time_limit: float = np.inf
 ) -> LinearSolution:
-    """Solve with the dual simplex method or the interior-point method (one thread).
-
-    tolerance: relative optimality tolerance of the interior point; that of feasibility is 1e-9 in both. Raises
-    SolverError without a finite point.
-    """
+    """Solve with the dual simplex or the interior-point method, in one thread; raises SolverError without a point."""
     solver: Any = highspy.Highs()
     options = {
         **_TIGHT,
@@ -210,9 +201,8 @@ def _set(solver: Any, options: dict[str, Any]) -> None:
 
 
 def _pass(solver: Any, program: LinearProgram) -> None:
-    """Give a solver its model."""
     status = solver.passModel(_model(program))
-    if status != highspy.HighsStatus.kOk:
+    if status != highspy.HighsStatus.kOk:  # a warning is an error here
         raise SolverError("HiGHS refused the model", field="program", value=str(status))
 
 

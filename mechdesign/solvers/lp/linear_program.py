@@ -13,16 +13,13 @@ LOOSE = 34.0  # slack of cone rows from which they are left out: e^34 exceeds a 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearProgram:
-    """minimise cost x subject to row_lower <= matrix x <= row_upper, x >= 0.
-
-    The first `linking` rows are the row sums of the mechanism; their multipliers are the dual of the design.
-    """
+    """minimise cost x subject to row_lower <= matrix x <= row_upper, x >= 0."""
 
     cost: NDArray[np.float64]
     matrix: sp.csr_array
     row_lower: NDArray[np.float64]
     row_upper: NDArray[np.float64]
-    linking: int
+    linking: int  # the first rows: row sums of the mechanism, whose multipliers are the dual of the design
 
 
 def cone_rows(

@@ -1,14 +1,13 @@
 """The restricted program: the optimal program over tables that follow the eikonal profile except across cuts.
 
-Let D(u, y) be the distance from the anchor of report y. Cutting the shortest-path tree of y at some nodes leaves
-components. One variable q per component, P(y|u) = q(component of u) e^{-D(u, y)}, makes the profile inside a component
-eikonal, hence private; between components a and b the constraints that remain are
+D(u, y) is the distance from the anchor of report y. Cuts split the shortest-path tree of y into components, with one
+variable q each. P(y|u) = q(component of u) e^{-D(u, y)} is eikonal inside a component, hence private. Constraints
+remain between components a and b:
 
     q_a <= e^{k_ab} q_b,    k_ab = min over edges (u, v), u in a, v in b, of  d_uv - D(v, y) + D(u, y)  >= 0.
 
-With every node cut this is the whole program in variables that never see e^{d} at full range; with none it is the
-eikonal weight system. Any cut gives private tables by construction, hence an upper bound. A constant report is added,
-so that the program is always feasible.
+With all nodes cut this is the whole program, in variables that never see e^{d} at full range. Without cuts it is the
+eikonal weight system. Any cuts give private tables, hence an upper bound. A constant report keeps it feasible.
 """
 
 from __future__ import annotations
@@ -24,28 +23,21 @@ from mechdesign.problem.problem import DesignProblem
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RestrictedProgram:
-    """Blocks of variables, one for each of the m reports and a last one for the constant report.
+    """Blocks of variables, one for each of the m reports and a last one for the constant report."""
 
-    first (m + 2,): the variables of block y are first[y]:first[y + 1]; component (m, n): the variable of report y at
-    secret u, counted within its block; cost (v,); head (v,): the distance D at the head of the component; rows
-    (m + 2,), lower, upper (c,), slack (c,): the constraints of block y are q[lower] <= e^{slack} q[upper], numbers
-    within the block; distance (m, n) in nats; constant: the report that is made from everywhere.
-    """
-
-    first: NDArray[np.int64]
-    component: NDArray[np.int32]
-    cost: NDArray[np.float64]
-    head: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    lower: NDArray[np.int32]
-    upper: NDArray[np.int32]
-    slack: NDArray[np.float64]
-    distance: NDArray[np.float64]
-    constant: int
+    first: NDArray[np.int64]  # (m + 2,): the variables of block y are first[y]:first[y + 1]
+    component: NDArray[np.int32]  # (m, n): the variable of report y at secret u, counted within its block
+    cost: NDArray[np.float64]  # (v,)
+    head: NDArray[np.float64]  # (v,): the distance D at the head of the component
+    rows: NDArray[np.int64]  # (m + 2,): the constraints of block y are rows[y]:rows[y + 1]
+    lower: NDArray[np.int32]  # (c,): q[lower] <= e^{slack} q[upper], numbers within the block
+    upper: NDArray[np.int32]  # (c,)
+    slack: NDArray[np.float64]  # (c,), in nats
+    distance: NDArray[np.float64]  # (m, n), in nats
+    constant: int  # the constant report
 
     @property
     def variables(self) -> int:
-        """Number of variables."""
         return len(self.cost)
 
     @property
@@ -54,7 +46,7 @@ class RestrictedProgram:
         return self.component.shape[1] + len(self.slack)
 
     def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The mechanism table (n, m) of a point x (v,)."""
+        """The table (n, m) of a point x (v,)."""
         m, n = self.component.shape
         table = np.empty((n, m))
         for y in range(m):
@@ -65,16 +57,12 @@ class RestrictedProgram:
 
 def restrict(
     problem: DesignProblem,
-    scale: float,
-    distance: NDArray[np.float64],
-    parent: NDArray[np.int32],
+    scale: float,  # of prior times loss: brings the optimum into a solver's range
+    distance: NDArray[np.float64],  # (m, n), in nats from the anchors
+    parent: NDArray[np.int32],  # (m, n): shortest-path trees from the anchors
     cut: NDArray[np.bool_],
 ) -> RestrictedProgram:
-    """The restricted program for cuts (m, n), True where a node starts its own component. Cost: O(m e).
-
-    scale: a factor on prior times loss that brings the optimum into a solver's range. distance, parent (m, n): the
-    shortest-path trees from the anchors.
-    """
+    """The restricted program for cuts (m, n), True where a node starts its own component."""
     cost = problem.weighted_loss
     n, m = cost.shape
     tail, head, length = problem.edges.both_ways()
@@ -142,7 +130,7 @@ def _components(parent, distance, cut, cost, component):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True)
 def _crossings(component, distance, tail, head, length, count, pair, slack):  # type: ignore[no-untyped-def]
-    """Fill pair a count + b and slack k of every edge that joins two components a and b; their number."""
+    """Fill pair a count + b and slack k of every edge that joins two components a and b; return their number."""
     crossings = 0
     for e in range(tail.size):
         a, b = component[tail[e]], component[head[e]]
@@ -154,7 +142,7 @@ def _crossings(component, distance, tail, head, length, count, pair, slack):  # 
 
 
 def _tightest(pair: NDArray[np.int64], slack: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Every pair once, in their order, with its least slack."""
+    """Every pair once, in order, with its minimum slack."""
     order = np.argsort(pair, kind="stable")
     pair = pair[order]
     first = np.flatnonzero(np.diff(pair, prepend=-1))
