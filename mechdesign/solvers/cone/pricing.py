@@ -5,28 +5,26 @@
 A simplex method on trees (tree_simplex.py), started from the shortest-path tree, finds the minimising ray.
 
 Bound. For *any* spanning tree, push r from the leaves to the root: a node v with parent p hands over
-r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. What arrives at
-the root is a lower bound of the minimum, and the optimal tree attains it. With every operation rounded down the bound
-is rigorous whatever the pivoting did, so it never rests on convergence. Summed over reports,
+r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. The sum at the
+root is a lower bound of the minimum, and the optimal tree attains it. Every operation is rounded down, so the bound
+never rests on convergence. Summed over reports,
 
     lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),         (2)
 
 a Lagrangian bound: rows sum to 1, so P(y | anchor(y)) <= 1.
 
-Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda, be it
-rounding, by that. A ratio of two linear forms does not see how a ray is normalised. With weights w(u) > 0 the trial
-multipliers lambda - t w, t >= 0, are as admissible as any, and every ray has a price that is not negative from
+Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda by that.
+With weights w(u) > 0 the trial multipliers lambda - t w, t >= 0, are admissible too. No ray has a negative price from
 
     t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,                                            (3)
 
-where the bound is sum (lambda - t* w). Dinkelbach's method finds t*: price at a t, raise t to the largest ratio among
-the priced rays, and again (Dinkelbach 1967, Management Science 13). Every ratio is a lower bound of t*, so a t whose
-sum (lambda - t w) is no better than a bound in hand proves that nothing is gained further on. The bound that is
-returned is that of `lower_bound` at the trial multipliers themselves, rounded down: neither the pivoting nor t*, which
-are floating point, enter its proof. Rounding of the pricing is covered by raising t a little beyond the last ratio.
+which does not depend on how rays are normalised. There the bound is sum (lambda - t* w). Dinkelbach's method finds t*
+(Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat. Every
+ratio is a lower bound of t*, so nothing is gained once sum (lambda - t w) is no better than a known bound. A little is
+added to the last ratio for the rounding of the pricing. The bound returned is that of `lower_bound` at the trial
+multipliers: neither the pivoting nor t* enter its proof.
 
-Coupled programs. Multipliers of the side rows, made admissible, give an effective cost, and the bound of the coupled
-program is the bound for that cost less their terms; statement and proof are in programs/coupled.py.
+Coupled programs. programs/coupled.py states and proves the bound with multipliers of side rows.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ _NO_TERMS: NDArray[np.float64] = np.zeros(0)
 
 @dataclass(frozen=True, kw_only=True)
 class RaiseOptions:
-    """Constants of the search for t* (3). All are guesses; no bound depends on them."""
+    """Constants of the search for t* (3). All are guesses, and no bound rests on them."""
 
     trials: int = 14
     settled: float = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
@@ -80,17 +78,12 @@ _RAISE = RaiseOptions()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pricing:
-    """Result for all m reports.
+    """Prices of all m reports."""
 
-    value (m,): rigorous lower bounds of (1). cut_candidates (m, n): where the minimising ray of a report with a
-    negative value leaves the eikonal profile e^{-D} of its parent in the shortest-path tree. rays (m, n): the
-    minimisers, by request. ratio: the largest <dual - cost_y, g> / <weight, g> of a minimiser, for given weights.
-    """
-
-    value: NDArray[np.float64]
-    cut_candidates: NDArray[np.bool_]
-    rays: NDArray[np.float64] | None
-    ratio: float | None = None
+    value: NDArray[np.float64]  # (m,): rigorous lower bounds of (1)
+    cut_candidates: NDArray[np.bool_]  # (m, n): where rays of negative value leave the eikonal profile of the parent
+    rays: NDArray[np.float64] | None  # (m, n): minimisers, on request
+    ratio: float | None = None  # largest <dual - cost_y, g> / <weight, g> of a minimiser, if weights are given
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,34 +106,28 @@ class CoupledBound:
 
 
 class ConePricer:
-    """Prices reports over the cone of given edges, from the shortest-path trees of the anchors.
-
-    edges over n secrets; anchors (m,), the secret at which the ray of each report is normalised; direct (n, n), known
-    distances, at least as long as shortest paths; paths (m, n), known shortest paths from the anchors. With half of all
-    pairs as edges and more, pricing is by all pairs (`is_complete`), and trees are stars at first. Pricing raises
-    OutOfTime after `deadline` (of time.monotonic()), and calls `on_done` with the number of priced reports. Memory: 12
-    bytes for each of the m n entries; by all pairs 16 n^2 more.
-    """
+    """Prices reports over the cone of given edges. Memory: 12 m n bytes; by all pairs (`is_complete`) 16 n^2 more."""
 
     def __init__(
         self,
         edges: Edges,
         size: int,
-        anchors: NDArray[np.int64],
-        direct: NDArray[np.float64] | None = None,
-        paths: NDArray[np.float64] | None = None,
+        anchors: NDArray[np.int64],  # (m,): secrets at which the rays of reports are normalised
+        direct: NDArray[np.float64] | None = None,  # (n, n): distances, if known, at least shortest paths
+        paths: NDArray[np.float64] | None = None,  # (m, n): shortest paths from the anchors, if known
     ) -> None:
         graph = edges.matrix(size).tocsr()
         graph.sort_indices()
         self._matrix = graph
         self.anchors = anchors
-        self.deadline = math.inf
-        self.on_done: Callable[[int], None] = lambda done: None
+        self.deadline = math.inf  # of time.monotonic(); later pricing raises OutOfTime
+        self.on_done: Callable[[int], None] = lambda done: None  # takes the number of priced reports
         self.is_complete = has_many_pairs(len(edges.tail), size)
         if self.is_complete:
             lengths = direct if direct is not None else _all_paths(graph)
             self.graph = complete_graph(lengths * _LONGER)
             self.distance = lengths[anchors]
+            # The first trees are stars.
             self.parent = np.repeat(anchors.astype(np.int32)[:, None], size, axis=1)
             return
         self.graph = sparse_graph(graph)
@@ -173,7 +160,7 @@ class ConePricer:
         return np.asarray(dijkstra(self._matrix, directed=True))
 
     def distances_to_answers(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Distances (m, n) to the nearest secret with each report (n,), inf without one."""
+        """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
         nearest = np.full(self.distance.shape, np.inf)
         for y in np.unique(report):
             nearest[y] = dijkstra(self._matrix, directed=True, indices=np.flatnonzero(report == y), min_only=True)
@@ -187,10 +174,7 @@ class ConePricer:
         weight: NDArray[np.float64] | None = None,
         rays: bool = False,
     ) -> Pricing:
-        """Minimise <cost[:, y] - dual, g> for every report y. cost (n, m), dual and weight (n,), weight > 0.
-
-        Cost: O(m n pivots).
-        """
+        """Minimise <cost[:, y] - dual, g> for every report y; cost (n, m), dual and weight > 0 (n,)."""
         n, m = cost.shape
         value, candidates, ratio = np.empty(m), np.zeros((m, n), np.bool_), np.full(m, -np.inf)
         minimisers = np.empty((m if rays else 0, n))
@@ -224,12 +208,12 @@ class ConePricer:
 
 
 def has_many_pairs(edges: int, size: int) -> bool:
-    """True if pricing is by all pairs for so many edges over `size` places."""
+    """True if so many edges over `size` places are priced by all pairs."""
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
 def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
-    """All pairs at lengths (n, n) for the kernels; their factors break ties in favour of the shorter edge."""
+    """All pairs at lengths (n, n) for the kernels; ties of pivots are broken in favour of the direct edge."""
     longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
     noise = np.random.default_rng(0).random(lengths.shape)
     shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
@@ -238,13 +222,13 @@ def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
 
 
 def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
-    """Shortest paths (n, n) of a graph of many edges. Cost: O(n^3)."""
+    """Shortest paths (n, n) of a dense graph."""
     paths = shortest_path(graph, method="FW", directed=False)
     return np.asarray(np.maximum(paths, paths.T))
 
 
 def sparse_graph(matrix: sp.csr_array) -> ConeGraph:
-    """A symmetric graph for the kernels; its factors break ties of path lengths."""
+    """A symmetric graph for the kernels; ties of path lengths are broken in the factors of its pivots."""
     with np.errstate(over="ignore"):
         factor = np.exp(matrix.data.astype(float) * (1 - _TIE_BREAK * _symmetric_noise(matrix)))
     return ConeGraph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
@@ -267,7 +251,7 @@ def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
 
 
 def sum_down(terms: NDArray[np.float64]) -> float:
-    """The sum of terms (k,), rounded down; minus infinity if one is not finite, or they overflow."""
+    """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
     try:
         total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
     except OverflowError:
@@ -278,22 +262,17 @@ def sum_down(terms: NDArray[np.float64]) -> float:
 # Nine arguments here and in `best_bound`: six are keywords that a caller sets where it needs them.
 def homogeneous_bound(
     pricer: ConePricer,
-    cost: NDArray[np.float64],
-    dual: NDArray[np.float64],
+    cost: NDArray[np.float64],  # (n, m)
+    dual: NDArray[np.float64],  # (n,)
     *,
-    loss: float,
+    loss: float,  # of some table, > 0
     start: float = 0.0,
-    known: float = 0.0,
-    enough: float = math.inf,
-    extra_terms: NDArray[np.float64] = _NO_TERMS,
-    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,
+    known: float = 0.0,  # a bound below which nothing is gained
+    enough: float = math.inf,  # a bound that ends the trials
+    extra_terms: NDArray[np.float64] = _NO_TERMS,  # (k,), of the bound, as those of side rows
+    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,  # takes every trial and pricing, with rays
 ) -> Bound:
-    """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards.
-
-    cost (n, m), dual (n,); loss > 0, that of some table; known, the best bound so far; enough, a bound that ends the
-    trials; extra_terms (k,) of the bound, such as those of side rows; visit, called with every trial and its pricing
-    with rays. Cost: up to a dozen pricings. Raises OutOfTime if the pricer's deadline passes in the first trial.
-    """
+    """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards."""
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE.first_step, None, None
     for _ in range(_RAISE.trials):
@@ -326,18 +305,13 @@ def homogeneous_bound(
 
 
 def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
-    """A bound above 0 if every constant report has a loss, from multipliers that are 0 except at the best anchor a.
-
-        lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)},
-
-    because g(v) >= e^{-d(a, v)} g(a) in the cone. cost (n, m) >= 0. Cost: one product of matrices and a few pricings.
-    """
+    """A bound above 0 if every constant report has a loss; multipliers are 0 except at the best anchor."""
     loss = max(float(cost.sum(axis=0).min()), _SMALLEST)
     return homogeneous_bound(pricer, cost, _anchor_dual(pricer, cost), loss=loss)
 
 
 def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """The bound of `anchor_bound` and its multipliers (n,) without a pricing, lowered by more than rounding."""
+    """The bound of `anchor_bound` and its multipliers (n,) without a pricing, lowered by more than its rounding."""
     dual = _anchor_dual(pricer, cost) * (1 - _LOWERED)
     return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
 
@@ -348,6 +322,7 @@ def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.fl
     least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
     best = int(np.argmax(least))
     dual = np.zeros(len(cost))
+    # lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)} is admissible: g(v) >= e^{-d(a, v)} g(a) in the cone.
     dual[pricer.anchors[some[best]]] = least[best]
     return dual
 
@@ -362,12 +337,10 @@ def best_bound(
     loss: float,
     known: float = 0.0,
     enough: float = math.inf,
+    # Takes the effective cost (n, m), trial and pricing.
     visit: Callable[[NDArray[np.float64], NDArray[np.float64], Pricing], None] | None = None,
 ) -> CoupledBound:
-    """The homogeneous bound for the effective cost of multipliers (k,), made admissible.
-
-    Parameters as in `homogeneous_bound`; visit is called with the effective cost (n, m) before trial and pricing.
-    """
+    """The homogeneous bound for the effective cost of multipliers (k,), made admissible; as `homogeneous_bound`."""
     admissible = project_dual(multipliers, rows.share)
     folded = rows.fold_down(cost, admissible) if rows.size else cost
     bound = homogeneous_bound(
@@ -399,12 +372,9 @@ def limit_terms(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) ->
 def coupled_bound(
     pricer: ConePricer,
     folded: NDArray[np.float64],
-    limit: NDArray[np.float64],
-    dual: NDArray[np.float64],
-    multipliers: NDArray[np.float64],
+    limit: NDArray[np.float64],  # h (k,)
+    dual: NDArray[np.float64],  # lambda (n,), any numbers
+    multipliers: NDArray[np.float64],  # mu (k,), by `project_dual`
 ) -> float:
-    """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down.
-
-    dual lambda (n,), any numbers; multipliers mu (k,), of `project_dual`; limit h (k,).
-    """
+    """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down."""
     return lower_bound(np.r_[dual, limit_terms(limit, multipliers)], pricer.price(folded, dual).value)

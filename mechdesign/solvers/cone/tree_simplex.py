@@ -4,37 +4,34 @@
 
 The extreme rays of the cone are spanning trees of tight constraints: along a tree edge g changes by e^{+d} or e^{-d}.
 A pivot takes the tree edge above a node whose subtree gains by moving, scales the subtree until the next constraint is
-tight, and hangs it there. Sums over subtrees are kept up to date along the two paths to the root, so a pivot costs the
-size of the subtree and a scan of the nodes; they are computed afresh before the method ends.
+tight, and hangs it there. It updates sums over subtrees along the two paths to the root, so it costs the size of the
+subtree and a scan of the nodes; the sums are computed afresh before the method ends. The ratio test looks at the edges
+of the subtree; on a complete graph, at one minimum of products for every place of the smaller side.
 
-The ratio test of a pivot looks at the edges of the subtree; on a complete graph, where all pairs are edges, at one
-minimum of products for every place of the smaller side, without lists.
-
-Cores. Trees stay in the cone whatever the cost is, so one tree for each report is kept from pricing to pricing. On a
-complete graph a tree may be worked on within the core of its report, the places nearest to it. Any other place u
-follows as the smallest extension
+Cores. A tree is in the cone for any cost, so every pricing starts from the tree of the last. On a complete graph it may
+work within the core of a report, the places nearest to it. Any other place u follows as the smallest extension
 
     g(u) = max over v in the core of g(v) e^{-d(u, v)},                                                             (2)
 
-which keeps all pairs (McShane 1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0 beyond
-the core, as it is wherever the prior is zero, g(u) is raised as far as the other places let it, and r(u) is absorbed by
-places near u with r > 0: for every a >= 0,
+which satisfies all pairs (McShane 1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0
+outside the core, as wherever the prior is zero, g(u) is raised as far as the other places allow, and places near u
+with r > 0 absorb r(u): for every a >= 0,
 
     -a g(u) >= -a e^{d(u, v)} g(v).                                                                                 (3)
 
-Reductions. Push r = cost - dual from the leaves of any spanning tree to its root, v handing its parent
+Reductions. Push r = cost - dual from the leaves of any spanning tree to its root. v hands its parent
 
     T e^{-d} where T >= 0,  T e^{+d} where T < 0,                                                                   (4)
 
-T being r(v) and what was handed to it: for g in the cone T g(v) is at least what is handed times g(parent), since g(v)
-lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot absorb it, and at the root, hand over nothing and
-reduce the dual at v by -T. What is handed rises with T, so that with dual less the largest reduction of any report
-every T is at least what it was, reduced ones are 0 or more, and so is what arrives at the root: with those multipliers
-no price is negative, whatever the trees are.
+where T is the sum of r(v) and all that v received. For g in the cone T g(v) is at least the handed amount times
+g(parent), since g(v) lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot absorb it, and at the root,
+hand over nothing and reduce the dual at v by -T. The handed amount increases with T. So with dual less the largest
+reduction of any report every T is at least as large as before, and T at reduced nodes and at the root is 0 or more:
+with those multipliers no price is negative, whatever the trees are.
 
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file. Kernels
-fill arrays of their callers and read constants of the module, since compiled code takes no dataclasses: their arguments
-are many for that reason.
+All compiled functions are in this file, because Numba's cache does not notice a change of a callee in another file.
+Kernels fill arrays of their callers and read module constants: compiled code takes no dataclasses, hence the many
+arguments.
 """
 
 from __future__ import annotations
@@ -63,98 +60,56 @@ _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding 
 
 
 class ConeGraph(NamedTuple):
-    """A graph in compressed rows, or a complete one by its matrices; the arrays of the other kind are empty.
+    """A graph in compressed rows, or a complete one by its matrices; the arrays of the other kind are empty."""
 
-    | field | shape | of a sparse graph |
-    |---|---|---|
-    | first | (n + 1,) | the neighbours of v are near[first[v]:first[v + 1]] |
-    | near | (e,) | neighbours |
-    | length, factor | (e,) | d in nats, and e^d |
-    | | | **of a complete graph** |
-    | lengths, factors | (n, n) | d in nats, and e^d |
-    """
-
-    first: NDArray[np.int64]
-    near: NDArray[np.int32]
-    length: NDArray[np.float64]
-    factor: NDArray[np.float64]
-    lengths: NDArray[np.float64] = _EMPTY
-    factors: NDArray[np.float64] = _EMPTY
+    first: NDArray[np.int64]  # (n + 1,): the neighbours of v are near[first[v]:first[v + 1]]
+    near: NDArray[np.int32]  # (e,)
+    length: NDArray[np.float64]  # (e,): d in nats
+    factor: NDArray[np.float64]  # (e,): e^d
+    lengths: NDArray[np.float64] = _EMPTY  # (n, n): d in nats, of a complete graph
+    factors: NDArray[np.float64] = _EMPTY  # (n, n): e^d
 
 
 Graph = ConeGraph  # kernels that Numba kept on disk under the name before are looked up here, then compiled anew
 
 
 class TreeState(NamedTuple):
-    """Trees that are kept, one for each of m reports over n places.
+    """One tree for each of m reports over n places."""
 
-    | field | shape | meaning |
-    |---|---|---|
-    | anchor | (m,) | the roots |
-    | parent | (m, n) | the parent of every place |
-    | rises | (m, n) | whether g is larger than at the parent |
-    | beyond | (m, n) | where a place outside of the core attains its extension (2) |
-    | ratio | (m,) | the last ratio |
-    | core | (m,) | number of the places nearest to the anchor that are worked on |
-    | near | (n, n) | the places by distance from each, (0, 0) if every core is all places |
-    """
-
-    anchor: NDArray[np.int64]
-    parent: NDArray[np.int32]
-    rises: NDArray[np.bool_]
-    beyond: NDArray[np.int32]
-    ratio: NDArray[np.float64]
-    core: NDArray[np.int64]
-    near: NDArray[np.int32]
+    anchor: NDArray[np.int64]  # (m,): the roots
+    parent: NDArray[np.int32]  # (m, n)
+    rises: NDArray[np.bool_]  # (m, n): True where g is larger than at the parent
+    beyond: NDArray[np.int32]  # (m, n): where a place outside of the core attains its extension (2)
+    ratio: NDArray[np.float64]  # (m,): the last ratio
+    core: NDArray[np.int64]  # (m,): number of places in the core
+    near: NDArray[np.int32]  # (n, n): the places by distance from each; (0, 0) if every core is all places
 
 
 class Effort(NamedTuple):
-    """How far trees are improved.
+    """Stopping criteria of the improvement of trees."""
 
-    | field | meaning |
-    |---|---|
-    | gain | gain of a pivot against the whole mass from which it is worth its cost |
-    | change | relative change of a ratio at which it is settled |
-    | steps | most steps of Dinkelbach's method |
-    | fixed | minimise <cost - dual, g> with g = 1 at the anchor, instead of a ratio |
-    """
-
-    gain: float
-    change: float
-    steps: int
-    fixed: bool
+    gain: float  # minimum gain of a pivot against the whole mass
+    change: float  # relative change of a ratio at which the search ends
+    steps: int  # of Dinkelbach's method, at most
+    fixed: bool  # minimise <cost - dual, g> with g = 1 at the anchor, instead of a ratio
 
 
 class Tree(NamedTuple):
-    """One spanning tree and its ray, all (n,).
+    """One spanning tree and its ray, all (n,)."""
 
-    | field | meaning | invariant |
-    |---|---|---|
-    | parent | parents | parent[root] = root |
-    | child | the first child | -1 at a leaf |
-    | following, before | lists of siblings both ways | -1 at their ends |
-    | rises | whether g is larger than at the parent | |
-    | grow | g / g(parent) | e^{+d} or e^{-d} of the edge |
-    | g | the ray | g[root] = 1 |
-    | value, mass | sums of r g and of |r| g over the subtree | fresh in `_sum_subtrees`, updated by `_pivot` |
-    | stamp | the pivot that last moved the node | negative where it only changed its sums |
-    | stack, order | scratch: a stack, and the nodes of a subtree | |
-    | scratch | scratch: numbers | |
-    """
-
-    parent: NDArray[np.int32]
-    child: NDArray[np.int32]
-    following: NDArray[np.int32]
-    before: NDArray[np.int32]
-    rises: NDArray[np.bool_]
-    grow: NDArray[np.float64]
-    g: NDArray[np.float64]
-    value: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    stamp: NDArray[np.int64]
-    stack: NDArray[np.int32]
-    order: NDArray[np.int32]
-    scratch: NDArray[np.float64]
+    parent: NDArray[np.int32]  # parent[root] = root
+    child: NDArray[np.int32]  # the first child, -1 at a leaf
+    following: NDArray[np.int32]  # the next sibling, -1 at the end
+    before: NDArray[np.int32]  # the previous sibling, -1 at the end
+    rises: NDArray[np.bool_]  # True where g is larger than at the parent
+    grow: NDArray[np.float64]  # g / g(parent): e^{+d} or e^{-d} of the edge
+    g: NDArray[np.float64]  # the ray, g[root] = 1
+    value: NDArray[np.float64]  # sum of r g over the subtree: fresh in `_sum_subtrees`, updated by `_pivot`
+    mass: NDArray[np.float64]  # sum of |r| g, likewise
+    stamp: NDArray[np.int64]  # the pivot that last moved the node; negative where it only changed its sums
+    stack: NDArray[np.int32]  # scratch
+    order: NDArray[np.int32]  # scratch: the nodes of a subtree
+    scratch: NDArray[np.float64]  # scratch: numbers
 
 
 # ---- Public kernels: blocks of reports ----
@@ -164,10 +119,7 @@ class Tree(NamedTuple):
 def price_block(  # type: ignore[no-untyped-def]
     cost, dual, anchors, parents, distance, graph, most, value, turns, rays
 ):
-    """Price a block of b reports from the trees `parents` (b, n), by at most `most` pivots each.
-
-    Fills value (b,), the lower bounds of (1); turns (b, n), where cuts would pay; rays (b, n), where it has rows.
-    """
+    """Fill value (b,), lower bounds of (1); turns (b, n), where cuts would pay; rays (b, n), if it has rows."""
     n = dual.size
     own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
@@ -186,10 +138,7 @@ def price_block(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # type: ignore[no-untyped-def]
-    """Fill ratio (b,) = min <cost_y, g> / <dual, g> over the cone, and rays (b, n), where it is attained; dual > 0.
-
-    Dinkelbach's method, every tree continued from the last; ratio (b,) is read as its start.
-    """
+    """Fill ratio (b,), from its start, with min <cost_y, g> / <dual, g>, and rays (b, n) that attain it; dual > 0."""
     n = dual.size
     grow, rises = np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
@@ -206,10 +155,7 @@ def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # typ
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[no-untyped-def]
-    """Improve the trees of the reports `which` (k,) for cost (m, n) and dual (n,).
-
-    Fills rays (k, n), g = 1 at the anchor, and the ratios <cost_y, g> / <dual, g> of the state.
-    """
+    """Improve the trees of the reports `which` (k,); fill rays (k, n), 1 at the anchor, and ratios of the state."""
     n = dual.size
     grow = np.empty(n)
     for j in range(which.size):
@@ -256,11 +202,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: ignore[no-untyped-def]
-    """Raise reduction (n,) to what `dual` (n,) has to be lowered by for the trees of the reports `which` (k,) to prove
-    that none of their prices is negative, by (4).
-
-    Fills own (k,), the sum of the reductions of a report. Every operation is rounded to the safe side.
-    """
+    """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill its sums own (k,)."""
     n = dual.size
     child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     order, rest = np.empty(n, np.int32), np.empty(n)
@@ -270,7 +212,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
         _preorder(root, parent, child, following, stack, order)
         own[j] = 0.0
         for v in range(n):
-            rest[v] = _round_down(cost[y, v] - dual[v])
+            rest[v] = _round_down(cost[y, v] - dual[v])  # rounded to the safe side, as all that follows
         _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
         for i in range(n - 1, -1, -1):
             v = order[i]
@@ -311,15 +253,10 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: ignore[no-untyped-def]
-    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fill g (n,) with its ray.
-
-    grow and rises (n,) belong to the tree, as `_fill_growth` makes them, and follow it. absolute: the gain of a pivot
-    against the whole mass from which it is worth its cost.
-
-    First the best pivot at a time, while the gain is large against the whole; sums that were updated often do not
-    resolve the small gains of nodes far from the root, so those are taken in batches, each with fresh sums and disjoint
-    subtrees.
-    """
+    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fill g (n,), its ray."""
+    # grow and rises (n,), of `_fill_growth`, follow the tree. absolute: minimum gain of a pivot against the whole mass.
+    # First the best pivot at a time, while gains are large against the whole. Sums that were updated often do not
+    # resolve small gains far from the root: those are taken in batches with fresh sums and disjoint subtrees.
     n = r.size
     child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     stack, order, stamp = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
@@ -397,7 +334,7 @@ def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _collect_subtree(at, tree, number):  # type: ignore[no-untyped-def]
-    """Fill `order` with the nodes of the subtree of `at`, and stamp them; returns their count."""
+    """Fill `order` with the nodes of the subtree of `at`, and stamp them; return their count."""
     stack, order = tree.stack, tree.order
     stack[0], top, count = at, 1, 0
     while top > 0:
@@ -428,11 +365,9 @@ def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
-    """Hang the subtree of `at` by its node `inner` at `outer`, over an edge of factor `joint`.
-
-    On the path from `inner` to `at` parent and child change places, so the sums below a node of it are those of the
-    whole subtree less those below the node before.
-    """
+    """Hang the subtree of `at` by its node `inner` at `outer`, over an edge of factor `joint`."""
+    # On the path from `inner` to `at` parent and child change places, so the sums below a node of it are those of the
+    # whole subtree less those below the node before.
     parent, rises, grow, value, mass = tree.parent, tree.rises, tree.grow, tree.value, tree.mass
     all_value, all_mass = value[at], mass[at]
     v, up, step, rise = inner, outer, joint if raising else 1.0 / joint, raising
@@ -453,10 +388,8 @@ def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _tightest_edge(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
-    """Of the edges across the border of a subtree of `count` nodes the first to be tight: its bound on the factor of
-    the subtree, its ends within and without, and its own factor; -1 for the ends where there is none.
-    """
-    g, stamp = tree.g, tree.stamp
+    """The first tight edge at the border of a subtree: bound on the subtree's factor, ends in and out, own factor."""
+    g, stamp = tree.g, tree.stamp  # ends are -1 without an edge
     bound, inner, outer, joint = np.inf, -1, -1, 1.0
     for i in range(count):
         a = tree.order[i]
@@ -471,11 +404,9 @@ def _tightest_edge(count, raising, graph, tree, number):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
-    """Of all pairs across the border of a subtree of `count` nodes the first to be tight: its bound on the factor of
-    the subtree, and its ends within and without. A product is taken for every node of the smaller side.
-    """
+    """The first tight pair at the border of a subtree: bound on the factor of the subtree, ends in and out."""
     g, stamp, order, scratch, factors = tree.g, tree.stamp, tree.order, tree.scratch, graph.factors
-    n, few = g.size, 2 * count <= g.size
+    n, few = g.size, 2 * count <= g.size  # a product for every node of the smaller side
     for x in range(n):
         moves = stamp[x] == number
         if few == moves:
@@ -502,7 +433,7 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _least_product(a, b):  # type: ignore[no-untyped-def]
-    """The least a(x) b(x), in vector instructions."""
+    """The minimum of a(x) b(x), in vector instructions."""
     least = np.inf
     for x in range(b.size):
         product = a[x] * b[x]
@@ -515,7 +446,7 @@ def _least_product(a, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
-    """The tree of a report within its core `places` (k,), numbered by their place in it, and the graph there."""
+    """The tree of a report and the graph within its core `places` (k,), numbered by their index there."""
     k = places.size
     number = np.empty(parents.size, np.int32)
     for i in range(k):
@@ -530,9 +461,7 @@ def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-untyped-def]
-    """Fill a ray with what it is on the core, core_ray (k,) of places `inner`, and with its extension (2) to `outer`,
-    raised where r (n,) is negative.
-    """
+    """Fill a ray with core_ray (k,) at `inner` and its extension (2) at `outer`, raised where r (n,) is negative."""
     k = inner.size
     inverse = np.empty(k)
     for i in range(k):
@@ -553,9 +482,7 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped-def]
-    """Let places nearby absorb what is negative of rest (n,) at the places `outer` (3), but none farther off than the
-    root; every operation is rounded to the safe side.
-    """
+    """Let places no farther than the root absorb negative rest (n,) of `outer` (3), rounded to the safe side."""
     for u in outer:
         for b in range(1, rest.size):
             v = near[u, b]
@@ -593,13 +520,13 @@ def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def
 
 @numba.njit(inline="always")
 def _round_down(x):  # type: ignore[no-untyped-def]
-    """Below what a sum or difference was before it was rounded to x."""
+    """A lower bound of a sum or difference before it was rounded to x."""
     return x - abs(x) * _ULP - _TINY
 
 
 @numba.njit(inline="always")
 def _hand_over(rest, d):  # type: ignore[no-untyped-def]
-    """What a node hands over an edge of length d (4), rounded down: nothing negative where rest >= 0."""
+    """The amount that a node hands over an edge of length d (4), rounded down; >= 0 where rest is."""
     if rest >= 0:
         return max(rest * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
     return rest * math.exp(d) * (1 + 8 * _ULP) - _TINY

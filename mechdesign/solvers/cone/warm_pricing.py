@@ -1,18 +1,17 @@
-"""Warm pricing: one warm-start tree for each report, and the bound that any trees prove.
+"""Warm pricing: one tree for each report, reused from round to round, and the bound that any trees prove.
 
 `WarmPricer` prices ratios rho_y = min <c_y, g> / <lambda, g> over rays g of the privacy cone by Dinkelbach's method
 (tree_simplex.py). Multipliers may be negative, as they are where priors are zero. On a complete graph the simplex works
-on cores, the places nearest to a report that hold all but a share of cost and multipliers under e^{-d}; a core that
-grows begins from the current tree.
+on cores: the places nearest to a report that hold all but a share of cost and multipliers under e^{-d}.
 
-Proof. `prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
+`prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
 
-1. price at t = 1, and reduce; where reductions are near zero, the sum of lambda less the reductions is the bound;
-2. lower lambda near the reports whose rays have a negative price, and by a hundred-millionth everywhere;
-3. price these reports again, with all places as the core of those whose own reductions matter.
+1. price at t = 1, and reduce; once reductions are near zero, the sum of lambda less the reductions is the bound;
+2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
+3. price these reports again, with all places as the core where their own reductions matter.
 
-The bound rests on the trees of the last pricing and on no convergence. Source: ours; Dinkelbach 1967, Management
-Science 13; Wentges 1997, International Transactions in Operational Research 4.
+The bound rests on the trees of the last pricing, not on convergence.
+Source: ours; the pieces are Dinkelbach 1967 and Wentges 1997, International Transactions in Operational Research 4.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _BLOCK = 16  # reports priced at a time by a thread
 
 @dataclass(frozen=True, kw_only=True)
 class WarmOptions:
-    """Constants of `WarmPricer`. All are guesses; no bound rests on them."""
+    """Constants of `WarmPricer`, all guesses: they decide how tight a bound is, and no bound rests on them."""
 
     least_core: int = 2  # places
     farthest: float = 2.0  # ratios are searched from within this factor of 1
@@ -57,7 +56,7 @@ class WarmOptions:
 
 @dataclass(kw_only=True, eq=False)
 class Proof:
-    """A proved bound, and its dual (n,); rays (k, n) of negative price on the way, and their reports (k,)."""
+    """A proved bound, and its dual (n,); rays (k, n) of negative price that were met, and their reports (k,)."""
 
     bound: float = 0.0
     dual: Vector
@@ -66,18 +65,13 @@ class Proof:
 
 
 class WarmPricer:
-    """The trees of all reports for a cone and a cost (n, m), with an order of places by distance.
-
-    symmetries are renumberings (n,) of the places, each its own report, that keep the program (symmetry.py): then only
-    `priced` reports, one of every orbit, are priced. Memory: 8 m n bytes for the cost, 9 for the trees, 4 n^2 for the
-    order by all pairs, 8 n^2 for e^{-d}.
-    """
+    """Trees of all reports for a cone and a cost (n, m). Memory: 17 m n + 8 n^2 bytes; by all pairs 4 n^2 more."""
 
     def __init__(
         self,
         cone: ConePricer,
         cost: Vector,
-        symmetries: Sequence[Indices] = (),
+        symmetries: Sequence[Indices] = (),  # renumberings (n,) of places that keep the program (symmetry.py)
         options: WarmOptions = WarmOptions(),
     ) -> None:
         distances = cone.all_distances()
@@ -85,7 +79,7 @@ class WarmPricer:
         m, n = self.cost.shape
         self.all_reports = np.arange(m)
         self.symmetries = list(symmetries) or [np.arange(n)]
-        self.priced = self.all_reports
+        self.priced = self.all_reports  # with symmetries, one of every orbit
         if len(self.symmetries) > 1:
             self.priced = np.unique(np.min(self.symmetries, axis=0))
         self.decay = np.exp(-distances)
@@ -105,11 +99,11 @@ class WarmPricer:
         self.share = 1.0  # of cost and multipliers that cores leave out
 
     def orbit_minimum(self, values: Vector) -> Vector:
-        """The least of the values (n,) of each orbit of places."""
+        """The minimum of the values (n,) over each orbit of places."""
         return np.asarray(np.min([values[symmetry] for symmetry in self.symmetries], axis=0))
 
     def _copy_to_orbits(self) -> None:
-        """Give the reports that are not priced the renumbered trees of those that are."""
+        """Copy the trees of priced reports, renumbered, to the other reports of their orbits."""
         trees = self.trees
         for symmetry in self.symmetries[1:]:
             for y in self.priced[symmetry[self.priced] != self.priced]:
@@ -134,7 +128,7 @@ class WarmPricer:
         return np.maximum(np.abs(dual), self.options.least_weight * self.smooth(np.abs(dual)))
 
     def set_cores(self, share: float) -> None:
-        """Leave at most this share of cost and multipliers out of cores, which never shrink; on complete graphs."""
+        """Limit the share of cost and multipliers outside of cores, which never shrink; sparse graphs have no cores."""
         before, self.share = self.share, share
         if not self.cone.is_complete:
             return
@@ -151,7 +145,7 @@ class WarmPricer:
         trees.core[:] = np.maximum(trees.core, np.maximum(needed, self.options.least_core))
 
     def _hang_at_extensions(self, y: int) -> None:
-        """Hang the places beyond a core where their extensions were attained, the start of a core that grows."""
+        """Hang the places outside the core of y where they attain their extensions: a larger core starts there."""
         far = self.trees.near[self.trees.anchor[y], self.trees.core[y] :]
         self.trees.parent[y, far] = self.trees.beyond[y, far]
 
@@ -162,7 +156,7 @@ class WarmPricer:
             self.trees.core[y] = self.trees.parent.shape[1]
 
     def price(self, dual: Vector, reports: Indices, effort: Effort) -> Vector:
-        """Rays (k, n) of the reports (k,), g = 1 at the anchor, with improved trees."""
+        """Rays (k, n) of the reports (k,), 1 at the anchor, of improved trees; raises OutOfTime after the deadline."""
         rays, trees, farthest = np.empty((len(reports), len(dual))), self.trees, self.options.farthest
         trees.ratio[reports] = np.clip(trees.ratio[reports], 1 / farthest, farthest)
 
@@ -177,7 +171,7 @@ class WarmPricer:
         return self.price(dual, reports, Effort(self.options.proof_gain, 0.0, self.options.proof_steps, True))
 
     def reductions(self, dual: Vector) -> tuple[Vector, Vector]:
-        """The lowering (n,) of `dual` after which no price is negative, and its sum for each report (m,)."""
+        """Reductions (n,) of `dual` that leave no price negative, and their sum for each report (m,)."""
         m, n = self.cost.shape
         parts, own = np.zeros((-(-m // _BLOCK), n)), np.zeros(m)
 
@@ -225,12 +219,8 @@ class WarmPricer:
             self.widen(reports)
         return max(0.0, sum_down(np.nextafter(dual - reduction, -np.inf)))
 
-    def prove(self, dual: Vector, gap: float, *, widen: bool = True) -> Proof:
-        """The best bound met below the multipliers dual (n,); `gap`, relative, decides which reductions matter.
-
-        widen: cores may grow for good.
-        Raises: OutOfTime where the deadline of the pricer passes before the first pricing has ended.
-        """
+    def prove(self, dual: Vector, gap: float, *, widen: bool = True) -> Proof:  # widen: cores may grow for good
+        """The best bound of lowered multipliers dual (n,); the relative `gap` decides which reductions matter."""
         options, reports, proof = self.options, self.priced, Proof(dual=dual)
         for number in range(options.proof_rounds):
             try:
@@ -267,10 +257,8 @@ class WarmPricer:
 
 
 def proved_bound(cone: ConePricer, cost: Vector, dual: Vector) -> float:
-    """The lower bound that multipliers (n,) prove for the cost (n, m), rounded down; at least 0.
-
-    By all pairs reductions are taken off, on a graph of few edges negative prices.
-    """
+    """The lower bound that multipliers (n,) prove for the cost (n, m), rounded down; at least 0."""
+    # Reductions by all pairs, negative prices on a sparse graph.
     if cone.is_complete:
         return WarmPricer(cone, cost).bound_of(dual)
     return lower_bound(dual, cone.price(cost, dual).value)
