@@ -1,4 +1,4 @@
-r"""Where and why Algorithm 1 (K w = 1, w >= 0) has no solution, as data: the curvature rule beside the solved weights.
+"""Where and why Algorithm 1 (K w = 1, w >= 0) has no solution, as data: the curvature rule and the solved weights.
 
 A Dataset over the secrets:
 
@@ -11,15 +11,13 @@ A Dataset over the secrets:
 | local_weight | as excess | w to first order in the cell size, negative where predicted |
 | weight | n <= 5,000 | the signed solution of K w = 1 by one dense factorisation |
 | negative | as weight | 1 where the weight is negative beyond rounding, else 0 |
-| cause | as weight | of a negative weight: 1 boundary, 2 curvature, 3 unknown; else 0 (`Diagnosis` has the rule) |
+| cause | as weight | of a negative weight: 1 boundary, 2 curvature, 3 unknown (negative_weights.py); else 0 |
 
-Attributes: problem, parameters, domain and metric as a mechanism has them; diagnosis, all in one sentence;
-cells_with_excess; border_rings, how many rings lie within one nat of the border;
-negative_weights, negative_by_boundary, negative_by_curvature.
+Attributes: problem, parameters, domain, metric as in a mechanism; diagnosis, a sentence; cells_with_excess;
+border_rings, the rings within one nat of the border; negative_weights, negative_by_boundary, negative_by_curvature.
 
-The rule is asymptotic: first order in the cell size, away from the border. Second differences across a kink of eps grow
-as 1 / h: on a bilinear raster the excess is positive at its convex kinks only, in strips one or two cells wide that
-appear once h is small.
+The rule is first order in the cell size h and holds away from the border. Second differences across a kink of eps grow
+as 1 / h: a bilinear raster has a positive excess at convex kinks only, in strips one or two cells wide, for small h.
 """
 
 from __future__ import annotations

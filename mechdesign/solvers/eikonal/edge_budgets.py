@@ -1,15 +1,15 @@
 """Edge budgets: a private table of eikonal kernels whose rows are divided by their sums.
 
-Lengths of edges are shortened to pay for the division by the row sums s (row_sum_budget.py), with w >= 0 and K = e^{-D}
-for the distances D of these lengths. Weights follow the expectation-maximisation update
+Lengths x of edges pay for dividing the rows by their sums s (row_sum_budget.py), with weights w >= 0 and K = e^{-D} for
+the distances D of these lengths. Weights follow the expectation-maximisation update
 
     w <- w K'(1 / K w) / K'1,                                                                                       (1)
 
 which keeps them positive and levels s. A last common factor f in [1/2, 1] on the lengths makes
 
-    f x_e + |ln s(u) - ln s(v)| <= d_e     on every edge e = (u, v):                                                (2)
+    f x_e + |ln s(u) - ln s(v)| <= d_e     on every edge e = (u, v),                                                (2)
 
-at 1/2 the condition holds for any weights.
+which holds for any weights at f = 1/2.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ _OPTIONS = BudgetOptions()
 
 
 def edge_budget(
-    problem: DesignProblem, padded: PaddedProblem, *, deadline: float = math.inf, report: Report = silent
+    problem: DesignProblem,
+    padded: PaddedProblem,
+    *,
+    deadline: float = math.inf,  # of time.monotonic()
+    report: Report = silent,
 ) -> tuple[Vector, bool]:
-    """A table (n, n) private for the edges of `problem` up to rounding; and True if time cut it short.
-
-    Cost: 25 rounds of n shortest-path searches and 40 products with a matrix (n, k).
-    """
+    """A table (n, n), private for the edges of `problem` up to rounding, and whether the deadline left rounds out."""
     budget = _EdgeBudget(padded, deadline, report)
     potential, _ = find_fixed_point(np.zeros(len(padded.inner)), budget.measure, rounds=_OPTIONS.rounds, good_kappa=1.0)
     table = budget.largest_factor(budget.lengths(potential))
@@ -73,7 +74,7 @@ class _EdgeBudget:
         self.slowest, self.began, self.is_late = 0.0, time.monotonic(), False
 
     def lengths(self, potential: Vector) -> Vector:
-        """Lengths of all edges; those between secrets are shortened by the potential."""
+        """Lengths of all edges; those between secrets are less the slack that the potential uses."""
         length = self.padded.edges.length.copy()
         length[self.is_claimed] = remaining_length(self.claim, potential, _OPTIONS.slack)
         return length
@@ -84,7 +85,7 @@ class _EdgeBudget:
         return float((used / (self.claim.length + _OPTIONS.slack)).max(initial=0.0))
 
     def measure(self, number: int, potential: Vector) -> tuple[Vector, float]:
-        """Ln s (n,) and kappa at a potential; OutOfTime if the last factor would be late."""
+        """Ln s (n,) and kappa at a potential; raises OutOfTime if the last factor would be late."""
         self.is_late = time.monotonic() + _OPTIONS.last * self.slowest > self.deadline
         if self.is_late:
             raise OutOfTime

@@ -1,4 +1,10 @@
-"""Negative weights of the eikonal system: where they are, and which of two causes explains each."""
+"""Negative weights of the eikonal system: where they are, and which of two causes explains each.
+
+The cause is "curvature" if the excess is positive at the place or in a neighbouring cell, else "boundary" in the rings
+within a nat of the border (`border_rings`), else "unknown", as off grids. Neighbours count because the rule is first
+order in the cell size: with them it explains nearly every negative weight of the interior. They do not belong in a
+prediction: most neighbours of a positive excess have w > 0.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +27,14 @@ CAUSES = ("boundary", "curvature", "unknown")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Diagnosis(FrozenRecord):
-    """The negative weights of an unsolvable weight system, and their causes.
+    """Where and why the weight system has no solution."""
 
-    weights (n,): the signed solution of K w = 1; cells: places with a negative weight; cause of each: "curvature" if
-    the excess is positive there or in a neighbouring cell, else "boundary" in the rings within a nat of the border
-    (`border_rings`), else "unknown"; ring (n,): rings from the border of the domain, 0 at the border; excess (n,): that
-    of programs/curvature.py, minus infinity without such a rule; places (n, k): coordinates.
-
-    The rule is first order in the cell size: with the neighbours it explains nearly every negative interior weight.
-    They do not belong in a prediction: most cells next to a positive excess have w > 0.
-    """
-
-    weights: NDArray[np.float64]
-    cells: NDArray[np.int64]
-    cause: list[str]
-    ring: NDArray[np.int64]
-    excess: NDArray[np.float64]
-    places: NDArray[np.float64]
+    weights: NDArray[np.float64]  # (n,): the signed solution of K w = 1
+    cells: NDArray[np.int64]  # places with a negative weight
+    cause: list[str]  # of each of them
+    ring: NDArray[np.int64]  # (n,): rings from the border of the domain, 0 at the border
+    excess: NDArray[np.float64]  # (n,): of programs/curvature.py, minus infinity without such a rule
+    places: NDArray[np.float64]  # (n, k): coordinates
 
     def summary(self) -> str:
         """One sentence: their number, the worst, and the number by cause."""
@@ -53,7 +50,7 @@ class Diagnosis(FrozenRecord):
         )
 
     def as_parameters(self) -> dict[str, Any]:
-        """The parameters of a file."""
+        """The diagnosis as attributes of a file."""
         return {
             "negative_weights": len(self.cells),
             "negative_by_boundary": self.cause.count("boundary"),
@@ -63,7 +60,7 @@ class Diagnosis(FrozenRecord):
 
 
 def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
-    """Classify the negative weights of a signed solution (n,) of K w = 1. Cost: O(n)."""
+    """Classify the negative weights of a signed solution (n,) of K w = 1."""
     cells = np.flatnonzero(weights < -ZERO * weights.max())
     domain, metric = problem.domain, problem.metric
     ring, excess = rings(domain), np.full(domain.size, -np.inf)
@@ -76,7 +73,7 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
 
 
 def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """True if the excess is positive at a cell or one of its neighbours."""
+    """True where the excess is positive at a cell or a neighbour."""
     if problem.domain.kind != "grid":
         return np.zeros(problem.domain.size, bool)
     inside = problem.domain.lookup >= 0
@@ -96,7 +93,7 @@ def rings(domain: Domain) -> NDArray[np.int64]:
 
 
 def border_step(problem: DesignProblem) -> float | None:
-    """The smallest eps h in nats over the border cells of a grid, h the shortest side; None without levels."""
+    """Smallest eps h in nats at the border of a grid, h the shortest side of a cell; None without a grid or levels."""
     level, cell = problem.metric.level_at(problem.domain), problem.domain.cell
     if level is None or cell is None:
         return None
@@ -104,10 +101,8 @@ def border_step(problem: DesignProblem) -> float | None:
 
 
 def border_rings(problem: DesignProblem) -> int | None:
-    """The number of rings within one nat of the border, at the smallest eps there.
-
-    On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the border cells
-    is negative: negative weights further in have another cause.
-    """
+    """The number of rings within one nat of the border, at the smallest eps there; None where `border_step` is."""
+    # On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the border is
+    # negative: the boundary does not cause negative weights further in.
     step = border_step(problem)
     return math.ceil(1 / step) if step else None

@@ -1,7 +1,6 @@
 """Pad a grid problem by a margin of cells outside the domain, whose reports are moved to the nearest cell inside it.
 
-Moving a report is post-processing, so the claim still holds. The added columns help at the boundary, where the weight
-system has too few.
+Moving a report is post-processing, which keeps the claim. The added columns help at the boundary.
 """
 
 from __future__ import annotations
@@ -24,21 +23,16 @@ MAX_CELLS = 6  # and, where tables hold its columns, at most this many cells
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PaddedProblem:
-    """A problem whose graph is extended by a margin of cells.
+    """A problem whose graph is extended by a margin of cells."""
 
-    domain, the k places; edges over them; inner (n,), the places that are secrets; target (k,), the secret that each
-    place is moved to; width of the margin in cells.
-    """
-
-    domain: Domain
+    domain: Domain  # of k places
     edges: Edges
-    inner: NDArray[np.int64]
-    target: NDArray[np.int64]
-    width: int
+    inner: NDArray[np.int64]  # (n,): the places that are the secrets
+    target: NDArray[np.int64]  # (k,): the secret that each place is moved to
+    width: int  # of the margin in cells; 0 if the domain is not a grid
 
     @property
     def size(self) -> int:
-        """Number of places k."""
         return len(self.target)
 
     def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,7 +56,7 @@ def padding_width(problem: DesignProblem, most: int = MAX_CELLS) -> int:
 
 
 def pad_problem(problem: DesignProblem, most: int = MAX_CELLS) -> PaddedProblem:
-    """Extend a grid problem, of a metric with a smallest level, by a margin of at most `most` cells; others by none."""
+    """Extend a grid problem with a smallest level by a margin of at most `most` cells; others by a margin of 0."""
     domain, metric = problem.domain, problem.metric
     everyone = np.arange(domain.size)
     width = padding_width(problem, most)

@@ -1,15 +1,14 @@
-"""Shorten the lengths of edges by what the division by row sums uses, for every mechanism whose rows are divided.
+"""Lengths of edges that leave room for the sums of rows, for every mechanism whose rows are divided.
 
 Give every edge of the claim a length x_e <= d_e, take a kernel K private for the lengths x, and divide its rows by
 their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon as
 
     x_e + |ln s(u) - ln s(v)| <= d_e     on every edge.
 
-The lengths pay for the division edge by edge, where a global scaling would pay for the worst edge everywhere. They are
-those of a potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|), and shorter lengths change the sums a
-little: the potential moves to ln s by part of the way, until kappa, the largest of the log-ratios over claimed lengths,
-is 1. The caller takes a remaining excess off all lengths. Lengths of pools are integers: their loop, in which none
-rises, is in factored/column_certifier.py. Source: ours.
+The lengths pay for the division edge by edge; a global scaling would pay for the worst edge everywhere. They follow a
+potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|). Shorter lengths change the sums a little, so the
+potential moves part of the way to ln s until kappa, the largest ratio of log-ratio to claimed length, is 1.
+Source: ours.
 """
 
 from __future__ import annotations
@@ -47,11 +46,8 @@ def damp(potential: Vector, logarithm: Vector) -> Vector:
 def find_fixed_point(
     potential: Vector, measure: Callable[[int, Vector], tuple[Vector, float]], *, rounds: int, good_kappa: float
 ) -> tuple[Vector, float]:
-    """The potential (n,) of the least kappa, and this kappa.
-
-    measure returns ln s and kappa for the number of the round and its potential. Rounds end at `good_kappa`, or if it
-    raises OutOfTime; without any the first potential is returned with an infinite kappa.
-    """
+    """The potential (n,) of the least kappa, and this kappa: infinite if OutOfTime ends the first round."""
+    # measure takes the number of the round and its potential, and returns ln s and kappa.
     best = potential, np.inf
     with suppress(OutOfTime):
         for number in range(rounds):

@@ -1,10 +1,9 @@
-"""Solve the eikonal weight system; if it has no solution, return another private mechanism and say so.
+"""Solve the eikonal weight system; if it has no solution, say so and return a private mechanism all the same.
 
-1. K w = 1 by one dense factorisation. If all weights are >= 0, the result is exactly Algorithm 1.
-2. Otherwise the columns are too few, and the problem is padded (padding.py). Of two fallbacks the one of smaller
-   expected loss is returned: edge budgets (edge_budgets.py), which help against both causes; and, for small problems,
-   the linear program of least expected loss subject to w >= 0, K w = 1 over the kernels of the padded cells, with a
-   constant report to make it feasible: better at the boundary, no help against curvature.
+1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
+2. Otherwise the columns are too few, and the problem is padded (padding.py). The better of two tables is returned: edge
+   budgets (edge_budgets.py), against both causes; and, if it is small, the linear program that minimises the expected
+   loss subject to w >= 0, K w = 1 over the kernels of the padded cells and a constant report, against the boundary.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 """
 
@@ -40,11 +39,7 @@ _LEAST_TIME = 1.0  # seconds that HiGHS gets
 
 
 def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
-    """Solve the weight system of `program`, or its fallback.
-
-    `stopped` is TIME if the limit cut short the fallback or the better of two bounds, and INTERRUPT if Ctrl-C did. The
-    option bound=False skips the bound. Cost: O(n^3) for the factorisation, O(n^2) for each pricing pivot.
-    """
+    """Solve the weight system of `program`, or its fallback; see the module docstring."""
     problem, started, size = program.problem, time.monotonic(), program.problem.domain.size
     late, stopped, report = False, "", reporter(targets.on_progress)
     require_memory(size, size, tables=8, what="the weight system")
