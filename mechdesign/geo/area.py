@@ -126,16 +126,12 @@ class Area(FrozenRecord):
 
         Parameters
         ----------
-        cell : float
-            The side of a cell, in `unit`.
-        unit : str
-            Unit of length.
+        cell, unit : float, str
+            The side of a cell, and its unit of length.
         plane : Plane
             By default about the middle of the area.
-        forbidden : Area
-            A region without cells.
-        on_note : callable
-            Takes a sentence where `forbidden` holds no cell.
+        forbidden, on_note : Area, callable
+            A region without cells; takes a sentence where it holds no cell.
         """
         about = plane or self.plane(unit)
         positive(cell, "cell")
@@ -174,7 +170,6 @@ class Area(FrozenRecord):
 
 
 def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> str:
-    """A sentence on a forbidden area that holds none of these centres of cells: why."""
     shapely = import_optional("shapely", "geo")
     moved = shapely.transform(
         forbidden.shape, lambda at: np.column_stack([area.middle + unwrapped(at[:, 0] - area.middle), at[:, 1]])
@@ -215,7 +210,6 @@ def area_of(
 
 
 def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
-    """The valid polygons of one whose rings cross or touch each other; a note says what changed."""
     shapely = import_optional("shapely", "geo")
     rings = [shapely.Polygon(ring) for ring in (polygon.exterior, *polygon.interiors)]
     # Ring by ring: of a hole outside its polygon make_valid alone would make a part of the area.
@@ -282,23 +276,19 @@ def area_problem(
         With a plane, as of `Area.grid`.
     epsilon : float or PrivacyLevel
         Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes, per unit on the
-        ground, that varies over the plane (`md.geo.elastic_level`).
+        ground.
     density : Raster
         The prior is proportional to it; uniform by default.
     levels, slope : Raster, float
         With both, eps(u) = slope levels(u) + epsilon on the ground.
-    stencil : int
-        Neighbours in the metric of a level that varies.
-    loss : str
-        A name of `LOSSES`.
+    stencil, loss : int, str
+        Neighbours in the metric of a level that varies; a name of `LOSSES`.
     positions : bool
         True to protect any position in a cell, False the centres alone.
     paths : {"straight", "inside"}
         Between positions: straight lines, through the rectangle of the area, or paths inside the cells of the area.
-    extend : bool
-        True if density and levels are constant beyond their rasters.
-    nats_per_cell : float
-        The largest value of a level that varies, in nats across a cell.
+    extend, nats_per_cell : bool, float
+        True if rasters extend as constants; the largest level that varies, in nats across a cell.
     name, parameters : str, mapping
         Of the problem, stored in files.
 
@@ -353,7 +343,6 @@ def area_problem(
 
 
 def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
-    """Refuse levels that vary and exceed so many nats across a cell of the domain."""
     across = float(level.at(domain.points).max()) * domain.spacing
     if across > most:
         unit = domain.unit
@@ -383,7 +372,6 @@ def rectangle(domain: Domain) -> Domain:
 
 
 def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDArray[np.float64]:
-    """Weights (n,) of the cells of a domain over those of its rectangle, 0 elsewhere."""
     assert domain.index is not None
     spread = np.zeros(whole.size)
     spread[whole.lookup[tuple((domain.index - domain.index.min(axis=0)).T)]] = weights

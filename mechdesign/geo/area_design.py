@@ -48,10 +48,8 @@ class AreaReport(FrozenRecord):
 
     Attributes
     ----------
-    design : AreaDesign
-        The subject of the report.
-    figures : SolveReport
-        The figures of `mechdesign solve`.
+    design, figures : AreaDesign, SolveReport
+        The subject of the report, and the figures of `mechdesign solve`.
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
     alternative : str
@@ -76,7 +74,6 @@ class AreaReport(FrozenRecord):
     alternative_share: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """All figures, as `mechdesign area --json` prints them."""
         design = self.design
         plane = design.problem.domain.plane
         assert plane is not None
@@ -101,7 +98,6 @@ class AreaReport(FrozenRecord):
         return str(next(self.blocks(self.to_json())))
 
     def blocks(self, document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
-        """The sentences and the figures of a document of `to_json`, for a terminal."""
         solved = self.figures.to_json()
         beside = {name: value for name, value in document.items() if name not in solved}
         report = replace(self.figures, file=document["file"], beside=beside)
@@ -115,16 +111,11 @@ class AreaDesign(FrozenRecord):
 
     Attributes
     ----------
-    mechanism : xarray.Dataset
-        Certified.
-    verification : Verification
-        Of the mechanism.
+    mechanism, verification : xarray.Dataset, Verification
     problem, cells_problem : DesignProblem
         The problem solved, and the same between cells.
-    choice : Choice
-        The program, and the reason for it.
-    reason : CellsReason or None
-        The reason to protect cells alone, if nobody asked for them.
+    choice, reason : Choice, CellsReason or None
+        The program with its reason, and the reason to protect cells alone, if nobody asked for them.
     limit : PosteriorCap or None
         On discs.
     prior : dict or None
@@ -152,7 +143,6 @@ class AreaDesign(FrozenRecord):
 
     @property
     def between_positions(self) -> bool:
-        """True if any two positions are protected."""
         return isinstance(self.choice, BetweenPositions)
 
     @property
@@ -162,7 +152,6 @@ class AreaDesign(FrozenRecord):
 
     @cached_property
     def report(self) -> AreaReport:
-        """The report, computed at first access."""
         figures = SolveReport.of(self.mechanism, self.verification, seconds=self.seconds, file=None)
         return AreaReport(design=self, figures=figures, **alternative(self, figures.position_loss))
 
@@ -202,18 +191,14 @@ def design(
 
     Parameters
     ----------
-    area : Area, str or Path
-        An area, or a GeoJSON file of one.
-    cell : float
-        The side of a cell, in `unit`.
+    area, forbidden : Area, str or Path
+        An area, or a GeoJSON file of one; a region without cells, such as water.
+    cell, unit : float, str
+        The side of a cell, and the unit of length.
     within, factor : float
-        The level: a report changes the odds between places up to `within` apart, in `unit`, by `factor` at most.
+        The level: a report changes the odds between places up to `within` apart by `factor` at most.
     epsilon : float
         The level in nats per unit instead.
-    unit : str
-        Unit of length.
-    forbidden : Area, str or Path
-        A region without cells, such as water.
     people : str or Path
         CSV file of latitude, longitude and population: the prior by default, and the people of `limit`.
     prior : RasterPrior, str or Path
@@ -229,20 +214,16 @@ def design(
     program : {"auto", "optimal", "eikonal", "planar-laplace"}
         By default by the rules of the module `choose`.
     positions : {"any", "inside", "cells"}
-        Protect any two positions by straight lines, or by paths inside the area; or cells alone. By default any, and
-        cells where that is infeasible.
-    gap : float
-        Target of (loss - lower_bound) / loss.
-    time_limit : float
-        Seconds, after which the best certified mechanism so far is taken.
+        Protect any two positions by straight lines, by paths inside the area, or cells alone. By default any, if
+        feasible.
+    gap, time_limit : float
+        Target of (loss - lower_bound) / loss; seconds, after which the best certified mechanism so far is taken.
     bound : bool
         True to compute a lower bound for a mechanism that has none.
     columns : mapping of str to str
         The columns of text files by our names.
-    crs : str
-        Coordinate system of inputs that declare none.
-    name : str
-        Of the problem; by default that of the file of the area.
+    crs, name : str
+        Coordinate system of inputs that declare none; name of the problem.
     on_note, on_progress : callable
         Take a sentence about an assumption, and the progress of the search.
 
@@ -324,11 +305,7 @@ def design(
 
 
 def alternative(design: AreaDesign, at_position: float | None) -> dict[str, Any]:
-    """The best constant's error to the true position, and the losses of the other mechanism.
-
-    That is planar Laplace at the smallest level, or the unsolved optimal program if that was made. Beyond 4,096 cells
-    its loss is that in the whole plane. at_position: the mechanism's loss at true positions.
-    """
+    """The best constant's error to the true position; losses of planar Laplace, None if unknown."""
     problem, noise_made = design.cells_problem, design.choice.program == "planar-laplace"
     cost = None
     if at_position is not None or problem.domain.size <= choose.TABLES:

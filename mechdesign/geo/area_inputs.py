@@ -31,10 +31,8 @@ class RasterPrior:
         GeoTIFF, NetCDF or ESRI ASCII.
     kind : {"counts", "density"}
         A value is a number of people in a pixel, or per unit of area; guessed, with a note, by default.
-    nodata : float
-        The value of pixels without one.
-    variable : str
-        Of a file of several.
+    nodata, variable : float, str
+        The value of pixels without one; the variable of a file of several.
 
     Examples
     --------
@@ -55,10 +53,8 @@ class LevelsFromRaster:
 
     Parameters
     ----------
-    path : str or Path
-        GeoTIFF, NetCDF or ESRI ASCII.
-    variable : str
-        Of a file of several.
+    path, variable : str or Path, str
+        GeoTIFF, NetCDF or ESRI ASCII; the variable of a file of several.
 
     Examples
     --------
@@ -146,7 +142,6 @@ class AreaInputs:
         factor: float | None,
         people: str | Path | None,
     ) -> tuple[float | PrivacyLevel, Raster | None, dict[str, float]]:
-        """The level, the density of the people that it comes from, and the parameters that say it."""
         if isinstance(levels, LevelsFromPeople):
             return self._level_of_people(levels, factor, levels.path or people)
         if isinstance(levels, LevelsFromRaster):

@@ -123,7 +123,6 @@ class AreaSearch:
         return self._between_cells(problem, choice.program), problem, choice, reason
 
     def _between_positions(self, problem: DesignProblem) -> tuple[xr.Dataset, str]:
-        """The design between any two positions, and its method. Raises: SizeError, UnsuitableError."""
         from mechdesign.positions.program import Positions
 
         size = problem.domain.size
@@ -141,7 +140,6 @@ class AreaSearch:
         return mechanism, method
 
     def _between_cells(self, problem: DesignProblem, program: str) -> xr.Dataset:
-        """The mechanism of a program between cells."""
         if program == "planar-laplace":
             if problem.domain.size > choose.TABLES:
                 self.on_note(f"{problem.domain.size:,} cells have {choose.pairs(problem.domain)}")

@@ -67,9 +67,7 @@ class AreaExtra(Protocol):
     """Options that a capability adds, for a limit on the share of the probability in a disc."""
 
     @property
-    def has_disc(self) -> bool:
-        """True if --people counts who lives in discs."""
-        ...
+    def has_disc(self) -> bool: ...
 
     def cap(self, unit: str) -> PosteriorCap | None:
         """The limit, its radius in `unit`; None if none is asked for."""
@@ -177,7 +175,6 @@ def area(
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:
-    """Raises: InputError where an option is given that belongs to `owner`, which is not there, or excludes it."""
     for name, value in options.items():
         if value is not None:
             raise InputError(f"belongs to {owner}", field=name, value=value)

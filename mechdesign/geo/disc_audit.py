@@ -51,8 +51,7 @@ def audit_rule_discs(
 ) -> dict[str, Any]:
     """The audits of a rule, or of planar-laplace at epsilon (nats per m), with the people of a CSV file, over a window.
 
-    domain: the window, a grid of cells of 125 m on a plane; radii in m. Returns rule, people (within the window),
-    mean_distance (m), and discs, a `DiscAudit` as a document for each.
+    domain: cells of 125 m; radii in m. Returns rule, people, mean_distance (m), and discs, a `DiscAudit` each.
     """
     if (name == LAPLACE) != (epsilon is not None):
         raise InputError(f"belongs to {LAPLACE} alone, which needs it", field="epsilon", value=epsilon)
@@ -165,7 +164,6 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
 
 
 def _reach(epsilon: float, radius: float) -> float:
-    """How far from a report of noise discs are looked for, in m."""
     return 2.5 / epsilon + radius
 
 

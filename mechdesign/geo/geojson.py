@@ -114,7 +114,6 @@ def rings_of(feature: Feature) -> list[list[NDArray[np.float64]]]:
 
 
 def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note) -> list[Feature]:
-    """The features of a file that have a geometry, in degrees; a bare geometry is one feature."""
     import_optional("shapely", "geo")
     with readable(path, field):
         content = Path(path).read_bytes()
@@ -167,7 +166,6 @@ def _features(document: Any, crs: Any) -> Iterator[tuple[Feature, Any]]:
 
 
 def _geometry(document: Any) -> Any:
-    """The geometry of shapely that a JSON object describes, without heights."""
     import shapely
     from shapely.geometry import shape
 
@@ -204,7 +202,6 @@ def _positions(value: Any, depth: int) -> Any:
 def _in_degrees(
     features: list[tuple[Feature, Any]], path: str | Path, field: str, crs: str | None, on_note: Note
 ) -> list[Feature]:
-    """The features with their geometries in degrees of WGS 84."""
     undeclared = [feature.geometry for feature, declared in features if declared is None]
     assumed = None if all(map(_are_degrees, undeclared)) else crs  # of no geometry, all are degrees
     if crs is not None and assumed is None:
@@ -235,7 +232,6 @@ def points_in_degrees(positions: NDArray[np.float64], crs: str, path: str | Path
 
 
 def _are_degrees(geometry: Any) -> bool:
-    """True if the coordinates of a geometry can be longitudes and latitudes."""
     west, south, east, north = geometry.bounds
     return bool(west >= -360 and east <= 360 and south >= -90 and north <= 90)
 
@@ -276,7 +272,6 @@ def is_map(name: str, path: str | Path) -> bool:
 
 
 def _system(name: str, path: str | Path, field: str) -> Any:
-    """The coordinate system of a name."""
     pyproj = import_optional("pyproj", "geo")
     plain = re.sub(r"^EPSG::", "EPSG:", re.sub(r"^(OGC:+)?CRS84$", _WGS84, name, flags=re.I), flags=re.I)
     remedy = "use another name of it, such as EPSG:27700" if field == "crs" else _CONVERT
@@ -292,7 +287,6 @@ def _system(name: str, path: str | Path, field: str) -> Any:
 
 
 def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Callable[[Any], Any] | None:
-    """The projection of geometries from a named system to degrees of WGS 84; None where they are those already."""
     pyproj = import_optional("pyproj", "geo")
     import shapely
 

@@ -77,10 +77,8 @@ def raster_on(
         With a plane.
     path : str, Path or xarray.DataArray
         GeoTIFF, NetCDF or ESRI ASCII file, or an array.
-    variable : str
-        Of a NetCDF file of several; of a GeoTIFF of several bands, the number or description of one.
-    crs : str
-        Coordinate system of a file that declares none, as PROJ names it ("EPSG:4326").
+    variable, crs : str
+        The variable, or band of a GeoTIFF, of several; the coordinate system of a file without one ("EPSG:4326").
     labels : bool
         True if the centres of the cells get the value of the nearest node.
     prior_is : {"counts", "density"}
@@ -94,7 +92,6 @@ def raster_on(
     Returns
     -------
     Raster
-        On the plane.
 
     Examples
     --------
@@ -168,10 +165,7 @@ def prior_figures(raster: Raster, domain: Domain) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """Coordinates of a file and those of the plane: system, scale, and turn, the file's full turn, None for lengths.
-
-    system: of pyproj, None where the axes of the file are those of the plane, in units of length `scale`.
-    """
+    """Coordinates of a file and the plane: system of pyproj or None, scale, and turn of degrees."""
 
     plane: Plane
     system: Any = None
@@ -180,7 +174,6 @@ class _Frame:
 
     @cached_property
     def middle(self) -> float:
-        """The longitude of the centre of the plane, in the unit of the file."""
         return float(self._out.transform(self.plane.longitude, self.plane.latitude)[0])
 
     @cached_property
@@ -188,7 +181,6 @@ class _Frame:
         return import_optional("pyproj", "geo").Transformer.from_crs("EPSG:4326", self.system, always_xy=True)
 
     def here(self, points: Array) -> Array:
-        """Coordinates (n, 2) of the file, x first, of points (n, 2) of the plane."""
         if self.system is None:
             return points
         at = self._transformed(*self.plane.backward(points))
@@ -197,7 +189,6 @@ class _Frame:
         return at
 
     def back(self, points: Array) -> Array:
-        """Points (n, 2) of the plane of coordinates (n, 2) of the file."""
         if self.system is None:
             return points
         x, y = points.T
@@ -206,7 +197,6 @@ class _Frame:
         return self.plane.forward(*self._transformed(x, y, direction="INVERSE").T)
 
     def _transformed(self, x: Array, y: Array, **options: str) -> Array:
-        """Coordinates (n, 2) in the other system."""
         try:
             return np.column_stack(self._out.transform(x, y, errcheck=True, **options))
         except import_optional("pyproj.exceptions", "geo").ProjError as error:
@@ -224,7 +214,6 @@ class _Grid:
 
     @property
     def edges(self) -> tuple[Array, Array]:
-        """Borders of the pixels; a lone row or column is as wide as the others are."""
         steps = [float(np.diff(nodes).mean()) for nodes in (self.x, self.y) if len(nodes) > 1] or [0.0]
         first, second = (
             pixel_edges(nodes) if len(nodes) > 1 else nodes[0] + np.array([-0.5, 0.5]) * steps[0]
@@ -238,7 +227,6 @@ class _Grid:
         return _Grid(x=self.x[across], y=self.y[along], values=self.values[across, along])
 
     def areas(self, frame: _Frame) -> Array:
-        """Areas (kx, ky) of the pixels on the plane."""
         corners = np.stack(np.meshgrid(*self.edges, indexing="ij"), axis=-1)
         return quad_areas(frame.back(corners.reshape(-1, 2)).reshape(corners.shape))
 
@@ -272,7 +260,6 @@ def _refuse_undeclared_degrees(pixels: Pixels) -> None:
 
 
 def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Grid:
-    """The pixels around the lattice of a domain."""
     rows = np.argsort(pixels.y, kind="stable")
     columns = np.argsort(pixels.x, kind="stable")
     x, y = pixels.x[columns] * frame.scale, pixels.y[rows] * frame.scale
@@ -330,7 +317,6 @@ def _lattice(domain: Domain) -> tuple[Array, list[Array]]:
 
 
 def _outline(domain: Domain) -> Array:
-    """The corners (k, 2) of cells along the border of the lattice."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     x, y = (o + h * np.arange(k + 1) for o, h, k in zip(domain.origin, domain.cell, domain.shape, strict=True))
     sides = [(x, np.full_like(x, end)) for end in y[[0, -1]]] + [(np.full_like(y, end), y) for end in x[[0, -1]]]
@@ -411,7 +397,6 @@ def _note_partial(known: Array, name: str, on_note: Callable[[str], None] | None
 
 
 def _system(declared: str | Mapping[str, Any]) -> Any:
-    """The coordinate system of PROJ by a text, or by the attributes of a grid mapping of CF."""
     pyproj = import_optional("pyproj", "geo")
     try:
         return pyproj.CRS.from_cf(declared) if isinstance(declared, Mapping) else pyproj.CRS.from_user_input(declared)
@@ -425,7 +410,6 @@ def _system(declared: str | Mapping[str, Any]) -> Any:
 
 
 def _is_plane(system: Any, plane: Plane) -> bool:
-    """Whether a coordinate system is the plane, up to its unit."""
     if not system.is_projected or system.coordinate_operation.method_name.lower() not in _NAMES:
         return False
     values = {p.name.lower(): p.value * p.unit_conversion_factor for p in system.coordinate_operation.params}

@@ -28,11 +28,9 @@ def level_document(
 ) -> dict[str, Any]:
     """The level of epsilon, in nats per unit, in all its forms: in the plane for a unit of length, else on one axis.
 
-    Fields: nats and factor between two places up to radius apart; nats_both_within and factor_both_within for two
-    places within radius of a person; disc_share or interval_share, the largest probability within the radius where
-    people or values are spread evenly; expected_distance and quantiles of one Laplace report; nats_together and
-    factor_together of all reports at this epsilon; epsilon_each and expected_distance_each where they share it;
-    retrieval_radius, None without `interest`.
+    nats and factor are between two places up to radius apart; nats_both_within for two within radius of a person;
+    disc_share or interval_share for people or values spread evenly; nats_together for all reports at this epsilon,
+    epsilon_each where they share it; retrieval_radius is None without `interest`.
     """
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":

@@ -114,7 +114,6 @@ class Areas(FrozenRecord):
 
     @property
     def indicator(self) -> NDArray[np.float64]:
-        """The columns g (n, K): 1 where a place lies in an area."""
         return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
 
 
@@ -137,21 +136,16 @@ def read_areas(
         See the module docstring.
     domain : Domain
         The n places.
-    rest : str
-        The area of places that no polygon and no line of a CSV file names.
-    name_field : str
-        The property of polygons that names them.
-    crs : str
-        As for `read_area`.
-    columns : mapping of str to str
-        The columns of a text file by our names: {"cell": "id", "area": "district"}.
+    rest, name_field : str
+        The area of places that none names; the property of polygons that names them.
+    crs, columns : str, mapping of str to str
+        As for `read_area`; the columns of a text file by our names: {"cell": "id", "area": "district"}.
     on_note : callable
         Takes a sentence on places without an area, on polygons without a name or with one name, and as by `read_area`.
 
     Returns
     -------
     Areas
-        Names and labels.
 
     Examples
     --------
@@ -263,7 +257,6 @@ def _listed(places: NDArray[np.int64]) -> str:
 
 
 def _names(path: Path, features: list[Feature], name_field: str | None, on_note: Note) -> list[str]:
-    """The name of every feature; those without are numbered, and a note says so."""
     fields = _NAMES if name_field is None else (name_field,)
     names: list[str | None] = []
     for number, feature in enumerate(features):
@@ -285,7 +278,6 @@ def _names(path: Path, features: list[Feature], name_field: str | None, on_note:
 
 
 def _properties(features: list[Feature]) -> str:
-    """The properties of features, in words."""
     names = dict.fromkeys(
         str(key) for feature in features if isinstance(feature.properties, dict) for key in feature.properties
     )

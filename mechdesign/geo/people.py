@@ -80,16 +80,13 @@ def read_people(
         Columns of latitude, longitude and population, or of x, y and population with `crs`.
     domain : Domain
         A grid with a plane.
-    margin : float
-        How far the lattice extends beyond the domain, in its unit: levels at the border depend on people across it.
-    reach : float
-        The largest distance of people from their point, in the unit; 8 km by default.
+    margin, reach : float
+        In its unit: extent of the lattice beyond the domain; largest distance of people from their point, 8 km by
+        default.
     water : Area
         A region without people.
-    columns : mapping of str to str
-        The columns of the file by our names: {"population": "inhabitants_2021"}.
-    crs : str
-        Coordinate system of positions that are not degrees, such as "EPSG:27700".
+    columns, crs : mapping of str to str, str
+        The columns of the file by our names; coordinate system of positions that are not degrees ("EPSG:27700").
     on_note : callable
         Takes a sentence where the positions were projected.
 
@@ -124,7 +121,6 @@ class PeoplePoints:
     def spread(
         self, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
     ) -> People:
-        """The people on the lattice of a grid that has a plane; the arguments are those of `read_people`."""
         far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
         lattice, people = _lattice(domain, margin), self.people
         longitude, latitude = self.degrees.T
@@ -186,13 +182,11 @@ class _Lattice:
     cell: NDArray[np.float64]
 
     def inside(self, at: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether points (k, 2) of the plane lie in a cell, which holds its lower borders and not its upper ones."""
         position = (at - self.origin) / self.cell + self.first
         return np.asarray(((position >= 0) & (position < self.shape)).all(axis=1))
 
 
 def _lattice(domain: Domain, margin: float) -> _Lattice:
-    """The lattice of a grid, continued. Raises: SizeError where a map of it does not fit in memory."""
     if domain.plane is None or domain.shape is None:
         raise InputError("has no lattice on a plane; make it with Area.grid", field="domain", value=domain.kind)
     if not (math.isfinite(margin) and margin >= 0):
@@ -247,7 +241,6 @@ def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note:
 def _density(
     lattice: _Lattice, points: NDArray[np.float64], people: NDArray[np.float64], *, reach: float, water: Area | None
 ) -> Raster:
-    """The raster of the module docstring, of points (k, 2) of the plane."""
     from scipy.spatial import cKDTree
 
     cell = lattice.cell

@@ -40,8 +40,7 @@ def cell_sums(
 ) -> CellSums:
     """Amounts of pixels (kx, ky), NaN for none, in the cells of a lattice. Cost: 10 us a pixel on a border of cells.
 
-    values: per pixel if `counts`, else per unit of area; edges: borders of the pixels; area: of a cell. project: points
-    (n, 2) in cells, from the corner of the lattice.
+    values: per pixel if `counts`, else per unit of `area`; edges: borders of pixels, which `project` maps to cells.
     """
     size = shape[0] * shape[1]
     amounts, negative, known = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -70,14 +69,12 @@ def quad_areas(corners: Array) -> Array:
 
 
 def _quads(corners: Array) -> Array:
-    """Quadrangles (kx, ky, 4, 2) between corners (kx + 1, ky + 1, 2), counter-clockwise or clockwise."""
     return np.stack([corners[:-1, :-1], corners[1:, :-1], corners[1:, 1:], corners[:-1, 1:]], axis=2)
 
 
 def _shares(
     quads: Array, sizes: Array, shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pixels, cells and shares of pixels in cells, for all pairs that have an area in common on the lattice."""
     low = np.floor(quads.min(axis=1) + _INSIDE).astype(np.int64)
     high = np.maximum(np.ceil(quads.max(axis=1) - _INSIDE).astype(np.int64) - 1, low)
     near = ((high >= 0) & (low < shape)).all(axis=1) & (sizes > 0)

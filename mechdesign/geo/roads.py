@@ -60,14 +60,11 @@ class Streets(PerLength):
     Parameters
     ----------
     epsilon : float
-        Nats per `unit`.
+        Nats per `unit`, a unit of length.
     scale : float, default 1
     unit : str
-        Unit of length.
-    tail, head : (e,) int arrays
-        Place numbers, as of `md.Graph`.
-    length : (e,) array
-        Length of each street in `unit`.
+    tail, head, length : (e,) arrays
+        Place numbers, as of `md.Graph`; length of each street in `unit`.
 
     Examples
     --------
@@ -120,19 +117,15 @@ class Roads(FrozenRecord):
 
     Attributes
     ----------
-    ids : (n,) str array
-        The names of the nodes in their table.
-    points : (n, 2) array
-        x and y in m.
+    ids, points : (n,) str array, (n, 2) array
+        The names of the nodes in their table; x and y in m, on `plane` if made from degrees.
     degrees : (n, 2) array or None
         Longitude and latitude, where the table has them.
-    tail, head : (e,) int arrays
-        Node numbers, tail < head.
-    length : (e,) array, in m
+    tail, head, length : (e,) arrays
+        Node numbers, tail < head; length in m.
     left_out : int
         Number of nodes outside the largest component.
     plane : Plane or None
-        On which the points lie, where they were made from degrees.
 
     Examples
     --------
@@ -159,7 +152,6 @@ class Roads(FrozenRecord):
         return Domain.points_at(self.points, unit="m", plane=self.plane)
 
     def metric(self, epsilon: float) -> Streets:
-        """The distance along streets times epsilon, in nats per m."""
         return Streets(epsilon=epsilon, unit="m", tail=self.tail, head=self.head, length=self.length)
 
     def distances(self) -> NDArray[np.float64]:
@@ -208,7 +200,6 @@ def read_roads(
 
 
 def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
-    """The name of the column of nodes, one of these, without an empty field."""
     name = named_column(table, names, field)
     refuse_line((table[name].isna() | table[name].eq("")).to_numpy(), table, [name], field, f"{name} is empty")
     if len(table) == 0:
@@ -217,7 +208,7 @@ def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
 
 
 def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, Plane | None]:
-    """Points (n, 2) in m, longitudes and latitudes (n, 2) or None, and the plane if the points are made from these."""
+    """Points (n, 2) in m; longitudes and latitudes (n, 2) and the plane, if the points are made from these."""
     geographic = bool(matching_columns(table, LONGITUDE))
     planar = "x" in table.columns
     known = canonical_unit(unit or ("m" if planar else "degree"))
@@ -272,7 +263,6 @@ def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], ND
 
 
 def _joined(whole: Roads, *, largest: bool) -> Roads:
-    """The network where it is connected; else its largest part where that was asked for."""
     ids, tail, head = whole.ids, whole.tail, whole.head
     joined = sp.csr_array((whole.length, (tail, head)), shape=(len(ids),) * 2)
     count, label = connected_components(joined, directed=False)

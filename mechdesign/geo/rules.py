@@ -65,7 +65,6 @@ class Rule:
         return float(ndtr(high / self.deviation) - ndtr(low / self.deviation))
 
     def nats(self, x: float, distance: float) -> float:
-        """The nats ln p(0 | x) - ln p(0 | x + distance), for a positive deviation."""
         return math.log(self.mass(x) / self.mass(x + distance))
 
     def position(self, probability: float) -> float:
@@ -118,10 +117,9 @@ RULES = {
 def audit_rule(name: str) -> dict[str, Any]:
     """The audit of one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    distances: for each d along one axis, the supremum of the total variation; `separated`, the share of pairs so far
-    apart that every report distinguishes; the largest nats and nats_per_km in `cells` and `probabilities`, both empty
-    without an offset. laplace: the level in nats per km at which planar Laplace noise has the same mean_distance or
-    mean_squared_error.
+    distances: for each d along one axis the total variation, `separated`, the share of pairs that every report
+    distinguishes, and the largest nats in `cells` and `probabilities`. laplace: the level with the same mean_distance
+    or mean_squared_error.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
@@ -168,7 +166,6 @@ def vectors(name: str) -> dict[str, Any]:
 
 
 def _at(rule: Rule, distance: int) -> dict[str, Any]:
-    """The figures of one distance."""
     far: Mapping[str, float] = {}
     likely: Mapping[str, float] = {}
     if rule.deviation:

@@ -120,7 +120,6 @@ def _people(count: float) -> str:
 
 
 def _other(report: AreaReport) -> str:
-    """What the mechanism that was not made would have cost, at true positions where that is known."""
     design = report.design
     problem, limit = design.problem, design.limit
     if report.alternative == "optimal":

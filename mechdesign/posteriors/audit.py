@@ -47,9 +47,7 @@ class RuleDiscAuditor(Protocol):
         columns: dict[str, str] | None,
         crs: str | None,
         on_note: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """The audits of a rule, or of planar-laplace at epsilon (nats per m), over a window of degrees W,S,E,N."""
-        ...
+    ) -> dict[str, Any]: ...
 
 
 RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
@@ -57,11 +55,7 @@ RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 
 @dataclass(frozen=True, kw_only=True)
 class DiscAudit(FrozenRecord):
-    """Shares of the posterior in one disc, or by area in as many cells, with fields of `DiscKind`.
-
-    before: the largest share of the people; median, one_in_hundred, worst: shares at most for half of all reports, 99
-    %, all; above_half: the probability of a report with more than half in one disc; reports: of positive probability.
-    """
+    """Largest shares of the posterior in one disc: of half of all reports, 99 %, all; above_half: P(share > 1/2)."""
 
     radius: float
     unit: str
@@ -149,7 +143,6 @@ def _audit(
     discs: DiscKind,
     largest: LargestSums,
 ) -> DiscAudit:
-    """The audit of reports (r,) by their columns (b, r) at places (b,), some at a time."""
     chances, shares = [], []
     for _, places, columns in blocks:
         joint = weight[places, None] * columns

@@ -108,7 +108,6 @@ class BlockSearch:
         self.distance = np.minimum(self.pricer.distance, OPTIONS.scale)
 
     def next_rows(self, table: NDArray[np.float64]) -> RowNumbers:
-        """The rows that a table breaks most, or nearly breaks."""
         return self.limits.most_exceeded(table, OPTIONS.added_sets, -self.tighter / 4)
 
     def add_rows(self, rows: RowNumbers) -> None:
@@ -210,7 +209,6 @@ class BlockSearch:
                 self._try_table(table)
 
     def _try_table(self, table: NDArray[np.float64]) -> None:
-        """Lift, repair and certify a table, and keep it if it is the best."""
         problem = self.program.problem
         lifted = self.limits.lift_columns(np.maximum(table, 0.0), self.tighter / 2)
         mass = repair(lifted, problem.edges, self.cost)

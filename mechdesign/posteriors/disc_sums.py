@@ -36,11 +36,7 @@ SUMS_AT_ONCE = 1 << 24  # 128 MB
 
 @dataclass(frozen=True, kw_only=True)
 class DiscKind:
-    """The discs of an audit, for its document; exact: False if shares are upper bounds.
-
-    counted_at: where people are counted; about: the discs searched, if not all, as "about the centre of a cell"; shape:
-    "interval" on one axis of values; many: the plural of a place.
-    """
+    """The discs of an audit, for its document; exact: False if shares are upper bounds."""
 
     radius: float
     unit: str
@@ -91,7 +87,6 @@ def _is_wide(domain: Domain, radius: float) -> bool:
 
 
 def _area_sums(joint: NDArray[np.float64], places: NDArray[np.int64], *, cells: int) -> NDArray[np.float64]:
-    """The sum of the largest entries (r,) of columns (b, r), wherever their places are."""
     return largest_sums(joint, cells)
 
 

@@ -103,7 +103,6 @@ def disc_shapes(
 
 
 def _steps_around(side: NDArray[np.float64], reach: float, radius: float) -> NDArray[np.int64]:
-    """The steps (s, axes) of a lattice up to `reach` along each axis."""
     span = np.minimum(reach / side, 8 * MAX_STEPS)
     # As doubles: a hostile radius has spans that overflow integers.
     if np.prod(2 * span + 1) > 8 * MAX_STEPS:
@@ -163,7 +162,6 @@ def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]
 
 
 def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array:
-    """Every shape at every position at which it meets the lattice (k, n)."""
     assert domain.shape is not None
     rows, columns, count = [], [], 0
     lattice = np.asarray(domain.shape)
@@ -183,7 +181,6 @@ def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array
 
 
 def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
-    """The sets that are not empty, each once; if they are few and not `every` one is wanted, those in no other."""
     sets.sort_indices()
     first = {sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))}
     first.pop(b"", None)

@@ -53,7 +53,6 @@ class LevelOptions:
         return self.disc is not None or self.share is not None
 
     def level(self, unit: str) -> tuple[float, float]:
-        """The radius of --disc and the epsilon that leaves --share in it where people live evenly."""
         from mechdesign.evaluation.privacy_radius import nats_of_disc_share
 
         if self.disc is None or self.share is None:
@@ -78,11 +77,9 @@ class AreaOptions:
 
     @property
     def has_disc(self) -> bool:
-        """True if --people counts who lives in discs."""
         return self.disc is not None
 
     def cap(self, unit: str) -> PosteriorCap | None:
-        """The limit, its radius in `unit`, without the people whom it counts."""
         return _cap(self.disc, self.share, None, unit)
 
 
@@ -99,12 +96,10 @@ class SolveOptions:
         return (self.people,)
 
     def limit(self, problem: DesignProblem, inputs: InputOptions) -> PosteriorCap | None:
-        """The limit on discs for a problem, with the people whom it counts."""
         cap = _cap(self.disc, self.share, self.people, problem.domain.unit)
         return None if cap is None else replace(cap, people=_people(self.people, problem, inputs))
 
     def refuse(self, program: str) -> InputError:
-        """The error for another program than the optimal one."""
         return InputError("is for the optimal program", field="disc", value=program)
 
 
@@ -124,11 +119,9 @@ class AuditOptions:
         return () if self.disc is None else ("box", "within", "factor", "epsilon")
 
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
-        """Refuse a picture that cannot be written, or without --disc."""
         _check_picture(path, self.disc, overwrite=overwrite)
 
     def check_table(self) -> None:
-        """Refuse --people without --disc."""
         _check_people(self.disc, self.people)
 
     def audit_rule(
@@ -172,7 +165,6 @@ class AuditOptions:
         *,
         overwrite: bool,
     ) -> Report:
-        """The audit of a table (n, m) by discs; nothing without --disc."""
         from mechdesign.posteriors.audit import audit_discs
 
         if self.disc is None:
@@ -200,7 +192,6 @@ class VerifyOptions:
         return self.disc is not None
 
     def check(self, file: Path, *, is_table: bool) -> None:
-        """Refuse options that do not fit together or not the file."""
         _check_people(self.disc, self.people)
         self._inputs.refuse_unused_system(self.people)
         if self.disc is not None and not is_table:
@@ -209,7 +200,6 @@ class VerifyOptions:
             _check_picture(self.output, self.disc, overwrite=self.overwrite)
 
     def report(self, stored: MechanismFile) -> Report:
-        """The audit of a mechanism by discs."""
         from mechdesign.posteriors.audit import audit_mechanism_discs
 
         radii, area = parse_discs(self.disc or "", stored.domain.unit)
@@ -242,7 +232,6 @@ def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | N
 
 
 def _in_unit(radius: float, named: str, unit: str) -> float:
-    """A radius with the name of its unit, or none, in `unit`."""
     own = canonical_unit(named, "disc") if named else unit
     if own == unit:
         return radius
@@ -266,7 +255,6 @@ def _cap(disc: str | None, share: str | None, people: Path | None, unit: str) ->
 
 
 def _people(path: Path | None, at: DesignProblem | MechanismFile, inputs: InputOptions) -> NDArray[np.float64] | None:
-    """How many people (n,) of --people live at the places of a problem or mechanism; None without a file."""
     return replace(inputs, people=path).people_of(at.domain)
 
 
@@ -276,7 +264,6 @@ def _check_people(disc: str | None, people: Path | None) -> None:
 
 
 def _check_picture(path: Path, disc: str | None, *, overwrite: bool) -> None:
-    """Refuse a picture that cannot be written, or without --disc, before anything is computed."""
     from mechdesign.output.export import PICTURE_WRITER
 
     PICTURE_WRITER.get().check_target(path, overwrite=overwrite)

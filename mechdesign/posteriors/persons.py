@@ -56,7 +56,6 @@ def _checked(counts: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
-    """One row in whole persons, and its spread."""
     counts = counts / counts.max()  # sums of large counts are numbers
     living = counts > 0
     for unit in (counts[living].min(), counts.max()):

@@ -170,7 +170,6 @@ class DiscCaps(Caps):
 
 
 def _joined_halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Low + 2^31 high as Python integers."""
     joined: NDArray[np.object_] = low.astype(object) + high.astype(object) * 2**31
     return joined
 
@@ -273,12 +272,10 @@ class ProgramRows:
         return np.cumsum([0, *(caps.set_count for caps in self.caps[:-1])])
 
     def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> RowNumbers:
-        """The rows of at most `count` sets a report, as `Caps.most_exceeded`."""
         rows = [np.insert(caps.most_exceeded(table, count, above), 1, k, axis=1) for k, caps in enumerate(self.caps)]
         return np.unique(np.concatenate(rows), axis=0)
 
     def membership(self, rows: RowNumbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The places in the sets of rows, (k, n) of 0 and 1, and their limits (k,)."""
         inside, limit = np.empty((len(rows), self.secrets)), np.empty(len(rows))
         for number, caps in enumerate(self.caps):
             of_these = rows[:, 1] == number
@@ -303,7 +300,6 @@ class ProgramRows:
         reports: int,
         tighter: float = 0.0,
     ) -> SideRows:
-        """Side rows of limit 0 over tables (n, reports), coefficients up to 1; rows (k, 2 or 3), inside (k, n)."""
         k, n = inside.shape
         data = self.scaled_priors(rows[:, 1]) * (inside - limit[:, None] * (1 - tighter))
         columns = np.arange(n) * reports + rows[:, :1]
@@ -322,7 +318,6 @@ class ProgramRows:
         return not any(caps.breaches(mass) for caps in self.caps)
 
     def breaches(self, mass: NDArray[np.uint64]) -> list[str]:
-        """The caps that integers (n, m) break, and how often."""
         counts = [(caps, caps.breaches(mass)) for caps in self.caps]
         return [f"{caps.name}: {count} {caps.counted} exceed the limit" for caps, count in counts if count]
 

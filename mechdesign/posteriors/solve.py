@@ -33,7 +33,6 @@ class PosteriorLimits(LimitSolver):
 
     @cached_property
     def rows(self) -> ProgramRows:
-        """The rows of all limits. Raises: InfeasibleError where a constant report breaks one."""
         limits = [limit for limit in self.program.limits if isinstance(limit, DiscConstraint)]
         return ProgramRows([caps for limit in limits for caps in limit.caps(self.program.problem)])
 
@@ -82,7 +81,6 @@ class PosteriorLimits(LimitSolver):
         )
 
     def _with_bound(self, design: Design, others: SideRows, search: BlockSearch) -> Design:
-        """The design with the bound of the limits themselves, which it was solved below."""
         assert design.multipliers is not None
         n, reports = search.cost.shape
         rows = stack_rows([others, self.rows.side_rows(search.rows, reports)], n * reports)

@@ -105,7 +105,6 @@ def pixel_edges(nodes: Array) -> Array:
 
 
 def _adds_up(edges: list[Array | None], domain: Domain) -> bool:
-    """True if the raster has pixels on the axes of a grid alone, no larger than its cells."""
     if domain.cell is None or any(side is not None for side in edges[domain.dimension :]):
         return False
     pairs = [(side, cell) for side, cell in zip(edges, domain.cell, strict=False) if side is not None]
@@ -121,7 +120,6 @@ def _per_area(amounts: Array, edges: list[Array | None]) -> Array:
 
 
 def _snapped(edges: Array, cells: Array) -> Array:
-    """Borders of pixels moved to the border of a cell that they miss by rounding alone."""
     nearest = np.clip(np.rint((edges - cells[0]) / (cells[1] - cells[0])), 0, len(cells) - 1).astype(np.int64)
     return np.where(np.abs(edges - cells[nearest]) <= _EQUAL * (cells[1] - cells[0]), cells[nearest], edges)
 

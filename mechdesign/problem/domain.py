@@ -31,20 +31,16 @@ class Domain(FrozenRecord):
     """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
 
     Cells run with the last axis fastest, masked cells left out. Invariants: from two to 2^31 - 1 distinct places,
-    coordinates within 2^500, a lattice of at most 2^22 cells or 4096 times its places. The plane has the unit of the
-    domain, and stretches no length between its places by more than 0.1 %.
+    coordinates within 2^500, a lattice of at most 2^22 cells or 4096 times its places. The plane stretches no length by
+    more than 0.1 %.
 
     Attributes
     ----------
     kind : {"grid", "points", "nodes"}
     points : (n, k) array
-        Coordinates, k = 1 to 3, in `unit`.
-    unit : str
-        Unit of length.
-    shape : tuple of int
-        Cells per axis of a grid.
-    cell, origin : tuple of float
-        Size of a cell and low corner of a grid per axis, in `unit`.
+        Coordinates, k = 1 to 3, in `unit`, a unit of length.
+    shape, cell, origin : tuples
+        Of a grid, per axis: cells, size of a cell and low corner in `unit`.
     index : (n, k) int array
         Position of every place on the lattice of a grid.
     plane : Plane or None
@@ -112,12 +108,10 @@ class Domain(FrozenRecord):
         ----------
         shape : int or tuple of int
             Cells per axis.
-        cell : float or tuple of float
-            Size of a cell, or one per axis, in `unit`.
+        cell, origin : float or tuple of float
+            Size of a cell and low corner, in `unit`.
         unit : str
             A length such as m, km, mi or ft, or any other name, such as EUR; "1" by default.
-        origin : float or tuple of float
-            The low corner, in `unit`.
         mask : bool array of shape `shape`
             True where a cell belongs to the domain.
         plane : Plane
@@ -223,7 +217,6 @@ class Domain(FrozenRecord):
 
     @cached_property
     def lookup(self) -> NDArray[np.int64]:
-        """For a grid, the place at every lattice position, -1 where masked; shape `shape`."""
         if self.shape is None or self.index is None:
             raise InputError("only a grid has a lattice", field="domain", value=self.kind, remedy="use Domain.grid")
         table = np.full(self.shape, -1, np.int64)
@@ -261,7 +254,6 @@ class Domain(FrozenRecord):
         return description if self.plane is None else {**description, "plane": self.plane.describe()}
 
     def describe_json(self) -> str:
-        """`describe` as canonical JSON."""
         return json.dumps(self.describe(), sort_keys=True)
 
     @classmethod

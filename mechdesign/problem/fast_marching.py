@@ -2,7 +2,8 @@
 
 A fast-marching field (Koufogiannis & Pappas 2016, section III) overshoots the privacy constraint: by 2 % at constant
 eps, by a fifth to a half where eps changes steeply within a cell. Its largest 1-Lipschitz minorant on the graph does
-not.
+not. The front starts where the straight line integral from the source is least beyond 1.5 cells; inside f is that
+integral. Started at one cell, order 2 returns a third of the true value at some neighbours.
 """
 
 from __future__ import annotations
@@ -21,12 +22,7 @@ _INSIDE = 0.999  # the front lies between cells, never on one
 
 
 def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> NDArray[np.float64]:
-    """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is no metric before `lipschitz_minorant`.
-
-    The front starts where the straight line integral from the source is least beyond 1.5 cells; inside f is that
-    integral. Started at one cell, order 2 returns a third of the true value at some neighbours. A signed start flattens
-    the peak.
-    """
+    """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is no metric before `lipschitz_minorant`."""
     if domain.kind != "grid" or domain.dimension != 2 or domain.cell is None:
         raise InputError("needs a 2-D grid", field="distances", value="fast-marching", remedy="use graph distances")
     table = domain.lookup

@@ -222,7 +222,6 @@ class Edges:
         return Edges(tail=self.tail, head=self.head, length=self.length * factor)
 
     def both_ways(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Directed edges (tail, head, length), each edge once in either direction; shape (2e,)."""
         return (
             np.concatenate([self.tail, self.head]),
             np.concatenate([self.head, self.tail]),
@@ -230,7 +229,6 @@ class Edges:
         )
 
     def matrix(self, size: int) -> sp.csr_array:
-        """The symmetric sparse matrix (n, n) of lengths."""
         tail, head, length = self.both_ways()
         return sp.csr_array((length, (tail, head)), shape=(size, size))
 

@@ -111,10 +111,7 @@ def _fractions(
     step: Array,
     times: tuple[Array, Array, Array],
 ) -> tuple[NDArray[np.int64], list[tuple[Array, Array]]]:
-    """The left node of the cell at start + times[1] * step; by time the fraction of the cell, and its error bound.
-
-    Measured from the start of a segment, positions far from the origin (projected metres) lose no digits.
-    """
+    """The left node of the cell at start + times[1] * step; by time the fraction of the cell, and its error bound."""
     if len(nodes) == 1:
         return np.zeros(start.shape, np.int64), [(np.zeros(start.shape), np.zeros(start.shape))] * len(times)
     left = np.clip(np.searchsorted(nodes, start + times[1] * step, side="right") - 1, 0, len(nodes) - 2)

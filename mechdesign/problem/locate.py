@@ -22,11 +22,7 @@ _BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie t
 
 
 def place_at(domain: Domain, location: Sequence[float]) -> int:
-    """The place at `location` (k,) in the unit of the domain: a cell of a grid, else the exact point.
-
-    A border of two cells belongs to the higher one, the upper border of the grid to the last. The claim is about cells:
-    locations of one cell are indistinguishable, others differ by the distance of their cells.
-    """
+    """The place at `location` (k,): the cell of a grid, on a border the higher one; else the exact point."""
     if len(location) != domain.dimension or not all(math.isfinite(x) for x in location):
         message = f"needs {domain.dimension} finite number(s), in {domain.unit}, or the number of the secret"
         raise InputError(message, field="at", value=_words(location))
@@ -121,7 +117,6 @@ def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -
 
 
 def _beyond(domain: Domain, plane: Plane, longitude: float, latitude: float, message: str) -> InputError:
-    """The refusal of a position in degrees, in degrees."""
     east, north = plane.backward(domain.points)
     digits = plane.decimals(domain.spacing)
     reach = [f"{values.min():.{digits}f} to {values.max():.{digits}f}" for values in (east, north)]
@@ -145,11 +140,7 @@ def reach_margin(domain: Domain) -> float:
 
 
 def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bool = True) -> None:
-    """Refuse positions (b, k) on a plane that are all degrees of its surroundings, in either order.
-
-    Surroundings are the box of the places, with a degree around it where such numbers as metres take less than a
-    millionth of the map. surely: refuse only then.
-    """
+    """Refuse positions (b, k) that are all degrees of the places' box; surely: if such numbers are rare on the map."""
     if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
         return
     share, inside = _as_degrees(domain, positions, margin=1.0)

@@ -56,7 +56,6 @@ class Loss(FrozenRecord, ABC):
         return "1"
 
     def words(self) -> str:
-        """The noun of its mean, for captions."""
         return "loss"
 
     def within_cell(self, domain: Domain) -> float | None:

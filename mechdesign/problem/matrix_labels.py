@@ -106,7 +106,6 @@ class MatrixLabels:
         return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
 
     def _labels(self, words: NDArray[Any]) -> bool:
-        """True if fields may be labels: different integers, or numbers that rise."""
         numbers = np.array([number_of(word, self.text.decimal) for word in words])
         whole = all(WHOLE.fullmatch(word) for word in words)
         rising = bool((np.diff(numbers) > 0).all())
@@ -119,7 +118,6 @@ class MatrixLabels:
         return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
 
     def _decided(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
-        """The reading of several whose rows sum to 1, or of counts to one number."""
         plain = readings[0]
         if self._in_pairs():
             raise self._refusal("line", self.words[0])
@@ -142,7 +140,6 @@ class MatrixLabels:
         return sound[0]
 
     def _like_data(self, reading: tuple[bool, bool], block: NDArray[np.float64]) -> bool:
-        """True for counts whose labels could be counts by their size."""
         if not _counts(block):
             return False
         line, column = self.first[int(reading[1]) :], self.column[int(reading[0]) :]
@@ -189,7 +186,6 @@ class MatrixLabels:
         return _adds_up(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
 
     def _tell(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
-        """Say which numbers were taken as labels."""
         kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
         for (kind, words), taken, before in zip(kinds, reading, plain, strict=True):
             if taken and not before:
@@ -205,12 +201,10 @@ class MatrixLabels:
 
 
 def _running(numbers: NDArray[np.float64]) -> bool:
-    """True for three numbers or more from 0 or 1 that count up."""
     return len(numbers) >= FEWEST and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
 def _adds_up(block: NDArray[np.float64]) -> bool:
-    """True for rows of probabilities that sum to 1, or of counts that sum to one number."""
     if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
         return False
     sums = block.sum(axis=1)

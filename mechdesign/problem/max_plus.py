@@ -52,10 +52,7 @@ def split(points: Array, leaf: int = LEAF) -> Blocks:
 def transform(
     targets: Array, sources: Array, height: Array, gamma: float, *, linear: bool, radius: float = 0.0, leaf: int = LEAF
 ) -> Array:
-    """The largest over sources j of height_j - gamma d, or if `linear` of height_j / (1 + gamma d), shape (m,).
-
-    d = max(0, |x - x_j| - radius) for targets (m, k), sources (n, k), height (n,), not negative if `linear`.
-    """
+    """The largest over sources j of height_j - gamma d, or if `linear` of height_j / (1 + gamma d), shape (m,)."""
     near, far = split(targets, leaf), split(sources, leaf)
     top = np.maximum.reduceat(height[far.order], far.start[:-1])
     largest = np.empty(len(targets))
@@ -89,7 +86,6 @@ def _box_distance(low, high, other_low, other_high):  # type: ignore[no-untyped-
 
 @numba.njit(inline="always")
 def _worth(height, distance, gamma, linear, radius):  # type: ignore[no-untyped-def]
-    """What a source of a height gives at a distance."""
     beyond = max(distance - radius, 0.0)
     return height / (1 + gamma * beyond) if linear else height - gamma * beyond
 
@@ -98,7 +94,6 @@ def _worth(height, distance, gamma, linear, radius):  # type: ignore[no-untyped-
 def _transform(  # type: ignore[no-untyped-def]
     targets, start, low, high, sources, from_start, from_low, from_high, height, top, gamma, linear, radius
 ):
-    """`transform` over blocks, in their order."""
     largest = np.full(len(targets), -np.inf)
     bound = np.empty(len(top))
     for a in range(len(start) - 1):
@@ -123,7 +118,6 @@ def _transform(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _chords(points, values, start, low, high, least, most, horizon):  # type: ignore[no-untyped-def]
-    """`steepest_chords` over blocks, in their order."""
     steepest = np.zeros(len(points))
     bound = np.empty(len(least))
     for a in range(len(least)):

@@ -59,17 +59,13 @@ class Metric(FrozenRecord, ABC):
     ----------
     scale : float
         Factor of every length.
-    kind : str
-        Its name in `METRICS` and in files.
-    described : tuple of (name, reader)
-        The other fields in a file, each with the reader of untrusted data.
+    kind, described : str, tuple of (name, reader)
+        Its name in `METRICS`; the other fields in a file, each with the reader of untrusted data.
     rebuilt : str
         Source of edges and lengths for verification: geometry, streets, or the list of edges in the file, already
         scaled.
-    sparse : bool
-        True if the edges are few per place, as the factored form needs them.
-    network : bool
-        True if pictures show the edges, as streets between places of the plane.
+    sparse, network : bool
+        True if edges are few per place, as factored forms need; if pictures show them as streets.
 
     Examples
     --------
@@ -132,11 +128,9 @@ class Metric(FrozenRecord, ABC):
         return cls(scale=scale, **{name: read(description[name], name) for name, read in cls.described})
 
     def describe(self) -> dict[str, Any]:
-        """kind, scale (as "multiplier") and `parameters`: what `metric_from_description` reads."""
         return {"kind": self.kind, "multiplier": self.scale, **self.parameters()}
 
     def parameters(self) -> dict[str, Any]:
-        """The values of `described` as JSON."""
         return {name: to_json(getattr(self, name)) for name, _ in self.described}
 
     @property
@@ -145,7 +139,6 @@ class Metric(FrozenRecord, ABC):
         return self.rebuilt == "edge list only"
 
     def level_at(self, domain: Domain) -> NDArray[np.float64] | None:
-        """eps(u) at the places of the domain in nats per unit of length, where the metric has one."""
         return None
 
     @property
@@ -456,7 +449,6 @@ def metric_from_description(description: dict[str, Any], listed: Edges | None = 
 
 
 def _check_pairs(edges: Edges) -> None:
-    """Refuse places joined to themselves, and pairs that are given twice: d is symmetric."""
     refuse_entries(edges.tail == edges.head, edges.tail, "self-loop: an edge joins a place to itself", field="edges")
     order = np.lexsort((edges.head, edges.tail))
     tail, head = edges.tail[order], edges.head[order]

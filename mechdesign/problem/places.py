@@ -79,7 +79,6 @@ def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.floa
 
 
 def _named_places(text: TextFile, columns: Columns) -> NDArray[np.float64]:
-    """Coordinates of the columns x, y and z, or of the only column."""
     frame = text.frame(columns=columns, roles=PLACE_ROLES)
     if frame.empty:
         raise FileFormatError("has a header and no rows", field="places", value=", ".join(frame.columns))

@@ -130,11 +130,9 @@ class Plane(FrozenRecord):
         return f"azimuthal equidistant plane about {ends}, {ELLIPSOID}"
 
     def accuracy(self, radius: float) -> str:
-        """`excess` in words, rounded up to three digits."""
         return f"where distances exceed geodesic ones by less than {1.01 * self.excess(radius):.2e} of them"
 
     def describe(self) -> dict[str, Any]:
-        """The JSON form; `from_description` reads it."""
         return {
             "projection": "azimuthal equidistant",
             "latitude": self.latitude,

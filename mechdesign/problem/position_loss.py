@@ -46,10 +46,7 @@ Step = tuple[int | None, ...]
 def position_cost(
     loss: Loss, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None = None
 ) -> Array | None:
-    """C (n, m) such that the mean loss to the true position is the sum of C * P; None if it has no formula here.
-
-    around (n, 9): the rows of the 3 x 3 cells around each cell, last axis fastest; None for centres of cells.
-    """
+    """C (n, m): the mean loss to the true position is the sum of C * P; None if unknown; around (n, 9), 3 x 3 cells."""
     alike = (reports.unit, reports.dimension) == (domain.unit, domain.dimension)
     if domain.cell is None or domain.dimension > 2 or not alike:
         return None
@@ -67,10 +64,7 @@ def position_cost(
 def claim_cost(
     loss: Loss, matrix: Array, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None
 ) -> Array:
-    """C (n, m) such that the expected loss of a table P under its claim is the sum of C * P.
-
-    matrix (n, m): the losses between centres, used without `around` or where the mean has no formula.
-    """
+    """C (n, m): the expected loss of P under its claim is the sum of C * P; matrix (n, m), losses between centres."""
     if around is None:
         return prior[:, None] * matrix
     cost = position_cost(loss, prior, domain, reports, around) if reports.size > 1 else None
@@ -83,7 +77,6 @@ def claim_cost(
 
 
 def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Array] | None:
-    """L_i (n, m) as a function of the step i; None where there is none."""
     if type(loss) is SquaredDistance:
         away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
         return lambda step: _squared(away, cell, step)
@@ -92,7 +85,6 @@ def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...])
 
 
 def _squared(away: Array, cell: tuple[float, ...], step: Step) -> Array:
-    """L_i (n, m) from u - y (k, n, m)."""
     moments = [_MOMENTS[one] for one in step]
     weight = np.prod([moment[0] for moment in moments])
     total = np.zeros(away.shape[1:])
@@ -112,7 +104,6 @@ def _displacements(domain: Domain, reports: Domain) -> NDArray[np.int64] | None:
 
 
 def _distance(away: NDArray[np.int64], step: Step) -> Array:
-    """L_i in sides of a cell, (n, m), from y - u in cells."""
     if len(away) == 1:
         return np.where(away[0] == 0, 0.25, np.abs(away[0]).astype(float))
     low, high = away.reshape(2, -1).min(axis=1), away.reshape(2, -1).max(axis=1)

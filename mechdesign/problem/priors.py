@@ -86,7 +86,6 @@ def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
 
 
 def _of_places(values: Array, domain: Domain) -> Array:
-    """Values (n,) of the places from those, or from values over the lattice that are 0 in masked cells."""
     if values.shape == (domain.size,):
         return values
     if domain.index is None or domain.shape is None or values.shape != domain.shape:

@@ -78,20 +78,8 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validated
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
-        """The level eps(u) = slope * density(u) + floor: looser where more people are.
-
-        Source: Koufogiannis & Pappas 2016, section IV.
-
-        Parameters
-        ----------
-        density : Raster
-            The density.
-        slope : float
-            Nats per unit of length per unit of density.
-        floor : float
-            Nats per unit of length, positive.
-        extend : bool
-            True if the level is constant beyond the raster.
+        """The level eps(u) = slope * density(u) + floor, in nats per unit (Koufogiannis & Pappas 2016, section
+        IV).
 
         Examples
         --------
@@ -135,7 +123,6 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=level_raster(axes, array[:, None] if array.ndim == 1 else array, domain.unit))
 
     def describe(self) -> dict[str, Any]:
-        """The JSON form; `from_description` reads it."""
         axes = {name: nodes.tolist() for name, nodes in zip(AXES, self.raster.axes, strict=False)}
         return {**axes, "eps": self.raster.values.tolist(), "unit": self.raster.unit}
 
@@ -147,11 +134,7 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)
 
     def in_unit(self, unit: str) -> PrivacyLevel:
-        """The level on nodes in another unit of length, in nats per that unit: nowhere above the level of this one.
-
-        A converted node may lie off its place by u M, u = 2^-53 and M the largest coordinate; in a cell of width g or
-        more that moves eps by at most 4 u (M / g) of the largest eps, and products take u each.
-        """
+        """The level in another unit, nowhere above this one: products take u, moved nodes 4 u (M / g)."""
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
             return self
@@ -170,16 +153,13 @@ class PrivacyLevel(FrozenRecord):
 
     @property
     def smallest(self) -> float:
-        """Min eps over all places, in nats per unit."""
         return float(self.raster.values.min())
 
     @property
     def largest(self) -> float:
-        """Max eps over all places, in nats per unit."""
         return float(self.raster.values.max())
 
     def line_integrals(self, start: Array, end: Array) -> Array:
-        """Lengths in nats (e,) of the segments start[i] -> end[i] of shape (e, 1..3), rounded down."""
         return line_integrals(self.raster, start, end)
 
 
@@ -189,7 +169,6 @@ def _require_positive(levels: Array) -> None:
 
 
 def _in_nats(raster: Raster) -> Raster:
-    """Levels in nats per unit of the axes, which those are taken as that declare no unit."""
     if raster.amounts is not None:
         raster = replace(raster, amounts=None, counts=False)
     declared = raster.value_unit.strip()

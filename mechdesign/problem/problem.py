@@ -43,10 +43,8 @@ class DesignProblem(FrozenRecord):
         The query that the reports answer.
     matched_distance : float
         The expected distance to which a comparison tunes every mechanism; None for the metric's own level.
-    name : str
+    name, parameters : str, mapping
         Of the problem, stored in files.
-    parameters : mapping
-        Its arguments, stored in files.
 
     Examples
     --------
@@ -88,7 +86,6 @@ class DesignProblem(FrozenRecord):
 
     @property
     def kept_parameters(self) -> dict[str, Parameter]:
-        """The parameters as files keep them: JSON has no infinity, which is a text there."""
         kept = self.parameters.items()
         return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in kept}
 
@@ -115,7 +112,6 @@ class DesignProblem(FrozenRecord):
 
     @cached_property
     def distances(self) -> NDArray[np.float64]:
-        """d(u, u') in nats, (n, n)."""
         require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
         return shortest_paths(self.edges, self.domain.size)
 
@@ -152,7 +148,6 @@ class DesignProblem(FrozenRecord):
 
 
 def _plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Parameters that a file can keep, those of NumPy as Python's."""
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
     for name, value in plain.items():
         if not (isinstance(name, str) and isinstance(value, (int, float, str)) and value == value):

@@ -38,7 +38,6 @@ class ProblemFile(FrozenRecord):
     parameters: dict[str, Parameter]
 
     def build(self, /, **values: Parameter | str) -> DesignProblem:
-        """The design problem for these parameters; strings are converted to the type of the default."""
         parameters = {**self.parameters, **{name: self._convert(name, value) for name, value in values.items()}}
         with redirect_stdout(sys.stderr):
             built = self.module.problem(**parameters)
@@ -50,7 +49,6 @@ class ProblemFile(FrozenRecord):
         return replace(built, name=self.name, parameters=parameters)
 
     def published(self, parameters: Mapping[str, Parameter]) -> dict[str, Parameter] | None:
-        """The published figures that the file's `published()` returns for its parameters; None without one."""
         function = getattr(self.module, "published", None)
         if function is None:
             return None
@@ -59,7 +57,6 @@ class ProblemFile(FrozenRecord):
             return dict(function(**{name: value for name, value in parameters.items() if name in known}))
 
     def remark(self, problem: DesignProblem) -> str | None:
-        """The sentence of the file's `remark(problem)` on the figures of a solve; None without one."""
         function = getattr(self.module, "remark", None)
         with redirect_stdout(sys.stderr):
             return None if function is None else str(function(problem))

@@ -65,7 +65,6 @@ class Query(FrozenRecord):
 
     @cached_property
     def values(self) -> NDArray[np.int64]:
-        """The answers (m,), ascending: report y says values[y]."""
         return np.unique(np.asarray(self.labels))
 
     @cached_property
@@ -74,7 +73,6 @@ class Query(FrozenRecord):
 
     @cached_property
     def places(self) -> list[NDArray[np.int64]]:
-        """q^{-1}(y) for every report y: place numbers, ascending."""
         order = np.argsort(self.answer, kind="stable")
         return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
 
@@ -98,7 +96,6 @@ class Query(FrozenRecord):
         return TableLoss(values=np.column_stack(nearest), units=domain.unit)
 
     def check(self, domain: Domain, reports: Domain) -> None:
-        """Refuse secrets or reports in other numbers than places or answers."""
         self._check_size(domain)
         if reports.size != len(self.values):
             description = f"{reports.size} reports, {len(self.values)} labels"

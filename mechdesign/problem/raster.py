@@ -24,18 +24,15 @@ Array = NDArray[np.float64]
 class Raster(FrozenRecord):
     """A function f(x, y) or f(x, y, z) of space: linear along each axis between nodes, constant beyond them.
 
-    Invariants: coordinates within 2^500 with gaps of at least 2^-960, matching shapes.
-
     Parameters
     ----------
     x, y, z : (kx,), (ky,), (kz,) arrays
-        Ascending coordinates of the nodes in `unit`. Along an axis with one node, as z by default, f is constant.
+        Ascending nodes in `unit`, within 2^500 and 2^-960 apart. Along an axis with one node, as z by default, f is
+        constant.
     values : (kx, ky) or (kx, ky, kz) array
         Finite values at the nodes, in `value_unit`.
-    unit, value_unit : str
-        Units of the coordinates and of the values; "1" by default.
+    unit, value_unit : str, default "1"
     name : str
-        Its name in files and messages.
     amounts : array of the shape of values
         Amount in the pixel about each node, for a prior; by default its value times its size.
     counts : bool
@@ -105,7 +102,6 @@ class Raster(FrozenRecord):
         return outside
 
     def require_cover(self, points: Array) -> None:
-        """Refuse points (n, 1..3) of which some lie `outside`."""
         outside = self.outside(points)
         if outside.any():
             axes = [(name, nodes) for name, nodes in zip(AXES, self.axes, strict=False) if len(nodes) > 1]
@@ -141,7 +137,6 @@ class Raster(FrozenRecord):
         return replace(self, x=moved[0], y=moved[1], z=moved[2] if len(moved) > 2 else self.z, unit=unit)
 
     def fingerprint(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of nodes and values."""
         digest = hashlib.sha256()
         for part in (*self.axes, self.values):
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())

@@ -49,11 +49,7 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pixels:
-    """A raster as its file has it: centres x, y of columns and rows in file order, values (columns, rows) on demand.
-
-    crs: coordinate system, as PROJ or CF names it, None where none is declared; words: the file's text about it. units:
-    declared units of the axes, by the name of an axis or "" for both; value_unit: "1" by default.
-    """
+    """A raster as its file has it: centres x, y in file order, values (columns, rows) on demand, crs or None."""
 
     name: str
     x: Array
@@ -66,7 +62,6 @@ class Pixels:
     title: str = ""
 
     def raster(self, unit: str) -> Raster:
-        """The whole raster, its axes in `unit`."""
         self.require_unit(unit)
         across, along = np.argsort(self.x, kind="stable"), np.argsort(self.y, kind="stable")
         values = self.load(np.arange(len(self.x)), np.arange(len(self.y)))[np.ix_(across, along)]
@@ -75,7 +70,6 @@ class Pixels:
         )
 
     def require_unit(self, unit: str) -> None:
-        """Refuse axes that are declared in another unit."""
         for axis, declared in self.units.items():
             require_unit(declared, unit, field=f"{self.name}:{axis}" if axis else self.name)
 
@@ -196,14 +190,12 @@ def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
 
 
 def _window(data: Any, band: int, columns: Index, rows: Index) -> Array:
-    """Values (columns, rows) of a band at adjacent columns and rows in either direction."""
     spans = [(int(axis.min()), int(axis.max()) + 1) for axis in (rows, columns)]
     values = np.ma.filled(data.read(band, window=tuple(spans), masked=True).astype(np.float64), np.nan)
     return np.asarray(values[np.ix_(rows - spans[0][0], columns - spans[1][0])].T)
 
 
 def _band(data: Any, variable: str | None) -> int:
-    """The number of the band of a GeoTIFF: that of `variable`, else the only one."""
     bands = [k for k, kind in zip(data.indexes, data.colorinterp, strict=True) if kind.name != "alpha"]
     named = {**{str(k): k for k in bands}, **{data.descriptions[k - 1]: k for k in bands if data.descriptions[k - 1]}}
     if variable is None and len(bands) == 1:
@@ -219,7 +211,6 @@ def _band(data: Any, variable: str | None) -> int:
 
 
 def _projection(source: Path) -> str | None:
-    """What the .prj file beside a file says, where there is one."""
     beside = source.with_suffix(".prj")
     return beside.read_text(encoding="utf-8-sig", errors="replace").strip() if beside.is_file() else None
 
@@ -262,7 +253,6 @@ def _read_ascii(source: Path) -> Pixels:
 
 
 def _with_points(text: str, source: Path) -> str:
-    """The text with decimal points for decimal commas."""
     numbers = re.findall(r"\S*,\S*", text)
     if not numbers:
         return text
@@ -328,7 +318,6 @@ def _in_memory(source: xr.DataArray | xr.Dataset, variable: str | None) -> Pixel
 
 
 def _of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
-    """A variable of two axes with coordinates; axes of size one beside these are dropped."""
     array = _variable(data, variable)
     if array.ndim != 2 or not set(array.dims) <= set(data.coords):
         sizes = ", ".join(f"{name} {size}" for name, size in array.sizes.items())
@@ -365,7 +354,6 @@ def _of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
 
 
 def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
-    """The variable of that name, or the only one that may be a raster, without axes of size one."""
     keys = ("bounds", "climatology")
     bounds = {str(item.attrs[key]) for item in data.variables.values() for key in keys if key in item.attrs}
     candidates = {
@@ -404,7 +392,6 @@ def _directions(array: xr.DataArray) -> tuple[Any, Any]:
 
 
 def _valid_range(array: xr.DataArray) -> tuple[float, float]:
-    """The smallest and the largest valid value, as CF declares them, in the unit of the values."""
     pair = array.attrs.get("valid_range", [array.attrs.get("valid_min", -np.inf), array.attrs.get("valid_max", np.inf)])
     ends = np.atleast_1d(np.asarray(pair))
     packed = {"scale_factor", "add_offset"} & set(array.encoding)
@@ -414,7 +401,6 @@ def _valid_range(array: xr.DataArray) -> tuple[float, float]:
 
 
 def _axis_unit(axis: xr.DataArray) -> str | None:
-    """The unit that an axis declares, None where it declares none."""
     return str(axis.attrs["units"]) if "units" in axis.attrs else "degree" if _is_angle(axis) else None
 
 
@@ -427,7 +413,6 @@ def _is_angle(axis: xr.DataArray) -> bool:
 
 
 def _mappings(data: xr.Dataset, array: xr.DataArray) -> list[str]:
-    """The variables that describe the coordinate system of an array: that which it names first."""
     named = array.attrs.get("grid_mapping", array.encoding.get("grid_mapping"))
     return [name for name in dict.fromkeys([str(named), "spatial_ref", "crs"]) if name in data.variables]
 
@@ -447,7 +432,6 @@ def _declared(data: xr.Dataset, array: xr.DataArray, axes: list[xr.DataArray]) -
 
 
 def _refuse_stretched(text: str, unit: str, name: str) -> None:
-    """Refuse a coordinate system whose lengths are not those on the ground."""
     mercator = _MERCATOR.search(text)
     if unit != "degree" and (mercator or _STRETCHED.search(text)):
         raise UnitError(

@@ -109,7 +109,6 @@ def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float6
 def _in_order(
     table: NDArray[np.float64], words: NDArray[Any], header: bool, index: bool, note: Note
 ) -> NDArray[np.float64]:
-    """The table with rows and columns in the order of their labels."""
     rows = list(words[header:, 0]) if index else None
     columns = list(words[0, index:]) if header else None
     for axis, (labels, side) in enumerate(((rows, "secret"), (columns, "report"))):

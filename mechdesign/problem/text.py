@@ -65,11 +65,7 @@ def read_frame(
 
 
 class TextFile:
-    """A text file: its lines without comments, blank lines and BOM, and its marks.
-
-    doubtful: a number whose mark may separate thousands, or None; short: True if the first line has one field less than
-    the others, as R writes a header; comments: the lines before the first one.
-    """
+    """A text file, without comments, blank lines and BOM; doubtful: a number whose mark may separate thousands."""
 
     def __init__(self, path: str | Path, field: str, encoding_errors: str = "strict") -> None:
         self.source, self.field = Path(path), field
@@ -106,12 +102,10 @@ class TextFile:
             )
 
     def head(self) -> list[str]:
-        """The fields of the first line."""
         first = self._parsed(self.lines.partition("\n")[0], names=None, dtype=str)
         return [str(word).strip() for word in first.fillna("").iloc[0]]
 
     def words(self) -> Any:
-        """All fields as texts without spaces around, the first line included."""
         head = self.lines.split("\n", _SAMPLE)[:_SAMPLE]
         width = max(_width(line, self.separator) for line in head)
         frame = self._parsed(self.lines, names=list(range(width + 1)), dtype=str)
@@ -131,8 +125,7 @@ class TextFile:
     ) -> Any:
         """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments.
 
-        texts: columns of texts, None for all; columns: names of the file by ours, those in `roles` for this file;
-        whole: names of a column of people or counts, where 1.000 may be a thousand.
+        texts: columns of texts, None for all; columns: names of the file by ours; whole: those of people or counts.
         """
         names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
         chosen = {
@@ -201,7 +194,6 @@ class TextFile:
 
 
 def _content(source: Path, field: str) -> bytes:
-    """The bytes of a file, decompressed by its suffix."""
     suffix = source.suffix.lower()
     if suffix == ".zip":
         with zipfile.ZipFile(source) as archive:
@@ -228,7 +220,6 @@ def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
 
 
 def _all_lines(text: str) -> tuple[str, NDArray[np.int64]]:
-    """The lines of a text none of which is empty or a comment, and their numbers."""
     text = text.rstrip("\n")
     return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
 
@@ -247,7 +238,6 @@ def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, NDArra
 
 
 def _width(line: str, separator: str | None) -> int:
-    """The number of fields of a line; separators in quotes separate nothing, nor does one at the end."""
     bare = re.sub(r'"[^"]*"', "q", line).strip(" \n")
     if separator is None:
         return 1
@@ -257,7 +247,6 @@ def _width(line: str, separator: str | None) -> int:
 
 
 def _separator(lines: str) -> str | None:
-    """The mark between fields; None for a file of one column."""
     sample = [line for line in lines.split("\n", _SAMPLE)[:_SAMPLE] if line.strip()]
     head, body = sample[0], sample[1:] or sample
     widths = {mark: [_width(line, mark) for line in body] for mark in ";\t, "}

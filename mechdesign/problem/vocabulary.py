@@ -30,17 +30,14 @@ class Words:
 
     @property
     def reported(self) -> str:
-        """The secret of which a report may be the right one."""
         return "place" if self.truth == "position" else self.truth
 
     @property
     def truths(self) -> str:
-        """Several of what is measured exactly."""
         return f"{self.truth}{'es' if self.truth.endswith('s') else 's'}"
 
     @property
     def centres(self) -> str:
-        """Where a secret on a lattice stands."""
         return f"centres of {self.many}"
 
 
