@@ -110,10 +110,7 @@ class NoiseLaw(FrozenRecord, ABC):
         """The z >= 0 with P(Z > z) = beyond and P(0 < Z < z) = inner; these two add up to 1/2."""
 
     def ppf(self, probability: ArrayLike) -> Array:
-        """Return the z with P(Z <= z) = probability, the inverse of `cdf`; -inf at 0, inf at 1.
-
-        All digits are kept in the lower tail, where `cdf` keeps them too, and near the centre.
-        """
+        """The z with P(Z <= z) = probability, the inverse of `cdf`, with all digits in the lower tail."""
         p = np.asarray(probability, float)
         if not ((p >= 0) & (p <= 1)).all():
             raise InputError("must be between 0 and 1", field="probability", value=p[~((p >= 0) & (p <= 1))].flat[0])
@@ -121,12 +118,7 @@ class NoiseLaw(FrozenRecord, ABC):
         return np.copysign(self._quantile(np.minimum(p, 1 - p), np.abs(p - 0.5)), p - 0.5)
 
     def mass(self, low: ArrayLike, high: ArrayLike) -> Array:
-        """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is.
-
-        Narrow intervals by quadrature of the density, where differences of the cdf would cancel; intervals around 0 as
-        a sum of two central probabilities; others as differences of tails or of central probabilities, wide enough not
-        to cancel.
-        """
+        """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is."""
         left, right = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
         flip = right <= 0
         a, b = np.where(flip, -right, left), np.where(flip, -left, right)
@@ -178,20 +170,14 @@ class SmoothLaw(NoiseLaw):
     def _joint_eta(self, epsilon: float, gamma: float) -> float: ...
 
     def epsilon(self, gamma: float, eta: float, tight: bool = True) -> float:
-        """The privacy level, in nats per unit of distance, at smoothness gamma >= 0 and noise budget eta > 0.
-
-        tight: the joint form, else that of the paper.
-        """
+        """The privacy level, in nats per unit of distance; the joint form if `tight`, else that of the paper."""
         level, budget = _check_gamma(gamma), check_epsilon(eta, "eta")
         if tight:
             return self._joint_epsilon(level, budget)
         return level * self.scale_rate + budget * self.shift_rate
 
     def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
-        """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta.
-
-        Raises: InputError for gamma >= epsilon / c, which leaves no budget.
-        """
+        """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta."""
         level, total = _check_gamma(gamma), check_epsilon(epsilon)
         limit = total / self.scale_rate
         if not level < limit:

@@ -161,10 +161,7 @@ def release_mechanism(
 
 
 def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
-    """Probabilities (n, m) of the outputs nearest to values + scale Z; values and scale (n,), outputs (m,) ascending.
-
-    All in the unit of f. Every probability keeps twelve digits, however small. Raises: InputError; SizeError.
-    """
+    """Probabilities (n, m) of the outputs nearest to values + scale Z, each to twelve digits however small."""
     reports = check_outputs(outputs)
     centre = check_values(values, np.size(values))
     spread = check_values(scale, len(centre), "scale")

@@ -76,10 +76,7 @@ def append_report(design: SessionDesign, plan: Plan, report: int | None) -> Sess
 
 
 def replay(design: SessionDesign, transcript: Transcript, known: SessionState | None = None) -> SessionState:
-    """The state that a transcript leads to; `known`, one of its earlier states, to go on from.
-
-    Cost: a step of the model for every tick, and an update for every step, that is not known.
-    """
+    """The state after a transcript; `known`, one of its earlier states, saves the ticks before it."""
     state = begin(design) if known is None else known
     belief = state.belief
     for step in transcript.steps[len(state.transcript.steps) :]:
@@ -110,9 +107,7 @@ def seeded_draws(design: SessionDesign, seed: int) -> Draw:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Smoothed(FrozenRecord):
-    """For ticks 0..k-1: probabilities (k, n) of the places, the place (k,) with the least expected loss, and that loss
-    (k,), in the unit of the loss.
-    """
+    """For ticks 0..k-1: probabilities (k, n) of the places, the best place (k,), and its expected loss (k,)."""
 
     probabilities: NDArray[np.float64]
     place: NDArray[np.int64]

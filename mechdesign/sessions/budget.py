@@ -52,10 +52,7 @@ _UNIT = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Paid(Content):
-    """What the file of a budget says: limit > 0, at most the largest double, and 0 <= spent <= limit, exact multiples
-    of the unit (`Admission`; None before the first report), paid in `spends` reports; remembered, the numbers of
-    reports of every mechanism and secret, no more than were paid. At most 16 MB, some 170,000 of them.
-    """
+    """The content of a budget file: 0 <= spent <= limit in exact multiples of the unit, and the remembered reports."""
 
     schema = "mechdesign/budget/1"
     argument = "budget"
@@ -173,10 +170,7 @@ class Budget(FrozenRecord):
         return self._ledger.current().left
 
     def spend(self, amount: float) -> Fraction:
-        """Pay for reports that were drawn elsewhere; returns what is left.
-
-        Raises: BudgetError where less is left, InputError for an amount that is not positive and finite.
-        """
+        """Pay for reports that were drawn elsewhere, and return the remaining budget, or raise BudgetError."""
         cost = amount_of(amount, "amount")
         with self._ledger.locked():
             paid = self._ledger.read().charged(cost)
@@ -184,12 +178,10 @@ class Budget(FrozenRecord):
         return paid.left
 
     def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
-        """The report of a secret, or of a position `at` (k,) in the unit of the domain.
+        """The report of a secret, or of a position `at` (k,) in the unit of the domain; attribute `cost`.
 
-        It is the remembered one at no cost, or a new one, paid for and remembered; the attribute cost says which.
-        Another mechanism for the same secret is another report.
-        Raises: BudgetError where less is left than a report costs; InputError for a mechanism over other places, or for
-            another metric than the ledger counts.
+        A remembered report is returned at no cost, a new one is paid for and remembered, per mechanism and secret.
+        Raises BudgetError if the remaining budget is too small.
         """
         certificate, place = sampler.certificate, sampler.place(secret, at)
         with self._ledger.locked():

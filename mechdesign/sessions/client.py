@@ -35,11 +35,7 @@ WINDOWS = ("1d", "24h", "7d", "14d", "30d")  # that a limit may be for
 
 
 def packed_session(design: SessionDesign, about: dict[str, str | float]) -> bytes:
-    """The file, of a design that was verified; about, what its header says to people.
-
-    Raises: UnsuitableError for a rule or a model of movement that the client does not know; SizeError for more than
-    2^11 places, or tables that `packed` refuses. Cost: that of `packed` for every table, and 8 n^2 bytes.
-    """
+    """The file of a verified design; about, the text for people in its header."""
     if type(design.rule) not in (Clock, Risk):
         raise UnsuitableError("is not supported by the client", field="rule", value=design.rule.kind)
     if design.domain.size > MOST_CELLS:

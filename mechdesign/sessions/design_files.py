@@ -154,10 +154,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 
 def rebuilt(content: Mapping[str, Any], folder: Path) -> SessionDesign:
-    """The design of a document, with the tables that it names in `folder`.
-
-    Raises: VerificationError for what contradicts itself, and a table with another SHA-256.
-    """
+    """The design of a document, with the tables that it names in `folder`."""
     try:
         files = {each["file"]: each["sha256"] for each in content["tables"]}
         if len(files) < len(content["tables"]):

@@ -59,11 +59,9 @@ C = TypeVar("C", bound=Content)
 
 
 class PrivateLedger(Generic[C]):
-    """The ledger at `path`, made absolute, the symbolic links followed once; with `new`, one that is made here.
+    """The ledger at `path`, made absolute, symbolic links followed once; with `new`, a new file is made.
 
-    What a writer that was killed left of it beside it is removed.
-    Raises: InputError where nothing is there, no regular file, or one with two names; with `new`, where its folder is
-        missing or its name is taken, if only by a link; FileFormatError where it is damaged.
+    Temporary files of a writer that was killed are removed.
     """
 
     def __init__(self, path: str | Path, kind: type[C], new: C | None = None) -> None:
@@ -95,10 +93,7 @@ class PrivateLedger(Generic[C]):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other process and thread out of the file, waiting for them first.
-
-        The lock file goes where there is no file in the end. Raises: InputError where it cannot be made.
-        """
+        """Lock the file against every other process and thread; the lock file is next to the target of all links."""
         lock = self.path.with_name(f".{self.path.name}.lock")
         with locked(lock, field=self.kind.argument, wait=True):
             try:
@@ -114,11 +109,7 @@ class PrivateLedger(Generic[C]):
             return self.read()
 
     def read(self) -> C:
-        """The content, while the file is held.
-
-        Raises: InputError where there is none, or one with another name beside this; FileFormatError where it is cut
-            short, altered, too large, contradicts itself, or counts less than was seen.
-        """
+        """The content, while the file is locked; refuses a file that counts less than this process has seen."""
         text = self._bytes()
         try:
             document = read_json(text)
@@ -134,11 +125,7 @@ class PrivateLedger(Generic[C]):
         return content
 
     def write(self, content: C) -> None:
-        """Replace the file at once, while it is held.
-
-        Raises: InputError where it would outgrow what `read` takes; FileFormatError where the disk refuses; the old
-            file then stands.
-        """
+        """Replace the file atomically, while it is locked; the old file stays if the disk refuses."""
         document = {"schema": self.kind.schema, **content.document()}
         text = json.dumps({**document, "sha256": json_sha256(document)}, indent=1, sort_keys=True).encode()
         if len(text) > MOST_BYTES:

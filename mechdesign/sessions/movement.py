@@ -75,10 +75,7 @@ class Chain(FrozenRecord):
         return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
 
     def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
-        """The distributions (s,) or (k, s) after something whose probability from every place is (n,) or (k, n).
-
-        A distribution that rules it out stays.
-        """
+        """The distributions (s,) or (k, s) after likelihoods (n,) or (k, n); one that they rule out stays unchanged."""
         seen = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
         total = seen.sum(axis=-1, keepdims=True)
         possible = (total > 0) & (total < np.inf)
@@ -394,14 +391,12 @@ class HomeAwayChain(Chain):
 class FactoredHomeAway:
     """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3).
 
-    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O. With the
-    model's rates and J of a tick, and likelihoods P(y|u) of what was released,
+    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
 
         step      p' = (1 - p) back + p (1 - leave),  O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
         update    H, O, p by Bayes' rule, H as far as the person is at home
 
-    On days of 50 ticks from midnight on, mean errors are those of the chain to 2 %; over two weeks it loses homes that
-    the chain keeps.
+    Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
     """
 
     chain: HomeAwayChain
@@ -455,10 +450,7 @@ def jumping(weights: _Floats) -> _Floats:
 
 
 def stochastic(matrix: sp.csr_array, field: str) -> sp.csr_array:
-    """The square matrix with its rows divided by their sums.
-
-    Raises: InputError for entries that are negative or not finite, and rows that miss 1 by more than 1e-9.
-    """
+    """The square matrix with its rows divided by their sums."""
     sums = np.asarray(matrix.sum(axis=-1)).ravel()
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     good = square and np.isfinite(matrix.data).all() and (matrix.data >= 0).all()

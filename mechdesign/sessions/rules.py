@@ -94,9 +94,7 @@ class Rule(FrozenRecord, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _Numbered(Rule):
-    """A rule whose k-th report is from table number[k], or, with `widths` instead, from the table whose number is that
-    of the widths (in the unit of the loss) that the filter's expected error exceeds: table 0 where it has neither.
-    """
+    """A rule whose k-th report is from table number[k], or from the table that the widths select."""
 
     widths: tuple[float, ...] = ()
     number: tuple[int, ...] = ()

@@ -158,11 +158,10 @@ class Session(FrozenRecord):
     def create(
         cls, path: str | Path, *, design: SessionDesign | str | Path, limit: float, window: str | int = "1d"
     ) -> Session:
-        """A session that has released nothing, with a limit for every window, in multiples of the metric.
+        """Make a session that has released nothing, with a limit for every window, in multiples of the metric.
 
-        design, or the path of its file, which the session then names. window: "1d", every calendar day; "14d",
-        fortnights; "24h", any 24 hours; a number of ticks, any so many.
-        Raises: BudgetError where the design can pay more than the limit in a window.
+        design: a design or the path of its file. window: "1d" (calendar day), "14d", "24h" (any 24 hours), or a
+        number of ticks. Raises BudgetError if the design can pay more than the limit in a window.
         """
         most = amount_of(limit, "limit")
         plan = design if isinstance(design, SessionDesign) else load_design(design)
@@ -184,16 +183,12 @@ class Session(FrozenRecord):
 
     @validated
     def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Release:
-        """What may be released at `tick`: a report is drawn if the rule asks for one, else the filter goes on alone.
+        """The release at `tick`: a report is drawn if the rule asks for one, else the filter continues alone.
 
-        cell, the number of the place; or at, a location in the unit of the domain, for which the nearest place stands,
-        however far: nothing is refused because of where somebody is. Neither (or a location that is not finite): no
-        fix; the last place that this object was given stands for it, or, before the first, the filter's own estimate.
-        A draw is made and charged all the same.
-        Raises: InputError for a tick that is not after all before, and a cell that is not there, whatever the rule
-            asks; BudgetError where a window would go above the limit, before anything is drawn. Neither depends on
-            where somebody is.
-        Cost: a step of the model for every tick since the last call, a scan of a table, and a write to the disk.
+        cell is the number of the place; `at` a location in the unit of the domain, mapped to the nearest place at any
+        distance. Without either, the last place that this object saw is used, else the filter's estimate: a report is
+        drawn and charged all the same. No error depends on where somebody is. Raises BudgetError
+        before a draw above the limit.
         """
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
             raise InputError("must be an integer, 0 or more", field="tick", value=tick)

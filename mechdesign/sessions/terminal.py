@@ -25,10 +25,7 @@ _LARGEST = 1e6  # odds beyond which a power of ten is told
 
 
 def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
-    """Print what may be released, and nothing else, in words or as JSON: estimate in the unit of the domain, and in
-    degrees where it has a plane, both to a tenth of a cell; expected error; what was drawn; charge and what is left,
-    as JSON exact fractions.
-    """
+    """Print the release, and nothing else, in words or as JSON; coordinates to a tenth of a cell."""
     digits = identifying_digits(domain.points)
     location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)}
     degrees: dict[str, float] = {}

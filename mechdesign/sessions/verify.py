@@ -21,10 +21,7 @@ MOST, LONGEST = 2000, 500  # transcripts that are walked through, and ticks of o
 
 
 def check_design(source: Path | SessionDesign, **options: object) -> Verification:
-    """The verification of a design, or of its file.
-
-    Raises: VerificationError where the file is damaged, or names another table.
-    """
+    """The verification of a design, or of its file."""
     content = None if isinstance(source, SessionDesign) else read_document(source)
     design = source if isinstance(source, SessionDesign) else rebuilt(content or {}, source.parent)
     reasons = [] if content is None else _differences(content, design)
@@ -52,10 +49,7 @@ def check_design(source: Path | SessionDesign, **options: object) -> Verificatio
 def exhausted(
     design: SessionDesign, windows: Sequence[Window], most: int | None = None
 ) -> tuple[list[Fraction], int | None]:
-    """The largest sum of every window on all transcripts of twice the longest, and how many transcripts these are.
-
-    Zeros and None where they are more than `most`, `MOST` by default, told beforehand by the rule's bound.
-    """
+    """The largest sum of every window on all transcripts of twice the longest, and their number; None beyond `most`."""
     worst, length = [Fraction(0) for _ in windows], 2 * max(window.length for window in windows)
     branches = max(sampler.rows.reports for sampler in design.samplers)
     twice = Window(length=length, calendar=False, words=str(length))

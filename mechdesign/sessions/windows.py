@@ -32,11 +32,7 @@ class Window(FrozenRecord):
 
     @classmethod
     def of(cls, window: str | int, ticks: int) -> Window:
-        """The window of a word: "1d", "14d", days from midnight; "24h", any so many hours; a number, any so many ticks.
-
-        ticks: of a day. Raises: InputError for anything else, hours that are no integer number of ticks, and more than
-        2^20 ticks.
-        """
+        """The window of a word: "1d", "14d", days from midnight; "24h", any 24 hours; a number, any so many ticks."""
         match = _WORDS.fullmatch(window) if isinstance(window, str) else None
         length = Fraction(-1)
         if match is not None:
@@ -63,12 +59,7 @@ class Window(FrozenRecord):
         return "a calendar day" if self.words == "1d" else f"{self.words[:-1]} calendar days"
 
     def worst(self, charges: Sequence[tuple[int, Fraction]]) -> tuple[Fraction, int]:
-        """The largest sum of charges (tick, amount), ticks rising, in one window, and the first tick of such a window;
-        (0, 0) without charges.
-
-        Sums grow only where a charge is met: of the windows that end there, or have it, one is largest.
-        Cost: O(k log k).
-        """
+        """The largest sum of charges (tick, amount) in one window, and its first tick; (0, 0) without charges."""
         if not charges:
             return Fraction(0), 0
         ticks = [tick for tick, _ in charges]
@@ -100,13 +91,11 @@ def periodic_worst(amounts: Sequence[Fraction], window: Window) -> Fraction:
 
 
 def ordered_worst(amounts: Sequence[Fraction | int], per: Window, window: Window) -> Fraction:
-    """An upper bound of what a window costs, where the k-th of the paid ticks of a window `per` costs amounts[k], and
-    so many of its ticks are paid at most; amounts that differ need a `per` of days.
+    """An upper bound on the cost of a window: the k-th paid tick of a window `per` costs amounts[k], ticks are limited.
 
     A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then the
     rest; a block of which it has m ticks pays at most the largest min(m, k) of its k amounts. Where `per` is any P
-    ticks in a row, a window is whole stretches of P and a rest, so that the same sum with o = 0 is a bound. Exact for
-    windows of whole blocks. Cost: O(P).
+    ticks in a row, the same sum with o = 0 is a bound. Exact for windows of whole blocks.
     """
     dearest = [0, *accumulate(sorted(amounts, reverse=True))]
     most = len(amounts)

@@ -55,14 +55,10 @@ def optimal_weights(
     start: _Floats | None = None,
     precision: float = _PRECISION,
 ) -> MixtureOptimum:
-    """Solve the master problem for rays V (n, k) and norm W (n, n).
+    """Solve the master problem for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray.
 
-    Parameters: cost (k,), none by default; group, whose orbits the rays stand for, leaving W as it is, that of the
-    identity by default; start (k,) > 0, weights to start from, equal ones by default; precision, relative, of the gap,
-    of the rows and of the multipliers.
-    Returns: the optimum; value is tr(W I^-1), without the cost, and theta_j the weight of a whole orbit.
-    Raises: SolverError where the rays do not span all directions, or no mixture of them is 1 at every secret.
-    Cost: 10 to 30 Cholesky factorisations of (k, k), and as many times O(k^2 n) for each turn of the group.
+    `group` leaves the norm unchanged; `start` (k,) > 0 are initial weights; `precision` is relative. The value excludes
+    the cost. Raises SolverError if the rays do not span all directions, or no mixture of them is 1 at every secret.
     """
     k = rays.shape[1]
     folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)

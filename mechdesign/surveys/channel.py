@@ -66,11 +66,7 @@ class Channel(FrozenRecord):
         return np.hstack([w * table for w, table in zip(self.shares, self.tables, strict=True)])
 
     def moments(self, law: _Floats, weights: _Floats, *, order: int = 2) -> _Floats:
-        """sum_y f(y) (a(y) - mean_j)^order for laws f (..., M) and weights a (M, K), as (..., K).
-
-        mean_j is that of the mechanism which made report y. order: 2, N times the variance of sum_y f(y) a(y) where f
-        are the shares of N reports; or 4.
-        """
+        """sum_y f(y) (a(y) - mean_j)^order (..., K) for laws f (..., M) and weights a (M, K); mean_j per mechanism."""
         powers = [weights**k for k in range(1, order + 1)]
         total = 0.0
         for j, start in enumerate(self.starts):
@@ -85,11 +81,7 @@ class Channel(FrozenRecord):
 
 
 def table_of(mechanism: xr.Dataset) -> _Floats:
-    """P(y|u) (n, m) of a mechanism in double precision, of factors too.
-
-    Raises: VerificationError for another Dataset; SizeError beyond `MOST` secrets; UnsuitableError where positions
-        draw by the rows of several cells.
-    """
+    """P(y|u) (n, m) of a mechanism in double precision, of factors too."""
     size = int(mechanism.sizes["secret"])
     if size > MOST:
         raise SizeError(f"shares of areas take at most {MOST:,} secrets", field="mechanism", value=f"{size} secrets")
@@ -126,10 +118,7 @@ def shared_domain(mechanisms: Sequence[xr.Dataset]) -> Domain:
 def channel_and_counts(
     mechanisms: Sequence[xr.Dataset], counts: Sequence[ArrayLike]
 ) -> tuple[Channel, list[NDArray[np.int64]], _Floats]:
-    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,).
-
-    Raises: InputError for counts that do not fit, or where there is no report.
-    """
+    """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,)."""
     if len(mechanisms) != len(counts) or not mechanisms:
         value = f"{len(counts)} for {len(mechanisms)} mechanisms"
         raise InputError("needs one array of counts for every mechanism", field="counts", value=value)

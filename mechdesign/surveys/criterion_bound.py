@@ -59,11 +59,7 @@ class CriterionBound:
 
 
 def bound_criterion(program: StatisticalDesign, *, time_limit: float = math.inf) -> CriterionBound | None:
-    """Solve the relaxation; the best bound that any round proves, None beyond 36 secrets or where none is above 0.
-
-    time_limit in seconds: no round starts after it.
-    Cost: semidefinite programs with a block of 2 n and some 60 n to 200 n rows; 1 s for 16 secrets, 6 s for 25.
-    """
+    """The largest bound that a round proves; None beyond 36 secrets or without a positive bound. Times in seconds."""
     import cvxpy as cp
 
     started, problem = time.monotonic(), program.problem

@@ -45,10 +45,7 @@ _FACES = {1: 4, 2: 4, 3: 6}  # by number of axes, the stencil of cells that shar
 
 
 def dual_sobolev_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
-    """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes.
-
-    Raises: SizeError beyond 1,600 places. Cost: O(n^3).
-    """
+    """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes."""
     n = domain.size
     if n > LARGEST:
         raise SizeError(f"the dual Sobolev norm takes at most {LARGEST} secrets", field="cells", value=n)
@@ -86,10 +83,7 @@ def relative_neighbours(domain: Domain) -> Pairs:
 
 
 def error_norm(problem: DesignProblem, kind: ErrorKind, areas: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """W (n, n), symmetric and positive semidefinite, rows of sum 0; areas (n,), labels, for kind "areas".
-
-    Raises: SizeError for transport beyond 1,600 secrets. Cost: O(n^3) for transport, O(n^2) otherwise.
-    """
+    """W (n, n), symmetric and positive semidefinite, rows of sum 0; areas (n,), labels, for kind "areas"."""
     n = problem.domain.size
     if kind == "transport":
         return dual_sobolev_norm(problem.domain, problem.edges)

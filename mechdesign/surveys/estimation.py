@@ -74,9 +74,7 @@ class Estimate(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Rule:
-    """When expectation maximization ends: name and words of an Estimate; last, the step that ends it in any case, by
-    default `LIMIT`; best, an upper bound on L*, and support, where they were computed.
-    """
+    """Stopping rule: name and words of an Estimate, the last step, an upper bound on L*, and the support if known."""
 
     name: str
     words: str
@@ -231,10 +229,9 @@ def _estimate(program: Likelihood, point: CertifiedPoint, *, gap: float | None =
 
 
 def support_size(point: CertifiedPoint) -> int:
-    """How many secrets have n p_u > |1 - g_u|, for a nearly optimal p.
+    """The number of secrets with n p_u > |1 - g_u|, for a nearly optimal p.
 
-    At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; p_u is measured in units of 1/n. A fixed threshold on
-    p_u would count what an interior-point solution leaves at secrets whose probability is 0.
+    At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; a fixed threshold would count interior-point residue.
     """
     distribution = point.distribution
     return int((len(distribution) * distribution > abs(1 - point.ratio)).sum())

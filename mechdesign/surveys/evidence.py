@@ -48,12 +48,9 @@ def in_order(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.
 
 
 def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) -> None:
-    """Find the figures of an estimate again: those that follow from its own counts, and with all its mechanisms the
-    likelihood, how it was reached, the test of fit and the intervals.
+    """Recompute the figures of an estimate from its counts, and with all its mechanisms likelihood, fit and intervals.
 
-    Iterations, and differences from another period, whose counts the file does not keep, are as it has them.
-    Raises: InputError for other mechanisms; VerificationError that names the figure that does not follow.
-    Cost: with mechanisms two maximum-likelihood solutions and the intervals.
+    The iterations and the differences from another period are not checked: the file lacks the counts for these.
     """
     attrs, described = estimate.attrs, json.loads(estimate.attrs["mechanisms"])
     count, distribution = estimate["count"].values, estimate["distribution"].values

@@ -46,10 +46,7 @@ def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: 
 
 
 def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a plan or an estimate, atomically.
-
-    Raises: as `check_shares_target`; FileFormatError if the disk refuses.
-    """
+    """Write a plan or an estimate, atomically."""
     planned = result.attrs["schema"] == PLAN.name
     document = PlanDocument(planned=result) if planned else EstimateDocument(estimate=result)
     domain = stored_domain(result)

@@ -47,18 +47,13 @@ _Floats = NDArray[np.float64]
 
 
 def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""Subset selection: a random subset of k secrets, with odds e^eps for those that hold the true one.
+    r"""Subset selection: a random subset of k secrets, with odds e^eps for those that contain the true one.
 
         P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
 
-    k is the better of the two integers around n / (e^eps + 1), at least 1, by the error below; k = 1 is randomized
-    response.
-    Known: at the uniform truth N times the mean squared error is
-    (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2), to leading order the least of all eps-locally private
-    mechanisms.
-    Source: Ye and Barg 2018, Optimal schemes for discrete distribution estimation under locally differential privacy
-    (section III, their error); Wang et al. 2016, arXiv 1607.08025.
-    Raises: UnsuitableError for more than 5,000 subsets; `subset_selection_inclusions` takes any number.
+    k is the better of the two integers around n / (e^eps + 1), by the error at the uniform truth,
+    (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2). Raises UnsuitableError for more than 5,000 subsets.
+    Source: Ye and Barg 2018, section III; Wang et al. 2016, arXiv 1607.08025.
     """
     level, n = shortest_edge(problem, epsilon), problem.domain.size
     size = subset_size(n, level)
@@ -71,23 +66,19 @@ def unary_encoding(problem: DesignProblem, epsilon: float | None = None) -> xr.D
 
         P(b|u) = 1/2 prod over c != u of q^{b_c} (1 - q)^{1 - b_c},    q = 1 / (e^eps + 1)
 
-    Known: the variance of the estimated frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N, as the paper prints
-    it, the least of unary encodings.
-    Source: Wang, Blocki, Li and Jha, Locally differentially private protocols for frequency estimation, USENIX Security
-    2017, section 4.2 (their table 2).
-    Raises: UnsuitableError for more than 12 secrets; `unary_encoding_inclusions` takes any number.
+    The variance of the frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N. At most 12 secrets.
+    Source: Wang, Blocki, Li and Jha, USENIX Security 2017, section 4.2 (table 2).
     """
     level = shortest_edge(problem, epsilon)
     return _estimating(problem, unary_encoding_table(problem.domain.size, level), "unary_encoding", level)
 
 
 def hadamard_response(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps for the half that is the secret's.
+    r"""Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps for the half of the secret.
 
-        P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps))
+        P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps)),    H of Sylvester (K, K)
 
-    H is the K x K Hadamard matrix of Sylvester, whose rows but the first have K/2 ones, of which any two share K/4.
-    Known: N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2, the bound of the paper.
+    N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2.
     Source: Acharya, Sun and Zhang, Hadamard response, AISTATS 2019, sections 3 and 4 (high privacy).
     """
     level = shortest_edge(problem, epsilon)
@@ -101,26 +92,20 @@ def subset_exponential(problem: DesignProblem, *, subset: int = 1) -> xr.Dataset
         P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}
         C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1)
 
-    d-private for the metric itself, in place of a local privacy that knows no distances: e^{-d(u, S)} is, and C is the
-    least divisor for which the empty report is. For k = 1 the law is a table of n + 1 reports.
-    Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, for subsets and the divisor
-    as in its public code; a baseline in arXiv 2412.06541.
-    Raises: UnsuitableError for more than 5,000 sets; `subset_exponential_inclusions` takes any number.
+    d-private for the metric: C is the smallest divisor at which the empty report is. At most 5,000 sets.
+    Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, and its public code.
     """
     table = subset_exponential_table(problem.distances, subset)
     return _estimating(problem, table, "subset_exponential", problem.metric.smallest_level, subset=subset)
 
 
 def square_wave(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""The square wave mechanism on a line of cells: a report within b cells of the truth has odds e^eps.
+    r"""The square wave mechanism on a grid of one axis: a report within b cells of the truth has odds e^eps.
 
         P(y|u) = e^eps / C  where |y - u| <= b, 1 / C elsewhere, y = -b, ..., n - 1 + b,    C = (2 b + 1) e^eps + n - 1
 
-    b = floor(n beta), beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)) the width that maximises a bound of
-    the mutual information on the unit interval: it falls from 1/2 at eps = 0 to 0.
-    Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric and Li, Estimating numerical distributions under local differential
-    privacy, SIGMOD 2020, section 5 (cells first, then noise).
-    Raises: UnsuitableError off whole grids of one axis.
+    b = floor(n beta), beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)) maximises a bound of the mutual
+    information on the unit interval. Source: Li et al., SIGMOD 2020, section 5 (cells first, then noise).
     """
     domain = problem.domain
     if domain.shape != (domain.size,):
@@ -132,18 +117,14 @@ def square_wave(problem: DesignProblem, epsilon: float | None = None) -> xr.Data
 
 
 def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""The disk area mechanism: a report whose centre is within b cells of the truth has odds e^eps.
+    r"""The disk area mechanism on square cells: a report with its centre within b cells of the truth has odds e^eps.
 
         P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D
 
-    over the m cells within b of a cell of the domain, D of them in each disk, which are all whole. b = floor(L beta), L
-    the cells along the longer side, beta = (2 x + sqrt(4 x^2 + pi x)) / pi the radius that maximises a bound of the
-    mutual information on the unit square, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)), twice the width of the
-    square wave. A cell belongs to a disk with its centre: the paper's variant without shrinking of cells that the
-    circle cuts.
-    Source: Du et al., Numerical estimation of spatial distributions under differential privacy, arXiv 2412.06541; beta
-    and the rounding down as in its authors' public code.
-    Raises: UnsuitableError off grids of two axes with square cells.
+    over the m cells within b of a cell of the domain, D of them in each disk. b = floor(L beta), L the cells along the
+    longer side, beta = (2 x + sqrt(4 x^2 + pi x)) / pi, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)),
+    maximises a bound of the mutual information on the unit square. A cell belongs to a disk with its centre.
+    Source: Du et al., arXiv 2412.06541, and its authors' public code (beta and the rounding down).
     """
     shape, _ = lattice_problem(problem, "the disk area mechanism")
     if len(shape) != 2:
@@ -156,11 +137,9 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
 
 def with_bayes_losses(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
-    """The problem with the m reports of `table` (n, m), and the estimates z(y) (m,) that judge them.
+    """The problem with the m reports of `table` (n, m), and the Bayes estimates z(y) (m,) that define their losses.
 
-    z(y) is the report of the problem with the least posterior expected loss after y, and the loss of y is that of z(y).
-    The reports of one estimate stand in a row through its place, along the first axis, shorter than half the least
-    distance of two places.
+    Reports with the same estimate lie in a row through its place, shorter than half the smallest distance of places.
     """
     loss, places = problem.loss_matrix, problem.reports
     estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
@@ -188,9 +167,7 @@ def _estimating(
 
 
 def subset_size(size: int, epsilon: float) -> int:
-    """The size k of the subsets of n = size secrets: of the two around n / (e^eps + 1), where the error is least as a
-    function of real numbers, the one with the smaller error.
-    """
+    """The subset size k for `size` secrets: of the two integers around n / (e^eps + 1), the better one."""
     odds = math.exp(min(epsilon, 300.0))
     below = min(max(1, math.floor(size / (odds + 1))), size - 1)
 
@@ -291,18 +268,14 @@ def _check_count(count: int, field: str, remedy: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inclusions:
-    """hit, H (n, n); pairs, M (n, n), its diagonal h; scale, the smallest multiple of the problem's metric that the law
-    satisfies.
-    """
+    """H (n, n), M (n, n) with diagonal h, and the smallest scale of the problem's metric that the law satisfies."""
 
     hit: _Floats
     pairs: _Floats
     scale: float
 
     def mse(self, norm: _Floats) -> float:
-        """N times the mean squared error of the inclusion estimator in a norm W (n, n), rows of sum 0, at the truth
-        that `pairs` were taken at; infinite where H is singular. Cost: O(n^3).
-        """
+        """N times the mean squared error in a norm W (n, n) with rows of sum 0; infinite where H is singular."""
         mean = np.diag(self.pairs)
         try:
             spread = np.linalg.solve(self.hit.T, self.pairs - np.outer(mean, mean))
@@ -365,9 +338,7 @@ def subset_exponential_inclusions(problem: DesignProblem, *, subset: int = 1) ->
 def _alike(
     problem: DesignProblem, level: float, single: tuple[float, float], double: tuple[float, float]
 ) -> Inclusions:
-    """The inclusions of a law that treats secrets alike: single, of the true secret and of another; double, of a pair
-    with the true secret and of another pair.
-    """
+    """The inclusions of a symmetric law: single and double, of (pairs with) the true secret and of others."""
     (own, other), (own_pair, other_pair) = single, double
     n, prior = problem.domain.size, problem.prior_array
     hit = np.full((n, n), other) + (own - other) * np.eye(n)

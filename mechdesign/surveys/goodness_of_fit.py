@@ -46,9 +46,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitTest(FrozenRecord):
-    """statistic, x in nats; freedom, the number of reports that are free, m - 1; p_all and p_halves, the bounds of the
-    two p values; p_value, twice the smaller, at most 1.
-    """
+    """x in nats, its degrees of freedom, the bounds of the two p values, and twice the smaller (at most 1)."""
 
     statistic: float
     freedom: int
@@ -62,10 +60,7 @@ class FitTest(FrozenRecord):
 
 
 def fit_test(channel: Channel, counts: _Floats, best: Estimate, *, seed: int = 0) -> FitTest:
-    """The test for counts (M,), best their maximum-likelihood solution over `channel.table`; seed, of the split.
-
-    Cost: another maximum-likelihood solution.
-    """
+    """The test for counts (M,) and their maximum-likelihood solution `best`; the seed is that of the split."""
     total = float(counts.sum())
     observed = counts[counts > 0]
     own = float(observed @ np.log(observed / total))

@@ -49,10 +49,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RayTable:
-    """table (n, m), private up to rounding, rows of sum 1 up to the precision of the weights; stopped, why it ended;
-    rounds, how many there were; gain, the largest gain of a ray that the last one found, relative to the objective;
-    bound, None where there is none.
-    """
+    """table (n, m), private up to rounding; gain, the largest relative gain of a ray in the last round."""
 
     table: _Floats
     stopped: str
@@ -62,11 +59,7 @@ class RayTable:
 
 
 def design_norm(program: StatisticalDesign) -> _Floats:
-    """The norm W (n, n) that weights are chosen by: that of the program, for areas with a little of the squared error.
-
-    The shares of few areas do not need all directions, and without them the information would end singular, and the
-    distribution unidentified.
-    """
+    """The norm W (n, n) of the program; for areas with some squared error, so that the information is not singular."""
     norm = program.norm
     if program.error != "areas":
         return norm
@@ -75,12 +68,9 @@ def design_norm(program: StatisticalDesign) -> _Floats:
 
 
 def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
-    """The table of the design, unrepaired; see the module docstring.
+    """The table of the design, before repair.
 
-    The gap is what a ray of the pool has to gain, relative to the objective, to justify another round; none follows
-    either where the last one improved by less than 1.5 %, nor after the time limit.
-    Raises: SizeError where the table would not fit.
-    Cost: 10 to 30 s for 400 secrets, a minute for 900, most of it for weights and certificate.
+    Another round needs a ray that gains at least `gap` relative to the objective, and 1.5 % gained in the last round.
     """
     started, report = time.monotonic(), reporter(targets.on_progress)
     norm = design_norm(program)
@@ -122,11 +112,7 @@ def _settled(
 
 
 def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
-    """The torus around the grid of a program, and the eigenvalues of its norm there, without the first mode (n - 1,).
-
-    transport: of the inverse Laplacian of the torus; square: 1; areas: those of the norm averaged over all moves, the
-    power of the areas' indicators.
-    """
+    """The torus around the grid of a program, and the eigenvalues of its norm there but the first (n - 1,)."""
     domain, level = program.problem.domain, program.problem.metric.smallest_level
     assert domain.shape is not None and domain.cell is not None and domain.index is not None and level is not None
     step = np.array(domain.cell) * level
@@ -147,10 +133,7 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
 
 
 def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Symmetry) -> tuple[_Floats, _Floats]:
-    """The rays (n, k) of the mixture and of the kernel of a single cell, one for each orbit, with pi^T v = 1.
-
-    Then weights (s,) > 0 of the first s, those of the heaviest kernels of the torus alone, which make rows of sum 1.
-    """
+    """Rays (n, k) with pi^T v = 1, one for each orbit, and weights (s,) > 0 of the first s, with rows of sum 1."""
     mark = np.random.default_rng(program.seed).normal(size=program.problem.domain.size)
     place: dict[int, int] = {}
     rays: list[_Floats] = []
@@ -177,9 +160,7 @@ def _layers(torus: Torus, mixture: Mixture) -> Iterator[tuple[Cluster, float]]:
 
 
 def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[_Floats, _Floats]:
-    """A kernel at every position of the torus, restricted to the grid: (n, t), with pi^T v = 1, and weights (t,) with
-    which every row has the sum 1.
-    """
+    """A kernel at every position of the torus, restricted to the grid: (n, t), and weights (t,) with row sums 1."""
     index = program.problem.domain.index
     assert index is not None
     positions = np.indices(torus.shape).reshape(len(torus.shape), -1)
@@ -190,9 +171,7 @@ def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[
 
 
 def _orbit_keys(rays: _Floats, mark: _Floats, group: Symmetry) -> NDArray[np.int64]:
-    """A number for each ray (n, k) that its mirror images share, and other rays do not but by an accident of rounding,
-    which costs a ray twice in the pool.
-    """
+    """A number for each ray (n, k) that its mirror images share; a collision enters a ray twice, which is harmless."""
     logs = np.log(rays)
     return np.asarray(np.min([np.rint(mark @ logs[way] / _SAME) for way in group.ways], axis=0)).astype(np.int64)
 

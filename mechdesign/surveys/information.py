@@ -80,11 +80,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
 
 
 def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
-    """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm L^+ (n, n), in the unit of the norm.
-
-    N times the asymptotic mean squared norm of the error of the maximum-likelihood estimate from N reports; infinite
-    where `channel_rank` is less than n, or where the information at the truth is singular. Cost: O(n^2 m + n^3).
-    """
+    """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm (n, n); infinite if singular."""
     if channel_rank(table) < len(table):
         return math.inf
     try:

@@ -46,9 +46,7 @@ class Means:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
-    """Per area (K,): estimate, of any size; share, the estimate cut to [0, 1], and its interval [low, high];
-    standard_error; effective, the effective reports; bias; reasons, why there is no interval, None where there is one.
-    """
+    """Per area (K,): the estimate, the share cut to [0, 1], its interval, and the reason if there is no interval."""
 
     estimate: _Floats
     share: _Floats
@@ -61,10 +59,7 @@ class Intervals:
 
 
 def quantile(confidence: float, *, intervals: int = 1) -> float:
-    """The z of two-sided intervals that hold together with `confidence`, by Bonferroni.
-
-    Raises: InputError for a confidence that is not between 0 and 1.
-    """
+    """The z of two-sided intervals that hold together with `confidence`, by Bonferroni."""
     if isinstance(confidence, bool) or not 0.5 <= confidence < 1:
         raise InputError("must be from 0.5 to below 1", field="confidence", value=confidence)
     return -float(ndtri((1 - confidence) / 2 / intervals))
@@ -92,10 +87,7 @@ def means(channel: Channel, weights: _Floats, law: _Floats, shares: _Floats, rep
 def linear_intervals(
     channel: Channel, counts: _Floats, weights: Weights, z: float, *, strict: bool = True
 ) -> Intervals:
-    """Intervals of the linear estimator from counts (M,). A share that is not identifiable has none, and is nan.
-
-    Raises: InputError if `strict`, where no share has an interval because all have too few effective reports.
-    """
+    """Intervals of the linear estimator from counts (M,). A share that is not identifiable has none, and is nan."""
     reports = int(counts.sum())
     found = means(channel, weights.values, weights.law, counts / reports, reports, z)
     away = z * found.standard_error + weights.bias

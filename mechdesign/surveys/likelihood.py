@@ -36,10 +36,9 @@ ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CertifiedPoint:
-    """A distribution p (n,) with what the certificate says of it.
+    """A distribution p (n,) with its certificate: L(p) and the gap ln max g >= L* - L(p), in nats per report.
 
-    reported, sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio, g (n,), with sum_u p_u g_u = 1;
-    log_likelihood, L(p); gap, ln max g >= L* - L(p); both in nats per report.
+    reported is sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio is g (n,), sum_u p_u g_u = 1.
     """
 
     distribution: NDArray[np.float64]
@@ -51,12 +50,7 @@ class CertifiedPoint:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likelihood:
-    """The maximum-likelihood program; see the module docstring.
-
-    table: P(y|u) (n, m). counts: N_y (m,), how often each report was made, integers.
-    Raises: InputError for a table that is none of probabilities, counts that are none or do not fit it, no report at
-        all, and a report that was made but that no secret can make.
-    """
+    """The maximum-likelihood program for a table P(y|u) (n, m) and integer counts N_y (m,)."""
 
     table: NDArray[np.float64]
     counts: NDArray[np.float64]
@@ -100,11 +94,7 @@ class Likelihood:
         return np.ascontiguousarray(self.table[:, self.observed] / self.largest)
 
     def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
-        """The certificate of weights p (n,) >= 0, divided by their sum first.
-
-        Where p makes a report impossible that was made, the likelihood is 0: L = -inf, and the gap is infinite.
-        In double precision: the gap carries a rounding error of about 1e-15 (n + k). Cost: O(n k).
-        """
+        """The certificate of weights p (n,) >= 0, normalised first; infinite gap if a report is impossible."""
         distribution = distribution / distribution.sum()
         reported = distribution @ self.columns
         if not reported.min() > 0:

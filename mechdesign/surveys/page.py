@@ -41,11 +41,7 @@ STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234
 
 
 def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """Texts, maps and bars of the page of an estimate; mechanisms, all that made its reports, or none.
-
-    Raises: InputError for other mechanisms; VerificationError for one that `verify` does not certify, for an estimate
-        that does not follow from them, and for one that contradicts itself.
-    """
+    """Texts, maps and bars of the page of an estimate; mechanisms: all that made its reports, or an empty sequence."""
     ordered = in_order(estimate, mechanisms) if mechanisms else []
     with verification_errors():
         checked = [require_certified(mechanism) for mechanism in ordered]

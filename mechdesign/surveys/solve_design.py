@@ -57,18 +57,10 @@ _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost m
 
 
 def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
-    """Design and certify, up to 64 secrets as the module docstring says and with a bound, beyond that by kernels of
-    small clusters (surveys/grid_design.py), without one.
+    """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound.
 
-    The gap is also what a ray has to gain, relative to the objective, for a search to count as successful. No round
-    starts after the time limit, a quarter of which is for the bound, or after Ctrl-C. The option bound=False leaves
-    the bound out. The reported loss is the objective before
-    repair.
-    Returns: the design with reports of its own; its parameters are the number of searches, the largest gain of a ray
-        that the last one found, relative to the objective, and the places that reports are judged by, with their loss.
-    Raises: SolverError where the rays to start from do not span all directions.
-    Cost: 2 s for 16 secrets, 10 s for 25, minutes for 64, where the time limit is the way to end it; beyond, see
-        `design_on_grid`.
+    The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
+    The reported loss is the objective before repair.
     """
     with _BLAS.limit(limits=1):
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
@@ -153,10 +145,9 @@ class RaySearch:
     def find(
         self, mixture: MixtureOptimum, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
     ) -> tuple[NDArray[np.float64], float]:
-        """Rays (n, k) that improve the mixture with their mirror images, the best first, and the largest reduced cost.
+        """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost.
 
-        A quarter of the starts are the best of the `pool` (n, j), a half those of the mixture, `rays` (n, i), at
-        random and disturbed, the rest random.
+        A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
         """
         best = np.argsort(-self.reduced_costs(mixture, pool), kind="stable")[: starts // 4]
         ends = [self._ascend(mixture, v) for v in pool[:, best].T]
@@ -206,9 +197,7 @@ def distinct(rays: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
-    """The rows v >= 0, e^{-d} v(u) <= v(u') on every edge, both ways, and pi^T v = 1; factors that HiGHS would drop
-    are left out, and what leaves the cone by that is cut to it afterwards.
-    """
+    """The constraints v >= 0, e^{-d} v(u) <= v(u') on every edge, pi^T v = 1, without factors that HiGHS would drop."""
     tail, head, length = problem.edges.both_ways()
     n, e = problem.domain.size, len(tail)
     rows, factor = np.arange(e), np.exp(-length)

@@ -63,10 +63,7 @@ class LikelihoodSolution:
 
 
 def solve_likelihood(program: Likelihood, *, gap: float = 1e-9) -> LikelihoodSolution:
-    """Solve to `gap` nats per report where double precision allows, else as far as both methods come.
-
-    Raises: SizeError before matrices that do not fit in memory.
-    """
+    """Solve to `gap` nats per report where double precision allows, else as far as both methods come."""
     point, iterations = newton(program, gap=gap)
     if point.gap <= gap:
         return LikelihoodSolution(point=point, method="newton", iterations=iterations)
@@ -75,11 +72,7 @@ def solve_likelihood(program: Likelihood, *, gap: float = 1e-9) -> LikelihoodSol
 
 
 def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
-    """The point of the least gap, and the iterations: until it is at most `gap` (nats per report) or has stalled.
-
-    Cost: O(n^2 (n + k)) an iteration at first, k the reports that were made, less as probabilities tend to 0.
-    Raises: SizeError before matrices that do not fit in memory.
-    """
+    """The point of the smallest gap, and the iterations, until it is at most `gap` nats per report or has stalled."""
     n, k = program.columns.shape
     require_memory(n, n + k, tables=_TABLES, what="the Newton steps of the likelihood")
     now = best = program.judge(np.full(n, 1 / n))
@@ -166,10 +159,7 @@ def accelerated(program: Likelihood, start: _Floats, *, gap: float) -> tuple[Cer
 
 
 def updates(program: Likelihood, start: _Floats, *, accelerate: bool = False) -> Iterator[CertifiedPoint]:
-    """The judged points from `start` (n,) on, the start first, without end; entries that are 0 stay 0.
-
-    Cost: O(n k) an update, k the reports that were made; an accelerated step takes two or more.
-    """
+    """Yield the certified points from `start` (n,) on, the start first, endlessly; zeros stay 0."""
     now = program.judge(start)
     while True:
         yield now

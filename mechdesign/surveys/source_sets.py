@@ -11,10 +11,7 @@ NEIGHBOURS = 8  # nearest places of a place that form pairs with it
 
 
 def source_sets(problem: DesignProblem) -> list[NDArray[np.int64]]:
-    """Single places; every place with each of its 8 nearest; every place with its 2^j - 1 nearest; the whole domain.
-
-    Nearest in nats, ties by place number; each set once. O(n log n) sets.
-    """
+    """Single places; every place with each of its 8 nearest; every place with its 2^j - 1 nearest; the whole domain."""
     n = problem.domain.size
     nearest = np.argsort(problem.distances, axis=1, kind="stable")
     nearest = np.column_stack([np.arange(n), nearest[nearest != np.arange(n)[:, None]].reshape(n, n - 1)])

@@ -181,10 +181,7 @@ def _check_size(problem: DesignProblem) -> None:
 
 
 def kernel_rays(problem: DesignProblem) -> NDArray[np.float64]:
-    """The constant, and e^{-f_S} and e^{f_S} for the `source_sets` S, f_S(u) the distance to S: (n, k), entries <= 1.
-
-    The single places come first, and then they alone span all directions of most metrics.
-    """
+    """The constant, and e^{-f_S} and e^{f_S} (n, k) for the `source_sets` S, f_S the distance to S; places first."""
     distances = np.minimum(problem.distances, FAR)
     levels = np.column_stack([distances[:, source].min(axis=1) for source in source_sets(problem)[:-1]])
     return np.exp(np.column_stack([np.zeros(len(distances)), -levels, levels - levels.max(axis=0)]))

@@ -97,11 +97,7 @@ class Mixture:
 
 
 def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
-    """The best mixture that the search finds, without the light ones.
-
-    eigenvalue (n - 1,), W(o) of the modes in the order of `numpy.fft.fftn` without the first. Deterministic.
-    Cost: O(n) for each of some thousand clusters and of the steps of their weights: 1 s to 10 s for 28 x 28.
-    """
+    """The best mixture of the search, without light clusters; eigenvalue (n - 1,), W(o) in the order of `fftn`."""
     cost = eigenvalue / math.prod(torus.shape)
     clusters = first_clusters(torus)
     spectra = np.stack([torus.spectrum(cluster) for cluster in clusters])
@@ -132,10 +128,7 @@ def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
 
 
 def torus_weights(spectra: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Weights (j,) with the least sum of cost / (weights @ spectra), and that sum, by multiplicative updates.
-
-    At the optimum spectra @ (cost / s^2) is at most the value, with equality where a weight is positive.
-    """
+    """Weights (j,) with the least sum of cost / (weights @ spectra), and that sum, by multiplicative updates."""
     weights = np.full(len(spectra), 1 / len(spectra))
     for _ in range(_STEPS):
         mixed = weights @ spectra

@@ -42,9 +42,9 @@ _CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Point(FrozenRecord):
-    """A total and the best rule at it: error, the mean distance in units to the true positions; identified, the share
-    of homes that each attack names to within the radius after `DAYS` days; nats, certified: no attack on two weeks
-    changes odds of homes that far apart by more than e^nats.
+    """A total and the best rule at it: mean error, share of homes that each attack identifies, certified nats.
+
+    No attack on two weeks changes the odds of homes that far apart by more than e^nats.
     """
 
     total: float
@@ -175,10 +175,7 @@ def session_design(setting: Setting, priced: PricedRule) -> SessionDesign:
 
 
 def homes_found(setting: Setting, run: SimulatedRun, homes: NDArray[np.float64]) -> dict[str, float]:
-    """The share of people whose home (people, 2) an attack names to the radius of the setting.
-
-    "filter" is left out where no filter ran.
-    """
+    """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran."""
     points = setting.domain.points
     days = run.estimates.shape[1] // setting.ticks
     dark = run.estimates[:, np.tile(nights(setting.ticks), days)]

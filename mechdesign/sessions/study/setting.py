@@ -25,11 +25,7 @@ _Places = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimulatedRun(FrozenRecord):
-    """What a mechanism made of the traces of N people over L ticks.
-
-    estimates (N, L), places; nats (N, L) within the radius that were paid at each tick, 0 without a report; home
-    (N, n), what a filter believes about homes in the end, where one ran.
-    """
+    """Estimates (N, L), nats paid at each tick (N, L), and the filter's belief about homes (N, n) if one ran."""
 
     estimates: _Places
     nats: _Floats
@@ -38,10 +34,7 @@ class SimulatedRun(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(FrozenRecord):
-    """domain and model, public; within, the radius in the unit of the domain for which costs are counted; exact,
-    True where filters run the chain of the model in single precision, else they factor it (`FactoredHomeAway`);
-    designs, certified tables and their probabilities by cost.
-    """
+    """Public domain and model, the radius of costs, and certified tables by cost; exact: the chain, not factored."""
 
     domain: Domain
     model: HomeAway

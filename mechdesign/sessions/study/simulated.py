@@ -67,11 +67,7 @@ def _table_numbers(costs: tuple[float, ...]) -> tuple[int, ...]:
 def sessions(
     setting: Setting, places: _Places, rules: Sequence[PricedRule], rng: np.random.Generator
 ) -> list[SimulatedRun]:
-    """Simulate clock and risk rules for traces (N, L) of whole days, one session a trace and rule.
-
-    Every rule draws with the same random numbers, its k-th report with the k-th of them. Cost: L steps of the model for
-    N people and every rule.
-    """
+    """Simulate clock and risk rules for traces (N, L) of whole days; all rules share their random numbers."""
     people, ticks = len(places), setting.ticks
     most = max(len(priced.costs) for priced in rules)
     costs = np.array([[*priced.costs, *[0.0] * (most + 1 - len(priced.costs))] for priced in rules])
@@ -114,10 +110,7 @@ def mean_error(setting: Setting, places: _Places, run: SimulatedRun) -> float:
 def ranked(
     setting: Setting, places: _Places, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
 ) -> list[tuple[float, PricedRule]]:
-    """Mean errors in units for these traces, and the rules, the best first; every one with the same random numbers.
-
-    Those that no time is left for, until a deadline of time.monotonic(), are left out, but for the first ones.
-    """
+    """Mean errors for these traces and the rules, the best first; a deadline of time.monotonic() leaves some out."""
     tried: list[tuple[float, PricedRule]] = []
     together = max(1, _TOGETHER // (len(places) * setting.states))
     for first in range(0, len(rules), together):
