@@ -31,10 +31,10 @@ from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, r
 from mechdesign.problem.metric import Euclidean
 from mechdesign.problem.problem import DesignProblem
 
-REMAPPED = 1000  # secrets up to which every closed form is remapped, beyond them the one of the least loss alone
-CERTIFICATES = 2.2  # that a table returned takes, in the time of one: the mechanism and its ratio are computed too
-_SHARE = 0.3  # of the time, after which no further closed form of more than REMAPPED secrets is made
-_OVER = 1.2  # times the time left that a certificate may take: more than a limit is kept to
+REMAPPED = 1000  # secrets up to which every closed form is remapped; beyond, only the best one
+CERTIFICATES = 2.2  # time of a returned table in certificates: its mechanism and ratio are computed too
+_SHARE = 0.3  # of the time, after which no further closed form of over REMAPPED secrets is made
+_OVER = 1.2  # factor by which a certificate may exceed the remaining time
 _FEW, _EACH = 1_000_000, 2_000  # masses that noise is followed for, at least, and for each secret: a second or more
 _SMALL = 10_000_000  # edges times reports, certified in a fraction of a second
 _SOON = 2.0  # seconds of certifying that are not worth an estimate

@@ -74,7 +74,7 @@ class Protection:
 
 
 class PositionProtection(Protocol):
-    """Computes what mechanisms with a claim about positions protect."""
+    """Computes the protection of mechanisms with a claim about positions."""
 
     def protection(self, stored: MechanismFile, claim: PositionClaim, within: float | None) -> Protection:
         """The protection of positions at most `within` apart, in the unit of the domain."""

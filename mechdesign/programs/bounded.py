@@ -72,9 +72,9 @@ class Bounded(Coupled):
 
     def parameters(self) -> dict[str, Any]:
         bounds = np.asarray(self.worst_loss, float)
-        kept = bounds.astype(object)
-        kept[~np.isfinite(bounds)] = None  # JSON has no infinity
-        return {"worst_loss": kept.tolist()}
+        stored = bounds.astype(object)
+        stored[~np.isfinite(bounds)] = None  # JSON has no infinity
+        return {"worst_loss": stored.tolist()}
 
     def side_rows(self) -> SideRows:
         loss = self.problem.loss_matrix
@@ -82,7 +82,7 @@ class Bounded(Coupled):
         return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
 
 
-def read_bounds(kept: object) -> Any:
+def read_bounds(stored: object) -> Any:
     """`worst_loss` of the parameters of a file, in which null means no bound."""
-    bounds = [math.inf if bound is None else bound for bound in (kept if isinstance(kept, list) else [kept])]
-    return bounds if isinstance(kept, list) else bounds[0]
+    bounds = [math.inf if bound is None else bound for bound in (stored if isinstance(stored, list) else [stored])]
+    return bounds if isinstance(stored, list) else bounds[0]

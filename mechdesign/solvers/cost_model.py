@@ -29,12 +29,12 @@ class TimeModel:
     pricing_share: float = 0.05  # of the limit that pricing may take beyond it; a guess
     pricing: float = 2.0  # seconds that it may take beyond it in any case; a guess
     certificate: float = 4e-7  # seconds an edge and report that the last certificate takes
-    certificate_share: float = 0.25  # of the limit that is kept for it at most; a guess
+    certificate_share: float = 0.25  # largest share of the limit reserved for it; a guess
     mechanism: float = 8e-8  # seconds an entry that the mechanism of a table takes
     equations: float = 3e-11  # seconds for each n^3 of a dense system of n equations
 
     def reserve(self, problem: DesignProblem, limit: float) -> float:
-        """Seconds kept for the last certificate and the mechanism."""
+        """Seconds reserved for the last certificate and the mechanism."""
         reports = problem.reports.size
         certificate = min(self.certificate_share * limit, self.certificate * len(problem.edges.tail) * reports)
         return max(certificate, self.mechanism * problem.domain.size * reports)

@@ -197,7 +197,7 @@ class Targets:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Design:
-    """The result of a solver: an integer table and what is proved of it.
+    """The result of a solver: an integer table, its proved bound and its origin.
 
     Attributes
     ----------

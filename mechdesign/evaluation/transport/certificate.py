@@ -1,4 +1,4 @@
-r"""The certificate of a Kantorovich distance: bounds from any potentials and any plan, whoever found them.
+r"""The certificate of a Kantorovich distance: bounds from any potentials and any plan.
 
 p and q are distributions up to the rounding of their normalisation, s = p - q in floating point, f any function, D the
 diameter, u = 2^-53 the unit roundoff.
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from mechdesign.evaluation.transport.ground import Ground
 from mechdesign.evaluation.transport.program import Excess
 
-MASS = 2.0**-50  # what normalising p and q and subtracting them moves, of a total of 1
-_KEPT = 2.0**-46  # of what moves: a residual under this is charged, not carried
+MASS = 2.0**-50  # error of masses from normalising p and q and subtracting them, of a total of 1
+_NEGLIGIBLE = 2.0**-46  # share of the moved mass: a smaller residual is charged to the bound, not moved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +111,7 @@ def balance(plan: Plan, moved: Excess, size: int) -> Plan:
     source, target, mass = plan.source[some], plan.target[some], mass[some]
     supply = np.maximum(supply - np.bincount(source, mass, size), 0.0)
     demand = np.maximum(demand - np.bincount(target, mass, size), 0.0)
-    if min(supply.sum(), demand.sum()) > _KEPT * moved.supply.sum():
+    if min(supply.sum(), demand.sum()) > _NEGLIGIBLE * moved.supply.sum():
         rows, columns, rest = in_order(supply, demand)
         source, target = np.concatenate([source, rows]), np.concatenate([target, columns])
         mass = np.concatenate([mass, rest])

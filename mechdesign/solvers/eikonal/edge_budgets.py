@@ -39,7 +39,7 @@ class BudgetOptions:
     updates: int = 40  # of the weights per round (1)
     bisections: int = 12  # of the factor (2)
     slack: float = 1e-12  # nats that lengths leave for rounding
-    last: float = 3.0  # rounds' time that is kept for the last factor
+    last: float = 3.0  # rounds' time reserved for the last factor
 
 
 _OPTIONS = BudgetOptions()
@@ -96,7 +96,7 @@ class _EdgeBudget:
         return log_rows, self.kappa(1.0, length, log_rows)
 
     def largest_factor(self, length: Vector) -> Vector:
-        """The table (n, k) at the largest factor found for which (2) holds."""
+        """The table (n, k) at the largest tried factor for which (2) holds."""
         distance = self.padded.distances(length)
         low, high = 0.5, 1.0
         best = _normalise_rows(distance, low, self.weights)[0]

@@ -45,7 +45,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     require_memory(size, size, tables=8, what="the weight system")
     kernel = program.kernel()
     own_cost = (problem.weighted_loss * kernel).sum(axis=0)
-    with warnings.catch_warnings():  # a singular system has weights that are no numbers: the fallback follows
+    with warnings.catch_warnings():  # a singular system gives NaN weights, and the fallback
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
         factors = scipy.linalg.lu_factor(kernel)
     weights = scipy.linalg.lu_solve(factors, np.ones(size))
@@ -56,10 +56,10 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     else:
         diagnosis = diagnose(problem, weights)
         ends = started + TABLE_ENDS * targets.time_limit
-        found = interrupts.search(lambda: _fallback(problem, ends, report), None)
-        if found is None:
-            found, stopped = _fallback(problem, -math.inf, report), "interrupt"
-        table, dual, remedy, late = found
+        fallback = interrupts.search(lambda: _fallback(problem, ends, report), None)
+        if fallback is None:
+            fallback, stopped = _fallback(problem, -math.inf, report), "interrupt"
+        table, dual, remedy, late = fallback
         parameters = {"remedy": remedy, **diagnosis.as_parameters()}
     interrupts.hold()
     report("repair", done=size, total=size, unit="steps")
