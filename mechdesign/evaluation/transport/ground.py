@@ -1,4 +1,4 @@
-"""Ground distance: how far apart the places are between which mass is moved.
+"""Ground distance: the distance between the places between which mass is moved.
 
 Euclidean between the places of a domain, in its unit, or a table that is checked to be a metric. Source: Alvim et al.
 2018, section II, where the Kantorovich lifting takes any metric.
@@ -40,11 +40,10 @@ class Ground:
 
     @classmethod
     def of(cls, places: Domain | ArrayLike) -> Ground:
-        """The ground distance of a domain (Euclidean) or of a table (n, n), which has no unit: "1".
+        """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric.
 
-        Raises: InputError for a table that is not square, finite, symmetric, zero on the diagonal and positive off it,
-        or that breaks the triangle inequality by more than 2^-40 of its largest entry; names the first breach.
-        Cost: O(n) for a domain; O(n^3) for a table, half a second at 900 places.
+        The triangle inequality may fail by 2^-40 of the largest entry. Cost: O(n) for a domain; O(n^3) for a table,
+        half a second at 900 places.
         """
         if isinstance(places, Domain):
             return _of_points(places)
@@ -57,14 +56,11 @@ class Ground:
 
     @property
     def line(self) -> bool:
-        """Whether the places lie on a line with Euclidean distance."""
+        """True if the places lie on a line with Euclidean distance."""
         return self.points is not None and self.points.shape[1] == 1
 
     def between(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Distances (r, c) from the places `rows` (r,) to `columns` (c,), in `unit`.
-
-        Raises: SizeError where they do not fit. Cost: O(r c), less than to look up a stored table.
-        """
+        """Distances (r, c) from the places `rows` (r,) to `columns` (c,), in `unit`."""
         require_memory(len(rows), len(columns), tables=1, what="the table of distances")
         if self.points is None:
             assert self.table is not None
@@ -81,7 +77,7 @@ class Ground:
     def extended(self, support: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """f(x) = min over y in `support` of values(y) + d(x, y), (n,): the largest 1-Lipschitz function below values.
 
-        1-Lipschitz to rounding and `slack`. Cost: O(n |support|) time, O(n) memory.
+        It is 1-Lipschitz up to rounding and `slack`. Cost: O(n |support|) time, O(n) memory.
         """
         if self.points is None:
             assert self.table is not None
@@ -109,7 +105,7 @@ def _of_points(domain: Domain) -> Ground:
 
 
 def _checked(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The table, symmetric to the last bit, if it is square, finite, symmetric to rounding and separates places."""
+    """The table made exactly symmetric, if it is square, finite, symmetric to rounding and separates places."""
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
         raise InputError("must be a Domain or a square table", field="domain", value=f"shape {table.shape}")
 

@@ -1,12 +1,12 @@
-"""Solve transport programs between places: column generation from coarse to fine, and certify what comes out.
+"""Solve transport programs between places by column generation from coarse to fine, and certify the result.
 
-Over a domain the places are grouped (cells in twos per axis), the coarse program is solved in the same way, and its
-potentials, extended to the fine places, say which columns are worth starting with: the `_NEAREST` of least reduced cost
-of every source and target. Columns are added until pricing all of them closes the gap. A table of distances starts from
-its nearest columns. On a line the distribution functions give plan and potentials in closed form.
-Memory: the costs (r, c) of what moves, 200 MB where 10,000 places have an excess; no other table of that size.
+Over a domain the places are grouped (cells in twos per axis) and the coarse program is solved in the same way. Its
+potentials, extended to the fine places, select the first columns: the `_NEAREST` of least reduced cost of every source
+and target. Columns are added until pricing all of them closes the gap. A table of distances starts from its nearest
+columns. On a line the distribution functions give plan and potentials in closed form.
+Memory: the costs (r, c) between places with an excess, 200 MB for 10,000 places.
 
-All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
+All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMALL = 2500  # entries of the plan under which nothing is grouped
 def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tuple[Certified, str]:
     """The certified least cost of moving an excess over the ground distance, and the method: "line" or "network".
 
-    Stops at a relative gap of `tolerance`, or with the gap it has when no column is left that would narrow it.
+    Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
     """
     method = "line" if ground.line else "network"
     if not moved.difference.any():
@@ -55,7 +55,7 @@ def _in_a_network(ground: Ground, moved: Excess, tolerance: float) -> Certified:
 
 
 def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Excess) -> NDArray[np.float64]:
-    """Potentials at the targets of `moved` (c,) from the program over groups of places; zeros where it is small."""
+    """Potentials at the targets of `moved` (c,) from the program over groups of places; zeros for small programs."""
     support = np.concatenate([moved.sources, moved.targets])
     place = index[support]
     place = place - place.min(axis=0)
@@ -132,7 +132,7 @@ def cheapest(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Keys i c + j, sorted, of the `most` least reduced costs under `below` of every row and column; the least by row.
 
-    Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c). Cost: O(r c).
+    Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c).
     """
     keys, least = _cheapest(cost, u, v, min(most, *cost.shape), below)
     return np.unique(keys[keys >= 0]), least
