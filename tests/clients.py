@@ -78,7 +78,7 @@ class Stream:
 
 def drawn_in_python(name: str, stream: Stream, reports: int, monkeypatch: Any) -> list[int]:
     """Reports of cells 0, 1, ..., n - 1, 0, 1, ... from the bits of a stream."""
-    for module in ("mechanism.rows", "factored.dataset"):
+    for module in ("mechanism.rows", "factored.mechanism"):
         monkeypatch.setattr(f"mechdesign.{module}.source", stream)
     rows = sampler(name).rows
     return [rows.live(k % rows.secrets, "row")[0] for k in range(reports)]

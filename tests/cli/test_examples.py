@@ -14,9 +14,10 @@ from taken import needs
 from mechdesign.cli.app import PANELS, command
 
 # 115, then 13 of limits on discs (--disc, --share, --people, pictures of shares), then 19 that say how a file is read:
-# --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound.
-MOST_OPTIONS = 115 + 13 + 19
-SEVERAL = {"--output", "--people"}  # files by their suffix; of area a count too, as its help says
+# --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound; then
+# --people-per-disc, so that --people has one meaning.
+MOST_OPTIONS = 115 + 13 + 19 + 1
+SEVERAL = {"--output", "--people"}  # files by their suffix
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
 
 

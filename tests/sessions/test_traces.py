@@ -157,8 +157,8 @@ def test_a_table_for_a_state_is_no_worse_after_its_belief(domain):
     belief /= belief.sum()
     usual, own = report_table(domain, 0.6, within=400.0), state_table(domain, belief, 0.6, within=400.0)
     certificates = [Sampler(each).certificate for each in (usual, own)]
-    assert certificates[0].unit == certificates[1].unit
-    assert certificates[1].charge <= Fraction(0.6)
+    assert certificates[0].unit_id == certificates[1].unit_id
+    assert certificates[1].cost <= Fraction(0.6)
     constant = (domain.euclidean_to(domain) @ belief).min()
     losses = [loss_after(each, belief, domain) for each in (own, usual)]
     assert losses[0] < 0.99 * losses[1] < constant
