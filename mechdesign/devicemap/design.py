@@ -1,14 +1,13 @@
 r"""A factored mechanism of a grid as a compact map: lengths from a potential, levels and weights in few digits.
 
-The levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that
-the map's claim implies the design's: d_map <= d on every edge, hence on every path. Weights are rounded to 16 to an
-octave. Then the lengths of the kernel are found anew from a potential s (devicemap/device_map.py),
+Levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that the map's
+claim implies the design's: d_map <= d on every edge. Weights are rounded to 16 to an octave. Lengths follow from a
+potential s (devicemap/device_map.py), the fixed point (ours) of
 
     x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e, of places within 16 nats
 
-until every edge keeps its length, x_e step + |ln S(u) - ln S(v)| <= kappa d_e with kappa close to 1; and the step is
-lowered by what is left, until the exact sums certify.
-Source: the fixed point is ours.
+until every edge has x_e step + |ln S(u) - ln S(v)| <= kappa d_e with kappa close to 1; then the step is lowered by the
+rest, until the exact sums certify.
 """
 
 from __future__ import annotations
@@ -54,9 +53,7 @@ _ONE = 1 << STEP_BITS
 
 
 def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None] | None = None) -> DeviceMap:
-    """The device map of a factored mechanism on a whole grid of two axes with 8 or 16 neighbours, certified for the
-    levels of its claim. Cost: a pass over all rows at half the range for every round, and one or two over all of it.
-    """
+    """The device map of a factored mechanism on a whole grid of two axes, certified for the levels of its claim."""
     report, first = reporter(on_progress), _initial_map(MechanismFile.read(mechanism))
     claim = first.edges
     with_potential, kappa = _settle_potential(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)

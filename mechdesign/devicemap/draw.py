@@ -1,9 +1,9 @@
-r"""Reports drawn from a compact map: the same place from the same random bytes, whoever reads the map.
+r"""Reports drawn from a compact map: the same place from the same random bytes, for every reader of the map.
 
 **The order of places.** Seen from a secret u, the places with q(u, p) < cap are put in order of (q(u, p), p): nearer
 ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. Since no edge has
-fewer than 1 unit, the places at distance t are all known once those below t are settled: a search in buckets of one
-unit, each bucket sorted by number, or a heap of (q, p), meets them in this order and can stop after any of them.
+fewer than 1 unit, the places at distance t are known once those below t are settled: a search in buckets of one
+unit, each sorted by number, or a heap of (q, p), meets them in this order and can stop after any of them.
 
 **The intervals.** With E, W, S of device_map.py, T the sum of W over all places, and floor = E(cap):
 
@@ -19,21 +19,19 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
 
     1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
     2. If t >= Sbar(u), go to 1.
-    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place is left
+    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place remains
        and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
        now or later, from this map; else go to 1.
 
 The report is the cell of that place (device_map.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
 uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
-Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) <= Sbar(u) pass 2, and are dealt out
-as above, a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any
-other, since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones: the place,
-given that a round ends, is uniform over the t < S(u).
+Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) pass 2 and are dealt out as above,
+a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any other,
+since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones.
 
-S(u) itself has to be known only in the last line of 3, and there the whole ball is settled. How many places are settled
-depends on how far the report lies from the secret: what takes so long tells of the distance, so that a device answers
-at a fixed time.
+The number of settled places depends on the distance of the report from the secret, and so does the time of a draw: a
+device answers at a fixed time.
 """
 
 from __future__ import annotations
@@ -137,7 +135,7 @@ class MapSampler(FrozenRecord, Drawing):
     device_map : DeviceMap
         The map.
     on_progress : callable
-        Called with where the verification stands.
+        Called with the progress of the verification.
 
     Examples
     --------
@@ -167,11 +165,10 @@ class MapSampler(FrozenRecord, Drawing):
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
-        """Reports (secret b, draw size) drawn independently for secrets (b,), or for the cells of positions `at` (b, 2)
-        or (2,) in the unit of the map, each with exactly its probability.
+        """Reports (secret b, draw size), drawn independently and each with exactly its probability.
 
-        Report numbers have the coordinates of secrets and reports, and attributes bits, claim, mechanism and cost. With
-        `rng`, a seed or a generator of NumPy, for simulations only, bits says so. Cost: 10 to 50 ms a secret.
+        For secrets (b,), or for the cells of positions `at`, (b, 2) or (2,) in the unit of the map. `rng`, a seed or a
+        NumPy generator, is for simulations only; the attribute bits says so.
         """
         check_whole(size, "size")
         numbers, (bits, name) = self._chosen(secrets, at), source(rng)

@@ -1,9 +1,7 @@
-"""The file of a compact map.
+"""The file of a compact map: a frame (mechanism/container.py) of the kind "compact".
 
-A frame (mechanism/container.py) of the kind "compact". It holds three arrays of R x C numbers: level (u2), potential
-(i2) and weight (u1), all of them as differences.
-
-The header has these keys besides and no others:
+It holds three arrays of R x C numbers: level (u2), potential (i2) and weight (u1), all of them as differences. The
+header has these keys besides and no others:
 
 | key | value | meaning |
 |---|---|---|
@@ -25,9 +23,9 @@ The header has these keys besides and no others:
 | mechanism | 64 hexadecimal digits | the checksum of the design that the map was made from |
 | about | {"problem", "program", "promise"} | texts for people |
 
-`ledger` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" (null where there is
-none), "stencil", "unit"} of the header, keys sorted, as Python's json.dumps writes it, followed by the levels of the
-secrets as uint16, row by row. device_map.py says what the numbers mean, draw.py how a report is drawn.
+`ledger` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" (or null), "stencil",
+"unit"} of the header, keys sorted, as Python's json.dumps writes it, followed by the levels of the secrets as uint16,
+row by row. The numbers are those of device_map.py.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""What the web gets of a compact map: a page, and a folder for devices.
+"""The page of a compact map, and the folder of files for devices.
 
-The page carries the file, byte by byte, and what is said of it. Names of the object beside those of web/contents.py:
-`first`, the cell whose surroundings are proved at once, of the highest level, of several the one nearest to the middle;
-`levels_per`, of the unit, the length that levels are said per.
+The page carries the file and its facts. To the names of web/contents.py it adds `first`, the cell that is proved first,
+of the highest level nearest to the middle, and `levels_per`, the length per which levels are printed.
 
-The folder holds region.map: the map for a device without zlib and JSON. `devicemap/sample_region.c` draws from it in
-place. It is a plain frame (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, frame,
-stencil, cap,
-shift, g, k, grain, ratio, five advances, of which the last two are 0 with 8 neighbours; then level (u2), potential (i2)
-and weight (u1) of R x C places. devicemap/device_map.py says what they mean.
+The folder holds region.map, for devices without zlib and JSON; `devicemap/sample_region.c` draws from it in place. It
+is a plain frame (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, frame, stencil,
+cap, shift, g, k, grain, ratio, five advances, of which the last two are 0 with 8 neighbours; then level (u2), potential
+(i2) and weight (u1) of R x C places, as in device_map.py.
 """
 
 from __future__ import annotations

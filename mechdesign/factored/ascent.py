@@ -1,13 +1,11 @@
 """Passes that better the multipliers of the row sums by the ratios of local pricing (pricing.py).
 
-The scheme of the boxed master (solvers/masters.py), with rays kept within some nats of their reports. Let g_y with
-g_y(y) = 1 attain rho_y, and w_y be the weights of the reports, nearly P(y|y). A pass
+Let g_y with g_y(y) = 1 attain rho_y, and w_y be the weights of the reports, nearly P(y|y). A pass
 
 1. prices the ratios, moves w by e^{-eta (rho - 1)}, and levels the row sums s = sum_y w_y g_y multiplicatively;     (1)
-2. moves ln lambda by the series sum_{k <= K} (I - P)^k ln(P rho), (P v)(u) = sum_y w_y g_y(u) v_y / s(u) the channel,
-   which undoes the smoothing of P, and by -beta ln s, without which the limit is not optimal. While the scale is off
-   by more than 2 %, by ln(P rho) alone.                                                                            (2)
-
+2. moves ln lambda by the series sum_{k <= K} (I - P)^k ln(P rho), (P v)(u) = sum_y w_y g_y(u) v_y / s(u), which undoes
+   the smoothing of P, and by -beta ln s for an optimal limit. While the scale is off by more than 2 %, by ln(P rho).
+                                                                                                                     (2)
 Source: ours; a mirror descent in both. No proof rests on a ratio. Multipliers of 0 stay 0.
 """
 
@@ -74,7 +72,7 @@ class SparseRays:
 def dual_step(
     executor: Workers, places: Places, state: DualState, radii: Radii, on_done: OnDone = lambda done: None
 ) -> tuple[DualState, float]:
-    """The state after a pass, and the bound of the multipliers before it, sum lambda min(1, rho), without a proof."""
+    """The state after a pass, and the bound before it, sum lambda min(1, rho), without a proof."""
     task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio)
     blocked = BlockedWork(work=ratio_block, state=task, total=places.size, block=BLOCK, name="ratios")
     blocks = all_blocks(executor, blocked, on_done=on_done)

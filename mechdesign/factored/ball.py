@@ -1,19 +1,14 @@
 """The ball of a report: the places within some nats of it, on a tree of shortest paths, and the cone program inside.
 
-Let D be the distance from the report y, c(u) = prior(u) l(u, y) and lambda the multipliers. Every ray g of the cone has
-g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d, and g >= 0. So for r = c - lambda
+Let D be the distance from the report y, c(u) = prior(u) l(u, y) and lambda the multipliers. Every ray g >= 0 of the
+cone has g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d. So for r = c - lambda
 
 * places outside the ball with r >= 0 may be left out: they only add to <r, g>;                                      (1)
 * a place in the ball with r(u) >= 0 may hand r(u) e^{-d} to its parent p in any tree, and be left out then.         (2)
 
-What remains, the core, are the places within `core` nats, those where r < 0, and their ancestors in the tree: the
-minimum over the cone of the core is a lower bound of that over the cone of all places. It is attained nearly: what is
-lost falls like e^{-D}.
-
-This folder finds shortest paths in three ways, for three types of numbers. `_search` works in doubles, by buckets, and
-may miss the shortest path: (2) holds for any tree. integer_metric.py works in 16-bit integers from 128 sources at once.
-fields.py works in whole steps from generators with offsets, exactly, by a heap. Their order of places is the order of
-sums, so that one in place of another changes the last bits of a design.
+The core remains: the places within `core` nats, those where r < 0, and their ancestors. The minimum over the cone of
+the core is a lower bound of that over the cone of all places, by a loss that falls like e^{-D}.
+`_search` works in doubles and may miss the shortest path, since (2) holds for any tree.
 """
 
 from __future__ import annotations
@@ -45,7 +40,7 @@ class Costs(NamedTuple):
     table: NDArray[np.float64]
 
     def read_only(self) -> Costs:
-        """The same with arrays that cannot be written: that is part of the type that kernels are compiled for."""
+        """The same with arrays that cannot be written: kernels are compiled for that type."""
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
 
 
@@ -263,5 +258,4 @@ class Places:
 
     @property
     def size(self) -> int:
-        """Number of places n."""
         return len(self.costs.prior)

@@ -1,30 +1,26 @@
-"""Factors: a mechanism kept as integer distances and weights instead of a table, and its exact certificate.
+"""Factors: a mechanism as integer distances and weights instead of a table, and its exact certificate.
 
 Statement. q is the shortest-path distance of whole edge lengths between places, capped at F (integer_metric.py).
 Columns k carry integer weights W(k) >= 1 and generators, a few places v with whole offsets f_v >= 0:
 
-    q_k(u) = min(F, min over the generators v of k of f_v + q(v, u));
+    q_k(u) = min(F, min over the generators v of k of f_v + q(v, u)).
 
-with one generator of offset 0 that is the distance from a place. Let step = m 2^-48 nats, and E(0) = 2^58,
-E(t + 1) = ceil(E(t) / r) with a rational r <= e^step. The mechanism is the family of exact fractions
+Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t) / r) with a rational r <= e^step. The mechanism is
 
     P(k|u) = E(q_k(u)) W(k) / S(u),      S(u) = sum over k of E(q_k(u)) W(k)
 
 Certificate. Let e = (u, v) be an edge of the claim, d_e nats long, that has j_e units in the integer metric, and let
 ln R_e be at most d_e - j_e step. If S(v) <= R_e S(u) and S(u) <= R_e S(v) for every e, then P is private for the
 shortest-path distance of the d_e, for all columns k and after any post-processing of k.
-Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap keep it. E does not
-increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) / P(k|v) <=
-e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
+Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap preserve it. E does
+not increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) /
+P(k|v) <= e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
 
-Every comparison is between integers; E, S and R_e are computed in integers, R_e rounded down
-(mechanism/certificate.py). Nothing about the distances themselves has to be stored: they are the fixed point of the
-edges, found again in integers, and nothing about places and offsets has to be right. The bound is attained: at a
-column with one place v and offset 0 when e is a shortest path of the integer metric.
-
-Nothing wraps and no compiled loop leaves its arrays, whoever wrote the numbers: the schema of a file has every type,
-shape and place number checked (mechanism/schema.py), `first` rises from 0 and stays below the number of generators,
-and f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
+All comparisons are between integers, R_e rounded down (mechanism/certificate.py). Distances are not stored: they are
+the fixed point of the edges, and the proof holds for any places and offsets.
+Nothing wraps and no compiled loop leaves its arrays: the schema of a file has every type, shape and place number
+checked (mechanism/schema.py), `first` rises from 0 and stays below the number of generators, and
+f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
 """
 
 from __future__ import annotations
@@ -86,7 +82,6 @@ class Factors:
 
     @property
     def size(self) -> int:
-        """Number of columns c."""
         return self.metric.size if self.columns is None else self.columns.size
 
     @property

@@ -1,9 +1,8 @@
 """Integers that satisfy the certificate, by a shorter step.
 
-Shorter steps shorten every distance, and with them the ratios between rows, in proportion; the row sums, which spend
-the rest of an edge, change as well. A step breaks the claim by some kappa > 1, the largest log-ratio over claimed
-length; the next one is that much shorter and more. The edges nearest to their claim are tried alone before all rows are
-summed. At 0.49 of the step, which is 1/2 less the rounding, the certificate holds for any weights (certificate.py).
+A step breaks the claim by some kappa > 1, the largest log-ratio over claimed length; the next one is that much shorter
+and more. The edges nearest to their claim are tried alone before all rows are summed. At 0.49 of the step, which is 1/2
+less the rounding, the certificate holds for any weights (certificate.py).
 """
 
 from __future__ import annotations
@@ -53,12 +52,7 @@ def certify_factors(
     exact: Pass,
     report: Report,
 ) -> CertifiedFactors:
-    """Integers that satisfy the certificate, with their rows and the factor of the step, in [0.49, 1].
-
-    factors at the whole step; target (c,), the report of every column; expected (n,), the row sums up to a factor,
-    about, or ones where nothing is known of them. Cost: one pass over the exact sums and losses of the rows, rarely
-    two, and more.
-    """
+    """Integers that satisfy the certificate, with their rows and the factor of the step, in [0.49, 1]."""
     size, sums = problem.domain.size, expected
     factor = 1 / max(1.0, _kappa(factors, claim, sums))
     while True:

@@ -1,12 +1,8 @@
 """Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
 
-The state of a pass is a task too, and every worker gets its result once, one from the scheduler and the others from
-each other. So dask computes again whatever is lost with a worker, block or state, and workers may join and leave. The
-state is let go at the end of its pass. (`Client.scatter` would not do: scattered data that is lost stays lost, and with
-`broadcast` a worker that dies meanwhile keeps the scheduler busy for ever.)
-
-What a block is to the bit depends on the versions of mechdesign, NumPy and Numba, which are compared with those of the
-client, and on the processor.
+The state of a pass is a task: dask computes it again with the blocks where a worker is lost, and workers may join and
+leave. (`Client.scatter` loses data with its worker; with `broadcast` the scheduler then stays busy for ever.)
+The bits of a block depend on the processor and on the versions of mechdesign, NumPy and Numba, which are compared.
 """
 
 from __future__ import annotations

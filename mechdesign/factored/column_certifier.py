@@ -1,9 +1,8 @@
 """Lengths of edges that pay for the row sums of columns with fixed weights, until the integers certify.
 
-Lengths leave what the row sums spend (solvers/eikonal/row_sum_budget.py), but they are integers here, in steps, and one
-step less moves row sums there by as much: where lengths may rise again, as those of a potential do, an excess of a step
-stays. So they fall from those claimed, half of the way that each has to go, and none rises. What remains is taken off
-the step, so that the certificate holds.
+Lengths leave what the row sums spend (solvers/eikonal/row_sum_budget.py), in whole steps: if they could rise again, an
+excess of a step would stay. So they fall from those claimed, half of the remaining way at a time, and none rises. What
+remains is taken off the step.
 """
 
 from __future__ import annotations

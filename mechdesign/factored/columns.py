@@ -43,7 +43,6 @@ class Columns:
 
     @property
     def size(self) -> int:
-        """Number of columns c."""
         return len(self.first)
 
     @property

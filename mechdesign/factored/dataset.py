@@ -1,4 +1,4 @@
-"""The Dataset of a factored mechanism: weights and an integer metric instead of a table. Made and read only here.
+"""The Dataset of a factored mechanism: weights and an integer metric instead of a table (certificate.py).
 
 | variable | dims | meaning |
 |---|---|---|
@@ -15,10 +15,8 @@
 | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 
-Attributes: those of a table, with step (integer number of 2^-48 nats) and cap; lower_bound, of the loss of any
-mechanism with the claim, with bound_reach and bound_core, the radii in nats at which `dual` proves it. What is claimed,
-and why it holds, is in certificate.py. Where there are no generators, the columns are the distances from every place in
-turn.
+Attributes: those of a table, with step (in 2^-48 nats) and cap; lower_bound, with bound_reach and bound_core, the radii
+in nats at which `dual` proves it. Without generators, the columns are the distances from every place in turn.
 """
 
 from __future__ import annotations

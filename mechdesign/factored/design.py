@@ -4,12 +4,10 @@
    (programs/curvature.py).
 2. Rounds of weights and edge budgets, each one pass over the rows (rounds.py), with a frame of reports
    around grids of two and three axes where steps at the border are short.
-3. Weights become integers. The step of the metric is multiplied by a factor in [0.49, 1], and the exact row sums of the
-   scaled kernel either satisfy the certificate or say how much smaller the factor must be.
+3. Weights become integers, and the step of the metric is shortened until they satisfy the certificate (certify.py).
 4. A lower bound of the loss of any mechanism with the claim, from local pricing (local_bound.py).
 
-No pass holds more than a block of rows, on any number of cores or machines, and results do not depend on how many. A
-run with a work folder goes on where it ended, to the bits of a run that did not end.
+Results do not depend on the number of cores or machines. A run with a work folder resumes, with bit-identical results.
 """
 
 from __future__ import annotations
@@ -110,12 +108,9 @@ def solve_factored(
 ) -> xr.Dataset:
     """The factored mechanism of a weight program, certified; see the module docstring.
 
-    time_limit in seconds since `started`, of time.monotonic(), by default now. on_progress is called after every block
-    of `block` rows, on which the last bits of sums depend. `stopped` is "kappa" (the weights keep the claim to 2e-5),
-    "rounds", "time" or "interrupt": a first Ctrl-C ends the rounds, or the bound, and what the last finished round
-    weighed is certified. A run that ended by "kappa" or "rounds" leaves its mechanism in the work folder, and the next
-    call returns it at once; else the next call resumes. Cost: a pass per round and one or two exact ones, a window
-    around every secret.
+    time_limit in seconds since `started`, of time.monotonic(), by default now. `block` rows at a time, on which the
+    last bits of sums depend. `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds", "time" or
+    "interrupt"; after the first two the work folder returns the finished mechanism to the next call.
     """
     began = time.monotonic() if started is None else started
     options = options or FactoredOptions()

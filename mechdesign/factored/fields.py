@@ -1,9 +1,8 @@
 """Columns of a pool: from priced rays to generators, and from generators to fields over the places.
 
-A ray g of the cone that falls along the edges is known by its generators: the places v that no neighbour explains, with
-offsets f_v = ln max g - ln g(v). Its smallest extension is exp(-min over v of (f_v + D(v, u))), which is the ray itself
-where the generators are all there, and private whatever they are (factored/certificate.py). Here offsets and
-lengths are whole steps, and fields are found by Dijkstra's method from all generators at once.
+The generators of a ray g that falls along the edges are the places v that no neighbour explains, with offsets
+f_v = ln max g - ln g(v). Its smallest extension is exp(-min over v of (f_v + D(v, u))): the ray itself where all
+generators are there, and private for any of them (certificate.py).
 """
 
 from __future__ import annotations
@@ -58,9 +57,7 @@ def columns_of(places: Places, rays: Arrays, *, step: float, deepest: float) -> 
 
 
 def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
-    """Fields g of the columns start..stop: count (b,), place and value (sum count,), single precision, where they are
-    above e^-keep; cost (b,), the sum of prior l g where they are above e^-reach.
-    """
+    """Fields g of the columns start..stop above e^-keep, and cost (b,), the sums of prior l g above e^-reach."""
     places, columns = task.places, task.columns
     n, costs = places.size, places.costs.read_only()
     first = columns.bounds[start : stop + 1]

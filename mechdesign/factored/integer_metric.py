@@ -1,25 +1,21 @@
 """IntegerMetric: shortest paths in whole units, from many sources at once.
 
-Lengths are integers of a small unit, so distances are exactly symmetric, obey the triangle inequality exactly and
-change by at most an edge's length along that edge; nothing is rounded on the way. A cap keeps distances 1-Lipschitz.
-They are found in windows around the sources, beyond which they are the cap.
+Integer distances are exactly symmetric, obey the triangle inequality exactly and change by at most an edge's length
+along that edge. A cap keeps distances 1-Lipschitz.
+Nothing wraps: a distance is at most the cap and a length at most the longest, together at most 65,535; places and
+directed edges are fewer than 2^31. No compiled loop leaves its arrays, because the schema of a file has every end of
+an edge checked.
 
-Nothing wraps: a distance is at most the cap and a length at most the longest, which together are at most 65,535, so
-that their sums are 16-bit numbers; places and directed edges are fewer than 2^31, so that rows hold them in 32 bits;
-and no compiled loop leaves its arrays, because every end of an edge is a place. The schema of a file has that checked.
-
-Windows. q is the shortest-path distance of whole lengths, capped at F. The window of sources s_1..s_b are the places
-nearer than F to one of them, and the field its distances min(F, q(v, s_j)), (c, b); every other place is at F from all
-of them. A path shorter than F stays in the window, so nothing outside is looked at.
+Windows. The window of sources s_1..s_b are the places nearer than the cap F to one of them, and the field its distances
+min(F, q(v, s_j)), (c, b). A path shorter than F stays in the window, so nothing outside is looked at.
 
 1. A search by buckets from all sources together finds the window, in the order of the distance from the tile. A bucket
    is as wide as the shortest edge, rounded down to a power of two, and 1 at least: a place that left its bucket is
-   never improved again. Places wait in lists with links both ways, one entry each.
-2. Sweeps over the places in this order, outwards and back, all sources at once. The first places, among which paths
-   cross the tile, are settled on their own. After a sweep each way every place is right but where a neighbour changed
-   since: only those are looked at again, until none is left. That is a fixed point of every edge.
+   never improved again. Buckets repeat after the longest edge.
+2. Sweeps over the places in this order, outwards and back, all sources at once; the first places, among which paths
+   cross the tile, are settled on their own. Then only places with a changed neighbour are looked at again, until none
+   remains. That is a fixed point of every edge.
 
-Buckets repeat after the longest edge.
 Source: Dial, Algorithm 360 (1969), for the search; the sweeps are ours.
 """
 
@@ -77,11 +73,7 @@ class Window:
 
 
 class Windows:
-    """Room for one window at a time: what `window_of` returns is overwritten by its next call.
-
-    Memory: 58 bytes for every place found and 12 for each of its edges, 14 for every other place; 2 for every place of
-    the largest window and each source.
-    """
+    """Arrays for one window at a time: the next call of `window_of` overwrites what it returned."""
 
     def __init__(self, rows: Neighbours, cap: int) -> None:
         size, edges = len(rows.first) - 1, len(rows.near)
@@ -97,11 +89,7 @@ class Windows:
         self.room = np.empty(0, np.uint16)
 
     def window_of(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
-        """The window of the places `sources` (b,), which may come twice.
-
-        exact: sweeps end at the fixed point; else there is one sweep outwards past the tile, after which few distances
-        are too long, and by little. Cost: 0.2 microseconds for every place of the window, and 1 ns for each source.
-        """
+        """The window of sources (b,), which may repeat; unless exact, after one sweep, with few distances too long."""
         rows, b, sources = self.rows, len(sources), np.ascontiguousarray(sources)
         count = _search(
             sources, self.cap, self.shift, rows.first, rows.near, rows.units, self.distance, self.head, self.following,
@@ -287,16 +275,13 @@ class IntegerMetric:
 
     @property
     def size(self) -> int:
-        """Number of places k."""
         return len(self.points)
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """The edges as compressed rows."""
         return Neighbours.of(self.size, self.tail, self.head, self.units)
 
     def windows(self) -> Windows:
-        """Room in which windows around sources are found."""
         return Windows(self.neighbours, self.cap)
 
     def from_sources(self, sources: NDArray[np.int64]) -> Distances:

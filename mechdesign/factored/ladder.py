@@ -2,8 +2,7 @@
 
 On a grid whose metric has a level eps, tau = lambda eps^p / prior and omega = w / (eps^k times the area of a cell) vary
 slowly and hardly change with the size of the cells (p = 2, 1, 0 for the squared distance, the distance and 0/1; k the
-number of axes). So multipliers and weights of half the cells, interpolated, are a few passes (ascent.py) from those of
-the next grid. Elsewhere, and on the coarsest grid, they start from
+number of axes). So they are interpolated from half the cells. Elsewhere, and on the coarsest grid, they start from
 
     lambda(u) = prior(u) sum_v l(u, v) e^{-D(u, v)} / sum_v e^{-D(u, v)},    w(y) = 1 / sum_u e^{-D(u, y)}.          (1)
 """

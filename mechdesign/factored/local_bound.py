@@ -1,22 +1,19 @@
 """A proved lower bound of the expected loss of every mechanism with a claim, for any number of places.
 
-Multipliers come from passes on a ladder of grids (ladder.py), then the certificate on the grid of the problem. Reports
-are priced block by block, on threads or the workers of a cluster, with the same bits on any number of them. On grids of
-Philadelphia, with edges of 8 neighbours, the bound ends 0.05 to 0.1 % below the optimum. Where priors range over orders
-of magnitude from place to place it ends some per cent below: so up to `WHOLE` places the multipliers are those of the
-optimal program itself, solved as a table.
+Multipliers come from passes on a ladder of grids (ladder.py), or up to `WHOLE` places from the optimal program itself,
+solved as a table. On grids of Philadelphia the ladder's bound is 0.05 to 0.1 % below the optimum; some per cent where
+priors range over orders of magnitude from place to place.
 
 The certificate, from multipliers that are nearly admissible. Lowering a multiplier never hurts a report that holds, so
-only violators are priced again. Their values are those of pivots that end early, which may be worse where less is
-asked: so the last pass is over all reports.
+only violators are priced again. Pivots that end early may give worse values later: the last pass is over all reports.
 
 1. Multipliers above a cost outside a ball are lowered to it: that place can then be left out there.
 2. An exact pass, rounded down (`value_block`), over all reports, then rounds over those with a negative value: where
-   the minimising ray weighs most, lambda falls by what its ratio is below 1, and a little more every round; at last
-   over all again, and what is negative then counts.
+   the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every round; at
+   last over all again, and negative values then count.
 
-lower_bound = sum lambda + sum min(0, v), less a margin that covers the pivots of a repetition. It is proved by the
-multipliers and the radii alone: `recompute_bound` repeats the exact pass.
+lower_bound = sum lambda + sum min(0, v), less a margin that covers the pivots of a repetition. The multipliers and the
+radii alone prove it: `recompute_bound` repeats the exact pass.
 """
 
 from __future__ import annotations
@@ -62,12 +59,7 @@ CONSTANTS = BoundConstants()
 def local_bound(
     problem: DesignProblem, executor: Workers, *, deadline: float = math.inf, report: Report = silent
 ) -> ProvedBound | None:
-    """A lower bound of the expected loss of every mechanism that is private for the metric of a problem whose reports
-    are its secrets, with what proves it; None where the deadline, of time.monotonic(), leaves no time for one.
-
-    Cost: a minute of CPU time on 100 x 100 cells, a quarter of an hour on 200 x 200. Memory: 8 bytes for every place
-    within 9 nats of a report.
-    """
+    """A lower bound for all mechanisms private for the metric, and its proof; None if the deadline leaves no time."""
     if problem.domain.size <= WHOLE:
         return _bound_of_table(problem, executor, deadline)
     report = in_time(report, deadline)
@@ -112,7 +104,7 @@ def _bound_of_table(problem: DesignProblem, executor: Workers, deadline: float) 
 def recompute_bound(
     executor: Workers, places: Places, proof: ProvedBound, on_done: OnDone = lambda done: None
 ) -> float:
-    """The lower bound that the multipliers of a proof give, its value aside. Cost: an exact pass."""
+    """The lower bound that the multipliers of a proof give, whatever its value says."""
     return _exact_pass(executor, PricingTask.all(places, proof.dual, reach=proof.reach, core=proof.core), on_done)[0]
 
 

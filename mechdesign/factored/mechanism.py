@@ -1,7 +1,4 @@
-"""FactoredMechanism: rows, samples and exact integers of a factored Dataset, a block of secrets at a time.
-
-Reports are the cells of the secrets: the mass of every column goes to the cell that the column reports (`target`).
-"""
+"""FactoredMechanism: rows, samples and exact integers of a factored Dataset, a block of secrets at a time."""
 
 from __future__ import annotations
 
@@ -32,15 +29,12 @@ _MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredMechanism(Rows):
-    """A factored Dataset with the questions that a table answers: rows, samples, exact integers.
-
-    The Dataset is copied, so that later changes do not reach it. What is drawn or returned exactly comes from rows
-    that were added up again here, and draws from a mechanism that was verified here, once.
+    """A factored Dataset that answers as a table does: rows, samples, exact integers; verified here, once.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        A factored mechanism.
+        A factored mechanism, of which a copy is made.
 
     Examples
     --------
@@ -142,7 +136,7 @@ class FactoredMechanism(Rows):
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        with `rng`, a seed or a generator of NumPy, from there, for simulations only: such reports can be predicted.
+        with `rng`, a seed or a NumPy generator, they can be predicted: for simulations only.
         """
         numbers = self.checked(secrets)
         self.certificate  # noqa: B018  proves the claim, once

@@ -13,18 +13,18 @@ ROUNDS = 24  # at most, a guess: where the shortest edge is below 0.15 nats weig
 
 @dataclass(frozen=True, kw_only=True)
 class FactoredOptions:
-    """How factored eikonal weights are computed.
+    """Options of factored eikonal weights.
 
     Parameters
     ----------
     rounds : int
-        Rounds at most, more than the 4 that settle the lengths.
+        Most rounds, above the 4 that settle the lengths.
     work : str or Path
-        A folder that keeps finished blocks and at last the mechanism, so that a run can go on.
+        A folder for finished blocks and the mechanism, from which a run resumes.
     scheduler : str
         The address of a dask scheduler; by default the cores of this machine.
     bound : bool
-        Whether a lower bound is computed; by default from 1,601 to 50,000 secrets.
+        True to compute a lower bound; by default from 1,601 to 50,000 secrets.
 
     Examples
     --------

@@ -1,14 +1,14 @@
-"""The optimal program over a pool of priced columns, at any size: the mechanism is kept as factors, not as a table.
+"""The optimal program over a pool of priced columns, at any size: factors instead of a table.
 
 1. Multipliers from passes on a ladder of grids (ladder.py).
 2. Rounds: every report is priced in its ball; rays that the pool lacks join it as columns, a few generators each
-   (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). What the priced
-   multipliers are worth, sum lambda min(1, rho), and the loss of the weights with what their row sums will cost,
-   tell how far apart the bounds will be.
+   (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). The value of the
+   priced multipliers, sum lambda min(1, rho), and the loss of the weights with the cost of their row sums estimate
+   the final gap.
 3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py).
 4. A bound, proved (local_bound.py).
 
-Nothing that the rounds find has to be right. Results do not depend on the number of threads.
+No proof rests on the rounds. Results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -118,9 +118,7 @@ def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
 
     `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all done, or no ray that the pool lacks),
-    "time" or "interrupt": a first Ctrl-C ends the rounds, and what the last finished one found is certified. Cost: on
-    100 x 100 cells some minutes of a core, on 200 x 200 three quarters of an hour. Memory: some 22 bytes for every
-    place within 12 nats of a column.
+    "time" or "interrupt". Memory: some 22 bytes for every place within 12 nats of a column.
     """
     problem = program.problem
     reason = rejection_reason(problem)

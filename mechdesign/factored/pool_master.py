@@ -4,25 +4,20 @@
     over        w >= 0,  where  s = G' w  are the row sums
 
 Its dual is the linear program over the pool with a pull back to the multipliers before: maximise sum lambda subject to
-G lambda <= c, less sum (lambda - lambda0)^2 / (2 kappa scale). The pull keeps the multipliers where they were priced,
-as a pool seldom has columns for exact row sums at first; residuals 1 - s = (lambda - lambda0) / (kappa scale) say
-where columns are missing, and fall as pricing brings them. It is also what makes the normal equations of a step,
+G lambda <= c, less sum (lambda - lambda0)^2 / (2 kappa scale). The pull keeps the multipliers where they were priced;
+residuals 1 - s = (lambda - lambda0) / (kappa scale) show missing columns, and fall as pricing brings them. It also
+makes the normal equations of a step,
 
     (G' diag(w / z) G + diag(1 / (kappa scale))) dlambda = right side,     z = c - G lambda,
 
 well enough conditioned for conjugate gradients; the steps are those of solvers/interior_point.py.
 
-Measured on Philadelphia: passes that move weights multiplicatively end with row sums whose logarithms differ by 1 % of
-the edges on average; here it is 0.05 % after three rounds of columns on 50 x 50 cells.
+Preconditioner: blocks of neighbouring secrets, each widened by some nats, are inverted on their own, since G smooths
+over some nats and the inverse of G' D G is nearly local. Source: additive Schwarz methods, e.g. Toselli and Widlund,
+Domain Decomposition Methods, 2005; use here ours.
 
-Overlapping blocks precondition the conjugate gradients. G smooths over some nats, so that the inverse of G' D G is
-nearly local, as differential operators are: with the blocks of secrets that lie together, each widened by some nats,
-inverted on their own (additive Schwarz, symmetric weights), some tens of iterations do, on any size of the map. Source:
-additive Schwarz methods, e.g. Toselli and Widlund, Domain Decomposition Methods, 2005; use here ours.
-
-The equations of a step see what is visible of G alone, two fifths of its entries, as they are solved to one per cent
-anyway; row sums and prices are those of all of it. G is a sparse matrix in single precision, by columns of the
-mechanism and by secrets. Every entry of a product is one sum in one order: the same bits on any number of threads.
+The equations of a step, solved to one per cent, see the large entries of G alone; row sums and prices all of it. Every
+entry of a product is one sum in one order: the same bits on any number of threads.
 """
 
 from __future__ import annotations

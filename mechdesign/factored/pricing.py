@@ -6,15 +6,11 @@ minimum over the cone of <c_y - lambda, g> / g(y), for which
 
     lower bound = sum_u lambda(u) + sum_y min(0, v_y)    (solvers/cone/pricing.py).
 
-Rounding. Costs are rounded down, what places outside the core hand over is rounded down and never negative, and the
-tree bound of the core is rounded down (tree_simplex.py, exponentials taken as right to 8 units in the last place, like
-those here). A tree other than that of shortest paths, or a core that is smaller, gives another lower bound: nothing
-about the search has to be right. Places outside the ball are left out because c >= lambda there, which is checked for
-every one of them; where it does not hold the value is minus infinity, and the block says which multipliers are above
-which costs.
-
-Cost of a report: a search of its ball and some tens of pivots on its core; with balls of 14 nats and cores of 6 on a
-grid of 200 x 200 cells 1.5 ms. Memory: O(n) for a block under way, and its rows of rays.
+Rounding. Costs, the amounts from places outside the core, and the tree bound of the core are rounded down
+(tree_simplex.py, exponentials taken as right to 8 units in the last place, like those here). Another tree or a smaller
+core gives another lower bound, so no proof rests on the search. Places outside the ball are left out because
+c >= lambda there, which is checked for every one of them; where it does not hold the value is minus infinity, and the
+block names the multipliers above a cost.
 """
 
 from __future__ import annotations
@@ -132,9 +128,7 @@ class LocalProgram:
 
 
 def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
-    """Ratios, `ratio` (b,), of the reports start..stop; their rays with g = 1 at the report, within `keep` nats: count
-    (b,), place (sum count,) and ray (sum count,), in single precision; `left_out`.
-    """
+    """Ratios (b,) of the reports start..stop, and their rays with g = 1 at the report, within `keep` nats."""
     ball = LocalProgram(task)
     ratio, count = task.start[start:stop].copy(), np.zeros(stop - start, np.int64)
     places, rays = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
@@ -153,10 +147,7 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
 
 
 def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
-    """Lower bounds, `value` (b,), for the reports start..stop, minus infinity where a place that matters is left out;
-    `left_out`; and for what is negative the places that the minimising ray weighs, place (k,), with share (k,), 1 less
-    <c, g> / <lambda, g>, by which their multipliers are too large.
-    """
+    """Lower bounds (b,) for the reports start..stop, and the places where lambda is too large, with shares."""
     ball, value = LocalProgram(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
     for j, y in enumerate(task.reports[start:stop].tolist()):

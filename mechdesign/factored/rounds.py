@@ -1,21 +1,18 @@
 """One round of the factored eikonal design: a pass over all rows, then the update of weights and edge lengths.
 
 Every edge of the claim has a length x_e <= d_e (solvers/eikonal/row_sum_budget.py) in the kernel K(u, y) = e^{-D(u,
-y)}, and the rows are divided by their sums s = K w. A row needs the distances from its own secret only, because D is
-symmetric, so a pass
-gives at once
+y)}, and the rows are divided by their sums s = K w. D is symmetric, so the distances from each secret give at once
 
     s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
 
 and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed, with ln s for the next potential: every
-round moves weights and lengths together. The last rounds leave the weights alone and move the potential by part of the
-way, which leaves_weights it.
+round moves weights and lengths together. The last rounds move the potential alone, by part of the way.
 
-Rounds tell apart fewer nats than the certificate, at the same step. Those that settle stop at 20: beyond 16 lies up to
-1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep outwards once, so that a
-few sums are off by 1e-4 or so (integer_metric.py), and stop at 10 nats, 5e-4 of a sum: both less than they move. Where
-the shortest edge is below 0.15 nats these are half a percent of it, and weights drift instead of settling (kappa of 300
-x 300 cells of Philadelphia: 1.0085 after 24 rounds, 1.04 after 96): all rounds are like the last ones there.
+Rounds use a smaller range than the certificate, at the same step. Those that settle stop at 20 nats: beyond 16 lies up
+to 1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep once (integer_metric.
+py) and stop at 10 nats, 5e-4 of a sum: both less than they move. Where the shortest edge is below 0.15 nats these are
+half a percent of it, and weights drift (kappa of 300 x 300 cells of Philadelphia: 1.0085 after 24 rounds, 1.04 after
+96): all rounds are like the last ones there.
 """
 
 from __future__ import annotations
@@ -114,9 +111,7 @@ class PassData:
 
 
 def pass_block(shared: PassData, start: int, stop: int) -> Arrays:
-    """The rows start..stop in the order of tiles, for weights scaled to maximum 1: secret (b,) with its row_sum (b,);
-    column (w,), with their share of rise and column sum (w,), of `size` places.
-    """
+    """Row sums of the secrets start..stop in the order of tiles, and their share of rise and column sum."""
     secrets, room = shared.order[start:stop], shared.metric.windows()
     total = np.zeros(len(secrets))
     rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)

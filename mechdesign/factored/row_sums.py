@@ -1,14 +1,13 @@
-"""What a block of rows of a factored mechanism contributes: exact row sums, expected losses, posterior moments.
+"""The share of a block of rows of a factored mechanism: exact row sums, expected losses, posterior moments.
 
-Rows are taken in the order of tiles (`Factors.order`), and a block names the secrets that its rows are. All sums run
-over windows: with F the cap, E(q_k(u)) = (E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same
-for all columns and added for all rows at once, exactly in row sums (certificate.py), else in `far` and `loss_figures`.
-Row sums are integers and enter the certificate; losses and moments are floating point and enter figures only.
+Rows are taken in the order of tiles (`Factors.order`). All sums run over windows: with F the cap, E(q_k(u)) =
+(E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same for all columns and added for all rows at
+once, exactly in row sums (certificate.py), else in `far` and `loss_figures`.
 
-What columns at the cap add to losses is T(u) = sum over columns of W l(u, report), for all secrets at once: squared
-distances by three sums, distances apart by a sum less the weight that stays, and lengths by a convolution on a
-lattice: exact but for rounding where the coordinates are evenly spaced or the pairs few, elsewhere between nodes, right
-to some 1e-5 of T. Every column is at the cap with a share of e^-28 or so: no figure needs more.
+Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once: squared distances
+by three sums, distances apart by a sum, and lengths by a convolution on a lattice, exact but for rounding where the
+coordinates are evenly spaced or the pairs few, elsewhere right to some 1e-5 of T. Every column is at the cap with a
+share of e^-28 or so. Losses and moments enter figures only.
 """
 
 from __future__ import annotations
@@ -179,9 +178,7 @@ def _on_this_machine(blocked: BlockedWork, over_rows: tuple[str, ...], on_done: 
 
 
 def row_block(data: LossData, start: int, stop: int) -> Arrays:
-    """The rows start..stop in the order of tiles: secret (b,), with row_sum (b, 2) and loss (b,) of `RowBlock`; column
-    (w,), with their share of its moments (w, 1 + a), of `size` columns. Cost: 4 ns for each column of a window.
-    """
+    """The sums of the rows start..stop in the order of tiles (`RowBlock`), and their share of the columns' moments."""
     factors = data.factors
     centre = data.secrets.mean(axis=0)
     above = factors.kernel * 2.0**-KERNEL_BITS - data.floor

@@ -1,8 +1,7 @@
-"""Verify a factored mechanism: the certificate is derived again from its integers, row sums included.
+"""Verify a factored mechanism: the certificate is derived again from its integers.
 
-The stored row sums prove the claim (mechanism/claim.py), if they are right: the distances of every secret are
-relaxed again in integers, the row sums added again exactly, and compared with the stored ones. A lower bound is
-recomputed from its multipliers, report by report in the balls of the stored radii.
+The row sums that prove the claim (mechanism/claim.py) are added again exactly, from distances relaxed again in
+integers. A lower bound is recomputed from its multipliers, in the balls of the stored radii.
 """
 
 from __future__ import annotations

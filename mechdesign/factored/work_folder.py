@@ -1,17 +1,17 @@
-"""Blocks of independent work, a range of rows each: computed by threads or by a cluster, in order, kept in a folder.
+"""Blocks of independent work, a range of rows each: computed by threads or by a cluster, in order, stored in a folder.
 
 The work is a function work(state, start, stop) of a state that all blocks of a pass share. Results come in the order of
-the ranges, whatever finished first, so that sums over them repeat to the bit on any number of workers. Finished blocks
-are kept in a folder, where there is one, and not computed again: a run that ends early can go on. The folder holds
+the ranges, so that sums over them repeat to the bit on any number of workers. Finished blocks in a folder are not
+computed again. The folder holds
 
 | file | content |
 |---|---|
 | run.json | which run the folder belongs to, and whether the folder was made for it |
 | lock | process and machine of the run under way |
-| NAME.block | arrays under a name: SHA-256 of run, name and content, then this: the arrays by name (npz) |
+| NAME.block | arrays under a name: SHA-256 of run, name and content, then the arrays by name (npz) |
 | mechanism.nc | the finished mechanism |
 
-Every file is written whole or not at all. A missing, damaged or foreign block reads as None and is computed again.
+Every file is written atomically. A missing, damaged or foreign block reads as None and is computed again.
 """
 
 from __future__ import annotations
@@ -135,9 +135,7 @@ def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folde
 
 
 def discard_finished(path: str | Path) -> None:
-    """Empty the folder of a finished run, whose mechanism is saved elsewhere; remove it if it was made for the run. The
-    folder of a run that can go on is left as it is, and so are other files.
-    """
+    """Empty the folder of a finished run, and remove it if it was made for the run; other files stay."""
     where = Path(path)
     if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
         return
@@ -211,10 +209,7 @@ class Workers(Protocol):
         """How many blocks may be under way at once."""
 
     def sharing(self, work: Work, state: Any) -> AbstractContextManager[Submit]:
-        """A pass: gives submit(start, stop), which starts work(state, start, stop). At the end the state is let go.
-        What it returns has result(), which waits for the arrays, and cancel(), which gives the block up unless it is
-        running.
-        """
+        """A pass: gives submit(start, stop), whose answer has result() and cancel(). At the end the state goes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,11 +251,9 @@ class BlockedWork:
 def in_order(
     executor: Workers, blocked: BlockedWork, *, folder: Folder | None = None, on_done: OnDone = lambda done: None
 ) -> Generator[tuple[int, int, Arrays], None, None]:
-    """(start, stop, arrays) of all blocks in their order; a SolverError, with the rows, where one fails.
+    """(start, stop, arrays) of all blocks in order, new ones stored in the folder; a SolverError where one fails.
 
-    Blocks found in the folder are not computed again; the others are kept there. Close the iterator
-    (contextlib.closing) where it may be left early: blocks under way are then given up. Memory: the results of
-    `executor.ahead()` blocks.
+    Close the iterator (contextlib.closing) where it may be left early: that cancels the blocks under way.
     """
     folder, name = folder or Folder(), blocked.name
     starts = range(0, blocked.total, blocked.block)

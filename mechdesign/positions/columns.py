@@ -1,33 +1,28 @@
-r"""Weights of certified columns: designs between positions where the program of cones does not go.
+r"""Weights of certified columns: designs between positions that are too large for the program of cones.
 
     minimise    sum_k w_k min_y sum_u C(u, y) p_k(u)    over w >= 0    subject to    sum_k w_k p_k(u) = 1 for every u
 
-The cones of the gradient bind each report alone, and are homogeneous: a column within them may be multiplied by any
-weight, columns within them may be added, and whose weighted sum is 1 in every row is a table of the program.
+The cones of the gradient bind each report alone and are homogeneous: columns within them may be scaled and added, and a
+weighted sum that is 1 in every row is a table of the program. The optimum here is an upper bound of the program's.
 
-Columns. The noise of the plane around every cell of the lattice and around cells beyond the border, up to
-two nats away at growing distances: with all cells beyond it clamped noise would be one of the mechanisms. Where levels
-vary, noise at some levels up to that of its centre. To each belongs the least constant a that brings it within the
-cones of every cell,
+Columns. The noise of the plane around every cell of the lattice and around cells up to two nats beyond the border, at
+growing distances. Where levels vary, noise at some levels up to that of its centre. To each belongs the least constant
+a that brings it within the cones of every cell,
 
     |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.
 
 Where a is not small there are powers of the noise too, noise of a lower level; and the constant column, so that there
 are weights. Each report is the cell at which its column costs least.
-Known: an upper bound of the program's optimum, without a lower one. On 20 x 20 cells at one level, 0.05 to 0.5 nats a
-cell, docs/positions.md has both.
 
-Noise of the plane. It is the column of least mean loss that lies in the cones of one level, by displacement.
+Noise of the plane. The column of least mean loss in the cones of one level, by displacement:
 
     minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell
 
-Its mean over flips and turns is as good, so that one eighth of a square is solved for, whose other cells have the rows
-of their images. Beyond `reach` cells along an axis p goes on as it is there: the cones hold for that column too, and at
-16 nats it is e^-16 of its largest number.
-Known: at one level and far from the border no mechanism within the cones does better than this noise, since the mean of
-a mechanism over its translations is noise. Measured beside 6 / eps^2, the loss of planar Laplace noise, and without the
-h^2 / 2 of the spline: 24.0 at z = 0.5 and 6.13 at z = 1, in h^2.
-Source: ours; weights of given columns as in scripts/dictionary.py.
+Its mean over flips and turns is as good, so one eighth of a square is solved for. Beyond `reach` cells along an axis p
+is constant: the cones hold for that column too, and at 16 nats it is e^-16 of its maximum. At one level and far from
+the border no mechanism within the cones has a smaller loss, since the mean of a mechanism over its translations is
+noise.
+Source: ours; weights of fixed columns as in scripts/dictionary.py.
 """
 
 from __future__ import annotations
@@ -99,11 +94,7 @@ def column_table(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
 ) -> tuple[NDArray[np.uint64], str]:
-    """The table (n, m) of the cheapest weights, in integers and without breaches, and why their search ended: "columns"
-    where these are the cheapest, to the gap or as near as rounding allows, else "time" or "interrupt".
-
-    Cost: O(n k) sums over 3 x 3 cells for k columns, and some 25 steps of O(q^2 k), q rows after symmetry.
-    """
+    """The table (n, m) of the cheapest weights, in integers and without breaches, and why their search ended."""
     problem, cost = program.problem, program.cost
     centres = _centres(program)
     group, _ = position_orbits(program)
@@ -239,9 +230,7 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
 
 
 def plane_noise(z: float, reach: int, loss: Loss) -> Array:
-    """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre; beyond, it stays
-    as it is at r - 1. Cost: some 25 steps of one banded system of r^2 / 2 rows: 0.2 s at r = 40, 20 s at r = 130.
-    """
+    """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
     far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)
     places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]

@@ -7,9 +7,9 @@ r"""A primal-dual interior-point method for columns in second-order cones, coupl
 with Q = {(a, b, c): |(b, c)| <= a}. Dual: z_yk in Q, M' lambda + G' z_y = c_y for every y, maximise b lambda.
 
 Mehrotra's predictor and corrector with the scaling of Nesterov and Todd. A Newton step eliminates the blocks
-H_y = G' W^-2 G, which are banded because a cone touches 3 x 3 cells, and factors the Schur complement of the row sums.
+H_y = G' W^-2 G, banded since a cone touches 3 x 3 cells, and factors the Schur complement of the row sums.
 Source: Nesterov and Todd 1997; Andersen, Roos and Terlaky 2003; Vandenberghe, The CVXOPT linear and quadratic cone
-program solvers, section 4, for the algebra of the cones too. The block structure is that of `solvers/blocks.py`.
+program solvers, section 4.
 """
 
 from __future__ import annotations
@@ -172,8 +172,7 @@ def solve_cone_blocks(
 ) -> ConePoint:
     """The point at a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
 
-    Ctrl-C ends the method with its best point, and so does a deadline before the end of a further step. Memory:
-    `bytes_needed`. Cost: O(m (n w^2 + q^2 n)) an iteration, w the bandwidth of the cells.
+    Ctrl-C ends the method with its best point, and so does a deadline before the end of a further step.
     """
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape

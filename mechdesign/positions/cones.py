@@ -1,4 +1,4 @@
-r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in integers, and tables repaired to keep it.
+r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in integers, and tables repaired to satisfy it.
 
 On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial of Bernstein coefficients
 beta_ij = b_i b_j, b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2) along an axis (b_i b_j stands for b taken along x and
@@ -9,8 +9,8 @@ a = 0..3. So
 
     T_ac = sum C(2, i) C(2, j) beta_ij z_kl,   G_ac = sum C(2, i) C(2, j) (g_i b_j, b_i g_j)      (i + k = a, j + l = c)
 
-are C(3, a) C(3, c) times the coefficients of e P and of h grad P. If |G_ac| <= T_ac for all 16, then, since Bernstein
-polynomials B_ac are not negative,
+are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein polynomials B_ac are not negative, so that
+|G_ac| <= T_ac for all 16 implies
 
     |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
 
@@ -23,7 +23,7 @@ Where z is one number on the cell, degree 2 suffices for both sides: 9 condition
 (N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
 checked instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0,
 3 p_0 + p_+, p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three.
-A quarter has its own conditions, with half the levels of e at its corners; where levels are given at the corners of
+A quarter has its own conditions, with half the levels of e at its corners; where levels stand at the corners of
 quarters, (n, 16), with half of those, and the conditions of the cell are left out.
 
 In integers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
@@ -32,7 +32,7 @@ Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: m
 sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
 each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, levels of quarters at
 most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are compared in 128 bits, where the sum of
-two is below 2^125. No product wraps whatever the masses and levels are.
+two is below 2^125. No product wraps, for any masses and levels.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 

@@ -12,12 +12,11 @@ e are right to 2^-31 of eps as long as
 
     rho (M / g + 1) <= 2^16,    rho = largest / smallest eps.                                                        (2)
 
-Other rasters are refused. Levels may be given at the corners of the four quarters of every cell instead.
+Other rasters are refused. Levels may stand at the corners of the four quarters of every cell instead.
 
-Raising. `corner_levels` lowers the four corners of a cell by one factor until (1) holds. Where a valley of the raster
-crosses a part of the cell only the corners near it have to give way: `raised_levels` raises each by half of the room
-that it has, a few times around, and then by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes the mean level
-lies 2.7 % below that of eps by the corners of cells, and 0.6 % by those of quarters.
+Raising. `corner_levels` lowers the four corners of a cell by one factor until (1) holds. `raised_levels` raises each
+corner by half of its slack, a few times around, and then by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes
+the mean level lies 2.7 % below that of eps by the corners of cells, and 0.6 % by those of quarters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Patches: which rows a position of an area is drawn from, the level that bounds it there, and what is claimed of it.
+r"""Patches: the rows that a position of an area is drawn from, the level that bounds it there, and the claim.
 
 **The mechanism.** On a grid of square cells of side h, a position x = centre of cell v + h s, s in [-1/2, 1/2]^2, draws
 a row of the 3 x 3 cells around v with the weights of the quadratic B-spline, (1/2 - s)^2 / 2, 3/4 - s^2,
@@ -6,9 +6,9 @@ a row of the 3 x 3 cells around v with the weights of the quadratic B-spline, (1
 
     P(y|x) = sum over i in {-1, 0, 1}^2 of b_i(s) A[row of v + i, y] / 2^62                                          (1)
 
-A lattice cell outside the domain that touches a cell of it has the row of the first of the cells beside it, or where
-none is in the domain, of those that touch its corners; first in the order of the domain. On a full rectangle this is
-clamping. Every lattice cell has one row, so that P is one spline, continuously differentiable over the whole area.
+A lattice cell outside the domain that touches a cell of it has the row of the first of its neighbours across a side,
+or else across a corner, in the order of the domain. On a full rectangle this is clamping. Every lattice cell has one
+row, so that P is one spline, continuously differentiable over the whole area.
 
 **The claim.** The area is the union of the closed cells of the domain. With a level eps(x) > 0 in nats per unit,
 
@@ -16,7 +16,7 @@ clamping. Every lattice cell has one row, so that P is one spline, continuously 
 
 for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x - x'|. It follows from
 |grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. cones.py checks that in integers, with
-levels of every cell that are nowhere above eps (levels.py).
+levels that are nowhere above eps (levels.py).
 
 | variable or attribute | dims | meaning |
 |---|---|---|
@@ -26,22 +26,19 @@ levels of every cell that are nowhere above eps (levels.py).
 | position_rule | | RULE |
 | position_claim | | the sentence |
 
-**Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell, in the unit of
-the domain, into 2^16 parts: by at most h 2^-16 / sqrt(2), inside the cell. So D grows by no more than sqrt(2) z 2^-16,
-z = h max eps, which the sentence adds. At the points themselves the table is exact. The point a h 2^-16 from the
-centre, a in {-M, ..., M}, M = 2^15, has the integer weights
+**Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell into 2^16 parts:
+by at most h 2^-16 / sqrt(2). So D grows by no more than sqrt(2) z 2^-16, z = h max eps, which the sentence adds. At the
+points themselves the table is exact. The point a h 2^-16 from the centre, a in {-M, ..., M}, M = 2^15, has the integer
+weights
 
     (M - a)^2,  6 M^2 - 2 a^2,  (M + a)^2,  of 2^33 together.                                                        (3)
 
-A step is what 33 uniform bits say, one number for each axis, and the report is drawn with bits of its own. Which step
-it was must be kept from everybody: with it a report says more than the claim allows.
+A step is drawn with 33 uniform bits for each axis, and the report with others. The step must stay secret: with it a
+report reveals more than the claim allows.
 
-**Rows.** What is drawn at the centre of a cell is a mean of nine rows, so that rows may differ by more than e^{eps h}
-between neighbours. By the conditions of whole cells rows a and b of two cells with a common side satisfy |a - b| <=
-z (a + b) / 2, so that for z < 2 a / b is at most (2 + z) / (2 - z), which is e^{z + z^3 / 12 + ...}. By those of
-quarters that holds of (3 a + c) / 4 and (3 b + d) / 4 alone, c and d the rows beside them: designs of 20 x 20 cells at
-one level had up to 1.117 times the claim at z = 0.5. So the claim about rows has a multiple of its own, and no report
-is drawn from a row by its number.
+**Rows.** The centre of a cell draws a mean of nine rows, so that rows may differ by more than e^{eps h} between
+neighbours: in designs of 20 x 20 cells at one level by up to 1.117 times the claim at z = 0.5. So the claim about rows
+has a multiple of its own, and no report is drawn from a row by its number.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 

@@ -7,16 +7,10 @@ r"""The optimal mechanism that is private between any two positions of an area.
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
                 |(slope_x P, slope_y P)(k, y)| <= (bound P)(k, y)    for every cone k of the spline and report y
 
-The cones (positions/spline.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence
-
-    P(y|x) <= e^{D(x, x')} P(y|x'),  D the least integral of eps along paths inside the area.
-
+The cones (positions/spline.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence the claim (2) of
+positions/patches.py. They are sufficient: the optimum is at least that of exact gradient constraints. P >= 0 follows.
 Source: the differential form of local privacy (Koufogiannis and Pappas 2016, section II); the cones are ours.
 Second-order cone programming: Boyd and Vandenberghe, Convex Optimization, section 4.4.2.
-Known: sufficient cones, so that the optimum is at least that of exact gradient constraints; P >= 0 follows from them.
-Beside the optimum between cell centres the price is of second order in eps h where eps is constant. Two rows by
-themselves may differ by more than the claim allows between the centres of their cells (by 1.117 times that on 20 x 20
-cells at eps h = 0.5), since what is drawn at a centre is a mean of nine rows (positions/patches.py).
 """
 
 from __future__ import annotations
@@ -43,17 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Positions(Program):
-    """The optimal program between any two positions of square cells, and not between their centres alone.
-
-    Its statement is in `mechdesign.positions.program`.
+    """The optimal program between any two positions of square cells; see `mechdesign.positions.program`.
 
     Parameters
     ----------
     problem : DesignProblem
         A grid of square cells of two axes and a metric with a level.
     corner_level : (n, 4) or (n, 16) array
-        Levels at the corners of each cell in nats per unit, low corner first and the last axis fastest, whose
-        bilinear interpolant nowhere exceeds eps, or at those of its quarters; by default `quarter_levels`.
+        Levels at the corners of each cell or of its quarters in nats per unit, low corner first and the last axis
+        fastest, whose bilinear interpolant nowhere exceeds eps; by default `quarter_levels`.
 
     Examples
     --------

@@ -2,8 +2,8 @@ r"""Protection between positions: by how much one report changes the odds of two
 
 By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
 eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
-On a masked area a line may leave it, and the way inside be far longer. The cells are cut into f x f squares; where the
-squares s, t hold positions within the radius, and the convex hull of both is not inside the area, the factor is
+On a masked area a line may leave it. The cells are cut into f x f squares; where the squares s, t hold positions within
+the radius, and the convex hull of both is not inside the area, the factor is
 
     max over y of max over s of P(y|.) / min over t of P(y|.),
 

@@ -1,9 +1,9 @@
 """A table whose gradients are nearly within bounds becomes integers that are.
 
 Every row is mixed with one common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing
-lowers |grad P| / P wherever P(y|.) varies, and at t = 1 all rows are alike. t starts at 2^-42 and is doubled until the
-integers show no breach, so that the repair cannot fail, then halved towards the last that showed one, five times. c is
-the mean of the rows, mixed with the uniform one; what rounding a row leaves over goes into its largest mass.
+lowers |grad P| / P wherever P(y|.) varies. t starts at 2^-42 and is doubled until the integers show no breach (at
+t = 1 all rows are alike), then halved towards the last that showed one, five times. c is the mean of the rows, mixed
+with the uniform one; the rounding remainder of a row goes into its largest mass.
 """
 
 from __future__ import annotations

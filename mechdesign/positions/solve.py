@@ -1,21 +1,20 @@
 r"""Designs between positions by blocks of cones or by weights of columns, their bounds, and what such privacy costs.
 
-Blocks of cones, one for each orbit of reports, are repaired and certified; where they do not go, weights of certified
-columns (columns.py) are. Where a time limit may end the cones early the weights come first, and the better table is
-kept, with the bound of the cones; where it may end the weights, they are compared with clamped noise and the best
-constant report.
+Blocks of cones, one for each orbit of reports, or weights of certified columns (columns.py) are repaired and certified.
+Where a time limit may end the cones early the weights come first, and the better table is returned, with the bound of
+the cones; where it may end the weights, they are compared with clamped noise and the best constant report.
 
 The rule. "cones" where its blocks fit in memory and a step of it takes at most 10^12 operations, about an hour in all
-(900 cells without symmetry, 4,400 with that of a square); else "columns", which bounds nothing from below.
+(900 cells without symmetry, 4,400 with that of a square); else "columns", which has no lower bound.
 
 Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
 
     sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)
 
 for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0. So the best lambda for the z of the
-interior point is its minimum over y, and the bound holds whatever rounding did to the equations.
+interior point is its minimum over y, and the bound holds for any rounding of the equations.
 
-The price: what privacy between positions costs beside privacy between the centres of cells, in loss to the true
+The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
 and only if
 
@@ -23,16 +22,9 @@ and only if
 
 so that the method and the proof of the bound are those above. Its bound holds for every mechanism that is
 private between centres and draws the row of the cell; under a Euclidean metric for near pairs alone, and hence for all.
-A mechanism that is private between any two positions is private between centres, and as h -> 0 the two draw alike: no
-mechanism on the grid does better than the bound then. On a few cells a design between positions may lie below it, for
-what is drawn for a position says where in its cell it lies; the price is negative then.
-
-At constant eps the price is of second order in eps h: on 20 x 20 cells 0.04, 0.19, 1.0 and 3.3 % at eps h = 0.05, 0.1,
-0.25 and 0.5, so that its square root gives the cell of 1 %. Where eps varies from cell to cell the price is of first
-order, for the slope of a spline cannot follow it within a cell: on Philadelphia's map over 2 units 8.9, 4.5 and 2.4 %
-on 5, 10 and 20 cells a side, over 5 units 42, 29 and 18 % on 5, 7 and 10. |grad P| <= eps P at 25 positions of each
-cell alone, which any mechanism by this spline keeps whatever its cones, costs at least 1.5 % on 20 x 20 cells over 2
-units, and at 81 positions 13 % on 10 x 10 over 5.
+On a few cells a design between positions may lie below it, since its draws depend on the position in a cell; the price
+is negative then. At constant eps the price is of second order in eps h, so that its square root gives the cell of 1 %;
+where eps varies from cell to cell it is of first order, for the slope of a spline cannot follow it within a cell.
 """
 
 from __future__ import annotations
@@ -79,12 +71,10 @@ _BOUNDED = "the program of cones: no other spline within them does better"
 
 
 def solve_positions(program: Positions, targets: Targets) -> Design:
-    """The optimal program between positions to a relative gap; by the method "columns", a table of the program whose
-    weights are the cheapest to that gap. The option bound=False leaves the bound between centres out.
+    """The optimal program between positions to a relative gap, certified between any two positions at the metric.
 
-    The table is certified between any two positions at the metric, and between the cells as rows at the scale that
-    holds there. Cost: `solve_cone_blocks` on one block for each orbit of reports, or `column_table`, and a repair; then
-    up to twice as long, and at least fifteen seconds, for the bound between centres.
+    By the method "columns", the weights are the cheapest to that gap. bound=False leaves the bound between centres
+    out, which takes up to as long again, and at least fifteen seconds.
     """
     started = time.monotonic()
     if targets.method == "cones":

@@ -1,7 +1,6 @@
 r"""Cones of the gradient of a quadratic spline, and the planar Laplace mechanism whose kernel lies within them.
 
-The cones are sparse rows over one column of a table. On a cell, with s, t in [0, 1] along its sides, a column p of rows
-is the spline
+On a cell, with s, t in [0, 1] along its sides, a column p of rows is the spline
 
     p(s, t) = sum_ab B_a(s) B_b(t) beta_ab,        grad p = sum_ab B_a(s) B_b(t) G_ab / h,        B Bernstein, degree 2
 
@@ -12,27 +11,20 @@ where beta and G are sums over the 3 x 3 cells around. Along one axis, from rows
 With levels e_kl at the corners of the cell, e p has the Bernstein coefficients (e beta)_ab of degree 3, as G has when
 multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on the cell: both sides are sums of
 coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
-All weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
-Sharpness: a plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of
-each cell, by de Casteljau, are weaker conditions, four times as many, exceeded by (eps h)^2 / 24: these are taken.
-A level above `HIGHEST` nats a cell counts as that, as in the check of integers (cones.py).
+Weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
+A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of each cell,
+by de Casteljau, are exceeded by (eps h)^2 / 24: these are taken. A level above `HIGHEST` nats a cell counts as that, as
+in cones.py.
 
-The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline.
+The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
 
-    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border;
-    a position draws the row of one of the 3 x 3 cells around it (positions/patches.py).
+    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border
 
 The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
 tip. kappa is the largest number at which the kernel lies within the cones of the gradient, found by repeated division
 by the largest slope over bound; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965, 0.9888. Moving reports to the border adds
-columns, and sums of columns within the cones are within them.
-Loss in the plane: that of the kernel and h^2 / 2 for the spline; the price beside the kernel between cells is of second
-order in z.
-
-The integers are proved, by the certificate between positions. To draw the continuous planar Laplace mechanism at the
-position and round the report to the nearest cell has, in real arithmetic, the same claim and the mean squared loss
-6 / eps^2 + h^2 / 6 for x uniform in its cell. But no finite table says what a floating-point program draws: nothing of
-it is certified, and it is no baseline.
+columns, and sums of columns within the cones are within them. The integers are proved, by the certificate between
+positions; continuous planar Laplace noise in floating point is not certified, and hence not a baseline.
 Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
@@ -171,11 +163,7 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The mechanism.
-
-    Notes
-    -----
-    Cost: O(n^2), some 100 sums over 3 x 3 cells for every cell and report.
+        The mechanism, in O(n^2) time.
 
     Examples
     --------

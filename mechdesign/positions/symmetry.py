@@ -1,12 +1,12 @@
 """Symmetries of a program between positions: one block stands for all reports that a flip or turn takes to each other.
 
 A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for
-one report of each orbit, times the size of the orbit, then keep the row sums if their means over the orbits of cells
+one report of each orbit, times the size of the orbit, then satisfy the row sums if their means over the orbits of cells
 add up to 1, and each lies in its own cones.
 
-Nothing of a bound rests on how alike a program and its images are. A group is chosen where they differ by 1e-7 at most.
-The constraints are then raised to the largest of their images, which is exact: the group leaves the raised ones alone,
-and they are no stricter than those of the program. The cost of every image is its own.
+A group is chosen where a program and its images differ by 1e-7 at most; no bound rests on that. Constraints are raised
+to the largest of their images, which the group leaves alone exactly, and which are no stricter than those of the
+program. The cost of every image is its own.
 """
 
 from __future__ import annotations
