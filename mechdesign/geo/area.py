@@ -1,17 +1,15 @@
 """Areas on Earth: a GeoJSON file or a box in degrees becomes a grid of square cells on a plane about its middle.
 
 A cell belongs to the domain when its centre lies in the area or on its border, and neither in nor on a forbidden area.
-Edges are straight in degrees and go the short way around (RFC 7946). Needs pyproj and shapely (the extra `geo`).
+Edges are straight in degrees and go the short way around (RFC 7946).
 
 The claim is about cells: for the geodesic distance g of their centres, P(y|u) <= e^{eps g(u,u')} P(y|u') when the level
-on the plane is `plane_level(domain, eps)`. The plane shortens no distance, and lengthens none by more than the factor
-that this takes away (`problem/plane.py`). A level that varies is divided in the same way; a path then costs no more
-than eps integrated along it on the ground.
+on the plane is `plane_level(domain, eps)` (Andrés et al. 2013, section 3). The plane shortens no distance, and
+lengthens none by more than the factor that this takes away (`problem/plane.py`). A level that varies is divided in the
+same way; a path then costs no more than eps integrated along it on the ground.
 
-A claim between positions is along paths inside its cells (positions/patches.py), and around a hole a path is longer
-than the straight line. So its cells are those of the rectangle about the area, which holds every straight line; the
-prior is 0 outside the area, and no cell there is reported. `paths` "inside" leaves them out.
-Source: Andrés et al. 2013, section 3 (the claim); the rest is ours.
+A claim between positions is along paths inside its cells (positions/patches.py). So its cells are those of the
+rectangle about the area, which holds every straight line; outside the area the prior is 0 and no cell is reported.
 """
 
 from __future__ import annotations

@@ -2,16 +2,13 @@
 
 Between positions. Any two positions are protected by the program of cones if a step takes at most `CONES`
 multiplications (about three seconds of a core, in some 25 steps: 310 cells, 700 of a rectangle with one level and one
-prior). Else by weights of columns, up to `COLUMNS` in a step and the memory. Where levels vary, columns take longer and
-do worse: cones alone, up to `VARYING` cells, and only if reports are less than `_SANE` times as far off as by eikonal
-weights between cells. Otherwise cells are protected, for a stated reason.
+prior). Else by weights of columns, up to `COLUMNS` in a step and the memory. Where levels vary: cones alone, up to
+`VARYING` cells, and only if reports are less than `_SANE` times as far off as by eikonal weights between cells.
 
-Between cells. The time of the optimal program grows with the cells, and as the nats between neighbours fall. `MINUTE`
-has the cells up to which it ends in about a minute of a core, measured on square maps with a uniform prior and the loss
-of the distance. Beyond, a Euclidean metric gets the planar Laplace mechanism, up to `TABLES` cells, whose pairs take a
-minute to check; levels that vary get eikonal weights.
-
-No rule looks at a clock: the same request makes the same file. Only a time limit does.
+Between cells. `MINUTE` has the cells up to which the optimal program ends in about a minute of a core, by the nats
+between neighbours, measured on square maps with a uniform prior and the loss of the distance. Beyond, a Euclidean
+metric gets the planar Laplace mechanism, up to `TABLES` cells, whose pairs take a minute to check; levels that vary get
+eikonal weights. No rule looks at a clock: the same request makes the same file.
 """
 
 from __future__ import annotations

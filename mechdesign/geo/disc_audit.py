@@ -1,9 +1,9 @@
 """Discs after one report of a rule of devices, or of planar Laplace noise, people on a fine lattice being the prior.
 
-Positions are the cells of a lattice of 125 m, and discs are centred at them. Reports of a rule are the cells of its
-grid from the middle of the window outwards; positions beyond 6 deviations from a cell, below 10^-8 of its reports, are
-left out. Reports of noise are the cells of the lattice; the noise is cut at 25 / epsilon, or at the margin, and discs
-are searched up to 2.5 / epsilon and a radius away from a report.
+Positions and centres of discs are the cells of a lattice of 125 m. Reports of a rule are the cells of its grid;
+positions beyond 6 deviations from a cell, below 10^-8 of its reports, are left out. Reports of noise are the cells of
+the lattice; the noise is cut at 25 / epsilon, or at the margin, and discs are searched up to 2.5 / epsilon and a radius
+away.
 """
 
 from __future__ import annotations

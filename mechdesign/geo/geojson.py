@@ -1,9 +1,8 @@
 """GeoJSON files: polygons and lines, in degrees of WGS 84 whatever system they are written in.
 
-Positions are longitude before latitude (RFC 7946) in any system. pyproj projects other systems than WGS 84: that of a
-`crs` member (GeoJSON of 2008), else `crs` for a file whose numbers are not degrees. Edges are straight in the system of
-the file. Longitudes go to 360 either way. Heights are left out. TopoJSON, Esri JSON, duplicate names in an object and
-numbers that are not finite are refused.
+Positions are longitude before latitude (RFC 7946), longitudes up to 360 either way, without heights. pyproj projects
+other systems: that of a `crs` member (GeoJSON of 2008), else `crs` for a file whose numbers are not degrees. TopoJSON,
+Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 """
 
 from __future__ import annotations

@@ -2,11 +2,8 @@
 
 A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise the function of the
 file, bilinear in its coordinates, is read at the centres of the cells, projected by PROJ, and is bilinear between
-those. For a prior, `pixel_shares` adds pixels that are smaller than a cell by the area that they share with it.
-
-Longitudes of a file run to 180 or to 360 and begin anywhere; a file around the Earth is read across its seam. Values
-beyond 1e150 are NODATA. A cell has a value if the pixel at its centre has one. Cells of the domain without a value are
-refused. Elsewhere a pixel without a value takes that of the nearest pixel with one, without people.
+those. Values beyond 1e150 are NODATA. Cells of the domain without a value at their centre are refused. Elsewhere a
+pixel without a value takes that of the nearest pixel with one, without people.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """People: where they live, from weighted points on Earth such as centres of population of census block groups.
 
-A text file has columns of latitude and longitude in degrees, or x and y in a coordinate system, and of population, by
-usual names (INTPTLAT, decimalLatitude, POP100, pop_2020).
-
 The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the nearest point, if that lies
 within `reach` of its centre, which is not in the water: its Voronoi cell, cut. The people of a point are spread evenly
 over its cells. Those of a point without a cell live in the dry cell with the nearest centre. Density times the area of
-a cell, added up, is `inside` to a relative 2^-40. People of points beyond the lattice are counted in `outside`.
+a cell, added up, is `inside` to a relative 2^-40; people of points beyond the lattice are `outside`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Pixel shares: the part of every pixel of a raster on Earth in each cell of a lattice on a plane.
 
 The projected corners of a pixel are joined by straight lines: between corners 1 km apart its border bends by some 2 cm.
-Neighbours share corners, so the quadrangles neither leave gaps nor overlap, and the parts of a pixel add up to it. Most
-pixels lie in one cell; shapely cuts the others.
+Neighbours share corners, so the parts of a pixel add up to it. Shapely cuts pixels that lie in several cells.
 """
 
 from __future__ import annotations

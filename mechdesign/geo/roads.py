@@ -2,10 +2,9 @@
 
     d(u, u') = epsilon * (length of the shortest path from u to u' along streets)
 
-Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m; other columns
-are ignored. A metric is symmetric: a one-way street counts both ways. Of parallel edges the shortest counts; loops are
-dropped. Degrees become metres of the plane about the middle of the nodes (`problem/plane.py`, the extra `geo`). The
-plane only places the nodes: the claim is about lengths in the table, between nodes.
+Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m. A one-way
+street counts both ways; of parallel edges the shortest counts; loops are dropped. Degrees become metres of the plane
+about the middle of the nodes, which only places them: the claim is about lengths in the table.
 """
 
 from __future__ import annotations
@@ -53,16 +52,13 @@ def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
 class Streets(PerLength):
     """The distance along streets: d(u, u') = epsilon times the length of the shortest path from u to u'.
 
-    The positions of the nodes do not belong to the claim. Where no street is shorter than the straight line between its
-    ends, d >= epsilon |u - u'|: less private than geo-indistinguishability at the same epsilon, for less loss. Source:
-    Alvim et al. 2018, section III.
+    Where no street is shorter than the straight line between its ends, d >= epsilon |u - u'|: less private than
+    geo-indistinguishability at the same epsilon, for less loss. Source: Alvim et al. 2018, section III.
 
     Parameters
     ----------
-    epsilon : float
-        Nats per `unit`, a unit of length.
-    scale : float, default 1
-    unit : str
+    epsilon, scale, unit : float, float, str
+        Nats per `unit`, a unit of length; factor of every length, 1 by default.
     tail, head, length : (e,) arrays
         Place numbers, as of `md.Graph`; length of each street in `unit`.
 

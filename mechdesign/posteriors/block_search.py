@@ -1,16 +1,13 @@
 """Search for the best table under limits on posteriors: lazy rows in blocks, and multipliers folded into the cost.
 
-A row of a disc joins the entries of one report. So it belongs to that report's block of the restricted program
-(solvers/blocks.py), and the Schur complement of the row sums stays n x n. A round:
+A row of a disc belongs to the block of one report (solvers/blocks.py), and the Schur complement of the row sums stays n
+x n. By area sets are numbered as they are found, the largest entries of reports. A round:
 
 1. Solve by the interior-point method, for limits lower by a small share.
 2. Lift columns (rows.py), repair, and check every row in integers; the lift cannot fail.
 3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0 the cone is
    that of the metric alone, so that the bound is that of an optimal program.
 4. Add the rows that the table breaks, and cut where rays leave their profiles.
-
-Where every node is cut, entries are in the scale of e^{-d} down to e^{-1}: limits lift them far above it. By area sets
-are numbered as they are found, the largest entries of reports.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The largest sum of a column in one disc of a radius: over listed sets, over cells by area, or by convolutions.
 
-Discs lie anywhere on a grid of one or two axes and at most 50,000 cells, else about places. If the sets are too many to
-list, centres are those of a lattice finer than the cells, and discs are wider by half the diagonal of its cells. Every
-disc lies in one of these, and the sums, which are convolutions, are upper bounds.
+If the sets are too many to list, centres are those of a lattice finer than the cells, and discs are wider by half the
+diagonal of its cells. Every disc lies in one of these, and the sums, which are convolutions, are upper bounds.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
 
-A disc about a place contains the places at most the radius R away. Discs anywhere: two or more points fit into a disc
-of radius R exactly if the discs of radius R about them meet, and then their common part has a corner, where two of
-these circles cross. So every set in a disc is part of one in a disc centred at a crossing of two circles. On a lattice
-both kinds are translates of a few shapes.
+Discs anywhere: two or more points fit into a disc of radius R exactly if the discs of radius R about them meet, and
+then their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
+centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
 
-A limit on the share of a set holds for its parts, but a limit on the multiple of its people does not, and needs every
-set in a disc. The circles about the points cut the plane into faces, and all discs centred in one face contain the same
-points. Each face has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a
-crossing in some direction contains those points on its circle that lie on that side.
-
-By area a set is any K cells of a grid, K the cells that are together no larger than the disc.
+A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every set in a disc.
+The circles cut the plane into faces, and all discs centred in one face contain the same points. Each face has a
+crossing at its border, unless it is the disc about a lone point. A disc that moves off a crossing in some direction
+contains those points on its circle that lie on that side.
 
 Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
 R contains more than a listed set. A verifier finds the same sets unless a length is that close to R.

@@ -193,14 +193,12 @@ class PosteriorCap(DiscConstraint):
     radius : float
         In units of length.
     people : (n,) or (k, n) array
-        People by place, by one count or by k, fractions included; by default the prior. Counts without a small integer
-        multiple are rounded, and the limit is lowered for that.
+        People by place, by one count or by k; by default the prior. Rounding of fractions lowers the limit.
     centres : {"anywhere", "places", "area"}
         Where discs may be centred; "area" for any cells that are together no larger than a disc.
-    share : Fraction, float or str
-        A fraction such as Fraction(1, 5), "1/5", "20%" or 0.2, its denominator below 2^16.
-    wrong_by : Fraction, float or str
-        k: the share also holds if each count is off by up to a factor of k, too high or too low.
+    share, wrong_by : Fraction, float or str
+        Such as "1/5", "20%" or 0.2, denominators below 2^16. The share also holds if counts are off by a factor of
+        wrong_by.
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Solve a program with limits on the posterior of discs, and verify its tables.
-
-Rows of other constraints join reports: with them whole programs are solved, with the rows that tables break; without
-them the blocks of block_search.py.
-"""
+"""Solve a program with limits on the posterior of discs, and verify its tables."""
 
 from __future__ import annotations
 

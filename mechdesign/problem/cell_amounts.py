@@ -1,11 +1,9 @@
-"""Amounts in cells: how much of a raster lies in each cell of a grid, and the prior of it.
+"""Amounts in cells: how much of a raster lives in each cell of a grid, and the prior of it.
 
-Pixel k holds the amount a_k, spread evenly over it. Cell c receives the share of its area that both have in common:
+    amount(c)  =  sum_k a_k |c ∩ k| / |k|         of the amounts a_k of pixels k, spread evenly over them
 
-    amount(c)  =  sum_k a_k |c ∩ k| / |k|
-
-Cells that tile the raster hold its total, to rounding. Both are boxes: the shares along the axes multiply. Pixels
-larger than a cell do not say where in them people live. There a cell takes the value of the raster at its centre.
+Cells that tile the raster hold its total, to rounding; shares along the axes multiply. Pixels larger than a cell do not
+say where in them people live. There a cell takes the value of the raster at its centre.
 """
 
 from __future__ import annotations

@@ -41,10 +41,8 @@ class Domain(FrozenRecord):
         Coordinates, k = 1 to 3, in `unit`, a unit of length.
     shape, cell, origin : tuples
         Of a grid, per axis: cells, size of a cell and low corner in `unit`.
-    index : (n, k) int array
-        Position of every place on the lattice of a grid.
-    plane : Plane or None
-        Where on Earth the cells or points of two axes lie.
+    index, plane : (n, k) int array, Plane or None
+        Position on the lattice of a grid; where on Earth the cells or points of two axes lie.
 
     Examples
     --------
@@ -106,16 +104,12 @@ class Domain(FrozenRecord):
 
         Parameters
         ----------
-        shape : int or tuple of int
-            Cells per axis.
-        cell, origin : float or tuple of float
-            Size of a cell and low corner, in `unit`.
+        shape, cell, origin : tuples, or one number for all axes
+            Cells per axis, size of a cell and low corner, in `unit`.
         unit : str
             A length such as m, km, mi or ft, or any other name, such as EUR; "1" by default.
-        mask : bool array of shape `shape`
-            True where a cell belongs to the domain.
-        plane : Plane
-            Where the grid lies on Earth, its centre at (0, 0).
+        mask, plane : bool array of shape `shape`, Plane
+            True where a cell belongs to the domain; where the grid lies on Earth, its centre at (0, 0).
 
         Examples
         --------

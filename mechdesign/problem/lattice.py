@@ -51,9 +51,6 @@ _SETS = 64  # sets that are searched from at a time
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
     """Neighbour pairs (tail < head) of a grid under a stencil. Cost: O(s n) for s neighbours.
 
-    On two axes the steps are, up to sign and order, (1, 0); (1, 1); (2, 1); (3, 1), (3, 2); (4, 1), (4, 3), (5, 2), (5,
-    3). On three, 6, 18 or 26 cells share a face, an edge or a corner.
-
     A step must not cut through masked cells. Every cell whose interior its segment crosses is in the domain. Where the
     segment passes through an edge or a corner, so is some staircase that changes one axis at a time.
     """

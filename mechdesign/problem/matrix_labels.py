@@ -1,9 +1,8 @@
 """Labels or data: whether the first line and the first column of a matrix are names, ids, ages or years.
 
-Words are labels. A line or a column of different numbers, such as ages, may be either. A reading is taken if it alone
-makes every row sum to 1, or every row of counts to one number, with labels of another size than the counts. Otherwise
-integers beside fractions are labels, and running numbers (0, 1, 2) much smaller than the counts. Other numbers that may
-be labels are refused. A word among numbers is a typing error.
+Words are labels. Of different numbers, a reading is taken if it alone makes every row sum to 1, or every row of counts
+to one number, with labels of another size than the counts. Otherwise integers beside fractions are labels, and running
+numbers (0, 1, 2) much smaller than the counts. Other doubtful numbers, and a word among numbers, are refused.
 """
 
 from __future__ import annotations

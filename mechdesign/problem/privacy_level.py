@@ -78,8 +78,7 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validated
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
-        """The level eps(u) = slope * density(u) + floor, in nats per unit (Koufogiannis & Pappas 2016, section
-        IV).
+        """The level eps(u) = slope * density(u) + floor, in nats per unit of length: looser where more people are.
 
         Examples
         --------
@@ -134,10 +133,11 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)
 
     def in_unit(self, unit: str) -> PrivacyLevel:
-        """The level in another unit, nowhere above this one: products take u, moved nodes 4 u (M / g)."""
+        """The level on nodes in another unit, in nats per that unit: nowhere above this one."""
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
             return self
+        # a node moves by u M, M its largest coordinate; in cells of width g eps moves by at most 4 u M / g of the largest
         far = sum(np.abs(nodes).max() / np.diff(nodes).min() for nodes in converted.axes if len(nodes) > 1)
         moved = 16 * UNIT_ROUNDOFF * (1 + far) * self.largest / self.smallest
         if not moved <= LARGEST_DEFECT:

@@ -164,12 +164,8 @@ def query_problem(
 
     Parameters
     ----------
-    domain : Domain
-        The n secrets.
-    metric : Metric
-        The claim.
-    prior : (n,) array
-        Sums to 1.
+    domain, metric, prior : Domain, Metric, (n,) array
+        The n secrets, the claim, and probabilities that sum to 1.
     query : Query or (n,) int array
         The query, or its labels.
     loss : {"zero-one", "distance"}

@@ -1,7 +1,4 @@
-"""Problem files: Python files whose function `problem(**parameters)` returns a DesignProblem.
-
-A problem file is imported and called: it is the designer's program. Its output goes to standard error.
-"""
+"""Problem files: Python files, imported and called, whose function `problem(**parameters)` returns a DesignProblem."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Queries: a question about the secret with finitely many answers, q(u) = label of the place u.
-
-A query problem has one report per label, at the place of that label nearest to the mean of q^{-1}(y): distances and
-units keep their meaning.
-"""
+"""Queries: a question about the secret with finitely many answers, q(u) = label of the place u."""
 
 from __future__ import annotations
 
@@ -77,7 +73,7 @@ class Query(FrozenRecord):
         return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
 
     def reports(self, domain: Domain) -> Domain:
-        """One place per answer: of q^{-1}(y) the place nearest to its mean."""
+        """One place per answer, of q^{-1}(y) the place nearest to its mean: distances and units keep their meaning."""
         self._check_size(domain)
         chosen = [
             places[np.argmin(((domain.points[places] - domain.points[places].mean(axis=0)) ** 2).sum(axis=1))]

@@ -33,10 +33,8 @@ class Raster(FrozenRecord):
         Finite values at the nodes, in `value_unit`.
     unit, value_unit : str, default "1"
     name : str
-    amounts : array of the shape of values
-        Amount in the pixel about each node, for a prior; by default its value times its size.
-    counts : bool
-        True if the amounts are numbers of people or things, False if they are densities times sizes.
+    amounts, counts : array of the shape of values, bool
+        Amounts in pixels for a prior, by default value times size; True if they count people or things.
 
     Examples
     --------

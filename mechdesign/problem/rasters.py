@@ -1,7 +1,4 @@
-"""Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF (the extra `geo`) and CSV files, arrays of xarray.
-
-Units, scale, offset, NODATA and valid range that a file declares are checked here, once.
-"""
+"""Readers of rasters: ESRI ASCII grids, NetCDF, GeoTIFF (the extra `geo`), CSV files, arrays of xarray."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Nouns for the secrets of a domain: positions in cells, values in intervals, or classes.
-
-The stand-alone script, verification/verify_table.py, and pages, web/browser/proof/protection.js, have the same rules.
-"""
+"""Nouns for secrets, by the same rules as verification/verify_table.py and web/browser/proof/protection.js."""
 
 from __future__ import annotations
 
