@@ -58,10 +58,8 @@ class Area(FrozenRecord):
 
     Attributes
     ----------
-    shape : shapely geometry
-        Its longitudes are counted from `middle` without a jump.
-    middle : float
-        The longitude in the middle of the area, in degrees.
+    shape, middle : shapely geometry, float
+        Its longitudes are counted without a jump from `middle`, the longitude in the middle of the area.
 
     Examples
     --------
@@ -120,16 +118,11 @@ class Area(FrozenRecord):
         forbidden: Area | None = None,
         on_note: Note = silent,
     ) -> Domain:
-        """The square cells whose centres lie in the area and not in `forbidden`, as a masked grid with its plane.
+        """The square cells of side `cell`, in `unit`, with centres in the area and not in `forbidden`: a masked grid on
+        `plane`.
 
-        Parameters
-        ----------
-        cell, unit : float, str
-            The side of a cell, and its unit of length.
-        plane : Plane
-            By default about the middle of the area.
-        forbidden, on_note : Area, callable
-            A region without cells; takes a sentence where it holds no cell.
+        The plane is by default about the middle of the area; `on_note` takes a sentence where `forbidden` holds no
+        cell.
         """
         about = plane or self.plane(unit)
         positive(cell, "cell")
@@ -159,7 +152,6 @@ class Area(FrozenRecord):
         return Domain.grid(shape, cell=cell, unit=about.unit, origin=origin.tolist(), mask=mask, plane=about)
 
     def _outline(self, plane: Plane) -> NDArray[np.float64]:
-        """Points (k, 2) of the plane along the border, dense enough for the extent of the area."""
         share = np.arange(_DENSE)[:, None, None] / _DENSE
         rings = [np.asarray(part.exterior.coords) for part in getattr(self.shape, "geoms", [self.shape])]
         dense = [(ring[:-1] * (1 - share) + ring[1:] * share).reshape(-1, 2) for ring in rings]
@@ -394,10 +386,8 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
 
     Parameters
     ----------
-    domain : Domain
-        With a plane.
-    epsilon : float
-        Nats per unit of geodesic distance.
+    domain, epsilon : Domain, float
+        With a plane; nats per unit of geodesic distance.
     positions : bool
         True for any position in a cell.
 

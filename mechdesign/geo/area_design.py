@@ -52,10 +52,8 @@ class AreaReport(FrozenRecord):
         The subject of the report, and the figures of `mechdesign solve`.
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
-    alternative : str
-        The other mechanism: planar Laplace noise, or the optimal program if noise was made.
-    alternative_loss, alternative_position_loss, alternative_share : float or None
-        Its losses between cells and to the true position, and its largest share in a disc of the limit.
+    alternative, alternative_loss, alternative_position_loss, alternative_share : str, then float or None
+        Planar Laplace noise, or the optimal program if noise was made: losses by cells and positions, share in a disc.
 
     Examples
     --------
@@ -116,10 +114,8 @@ class AreaDesign(FrozenRecord):
         The problem solved, and the same between cells.
     choice, reason : Choice, CellsReason or None
         The program with its reason, and the reason to protect cells alone, if nobody asked for them.
-    limit : PosteriorCap or None
-        On discs.
-    prior : dict or None
-        Of a prior from a raster: its kind, the people in all cells if counted, the empty cells.
+    limit, prior : PosteriorCap or None, dict or None
+        On discs; of a prior from a raster: its kind, the people in all cells if counted, the empty cells.
     time_limit, seconds : float
         The limit of the design, and the time that it took.
 
@@ -147,7 +143,6 @@ class AreaDesign(FrozenRecord):
 
     @property
     def because(self) -> str | None:
-        """The reason to protect cells alone, if nobody asked for them, in words."""
         return None if self.reason is None else reason_words(self.reason)
 
     @cached_property

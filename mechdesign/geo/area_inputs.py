@@ -73,12 +73,10 @@ class LevelsFromPeople:
 
     Parameters
     ----------
-    people_per_disc : float
-        Number of people in the disc about a place.
+    people_per_disc, path : float, str or Path
+        Number of people in the disc about a place; a CSV file of people, by default that of the design.
     least, most : float
         The smallest and the largest radius, in the unit of the area; 500 m and 5,000 m by default.
-    path : str or Path
-        A CSV file of people; by default that of the design.
 
     Examples
     --------

@@ -54,24 +54,20 @@ def elastic_level(
 ) -> PrivacyLevel:
     """The privacy level eps(v) = nats / r(v): r(v), from `least` to `most`, is the radius around v that holds `people`.
 
-    The module docstring states r and what the level means, with proofs.
-
     Parameters
     ----------
     density : Raster
         People per square unit on an evenly spaced lattice of two axes; amounts, as of `md.geo.raster_on`, are the
         people of each cell.
-    people : float
-        Number of people in the disc.
-    nats : float
-        Of a way as long as r at the level of its start.
+    people, nats : float
+        Number of people in the disc; nats of a way as long as r at the level of its start.
     least, most : float
         Least and largest radius, in the unit of the density.
 
     Returns
     -------
     PrivacyLevel
-        In nats per unit.
+        In nats per unit, with the properties that the module docstring proves.
 
     Examples
     --------

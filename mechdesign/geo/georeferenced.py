@@ -66,25 +66,22 @@ def raster_on(
 ) -> Raster:
     r"""The raster of a file or of an array of xarray, as a function on the plane of a domain, in the domain's unit.
 
-    `md.priors.from_density` makes a prior of it. Of a GeoTIFF only the part around the domain is read.
+    Of a GeoTIFF only the part around the domain is read.
 
     Parameters
     ----------
     domain : Domain
         With a plane.
-    path : str, Path or xarray.DataArray
-        GeoTIFF, NetCDF or ESRI ASCII file, or an array.
-    variable, crs : str
-        The variable, or band of a GeoTIFF, of several; the coordinate system of a file without one ("EPSG:4326").
+    path, variable, crs : str, Path or xarray.DataArray, str, str
+        GeoTIFF, NetCDF or ESRI ASCII file, or an array; its variable, or band, of several; its coordinate system
+        ("EPSG:4326") where it declares none.
     labels : bool
         True if the centres of the cells get the value of the nearest node.
     prior_is : {"counts", "density"}
         Values are numbers of people in a pixel, or per unit of area. By default their unit decides, then their name;
         else pixels smaller than a cell are counts, larger ones densities.
-    nodata_is : float
-        The value of pixels without one; by default they are refused at the centre of a cell.
-    on_note : callable
-        Takes a sentence on assumptions about a prior, and on cells that are partly without a value.
+    nodata_is, on_note : float, callable
+        The value of pixels without one; takes a sentence on assumptions, and on cells that are partly without a value.
 
     Returns
     -------
@@ -306,7 +303,6 @@ def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.
 
 
 def _lattice(domain: Domain) -> tuple[Array, list[Array]]:
-    """The centres (k, 2) of all cells, masked ones included, and the coordinates along both axes."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
     axes = [np.asarray(o + h * (np.arange(k) + 0.5), np.float64) for o, h, k in sizes]
@@ -354,7 +350,6 @@ def _uncovered(name: str, nodes: Array, at: Array) -> InputError:
 
 
 def _nearest_known(values: Array) -> Array:
-    """Values with those that are not finite replaced by the nearest finite one."""
     missing = ~np.isfinite(values)
     if not missing.any() or missing.all():
         return np.nan_to_num(values)

@@ -110,7 +110,6 @@ def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _shares(document: Mapping[str, Any], radius: str) -> dict[str, str]:
-    """How much of the probability one report leaves within the radius at most."""
     if "interval_share" in document:
         name, share = "in one interval", document["interval_share"]
         even = f"up to {radius} from any value, where values are spread evenly; more where they are not"

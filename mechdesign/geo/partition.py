@@ -50,10 +50,8 @@ class Areas(FrozenRecord):
 
     Attributes
     ----------
-    names : tuple of str
-        Of the K areas, printable, not empty and distinct, also without case and spaces.
-    label : (n,) int array
-        The area number of each place; every area has a place.
+    names, label : tuple of str, (n,) int array
+        Of the K areas, distinct also without case and spaces; the area number of each place, every area with one.
 
     Examples
     --------
@@ -93,7 +91,6 @@ class Areas(FrozenRecord):
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Areas:
-        """The areas of names (n,), one a place, numbered in the order in which they appear."""
         order = {word: k for k, word in enumerate(dict.fromkeys(words))}
         return cls(names=tuple(order), label=np.array([order[word] for word in words], np.int64))
 
@@ -132,10 +129,8 @@ def read_areas(
 
     Parameters
     ----------
-    source : str or Path
-        See the module docstring.
-    domain : Domain
-        The n places.
+    source, domain : str or Path, Domain
+        See the module docstring; the n places.
     rest, name_field : str
         The area of places that none names; the property of polygons that names them.
     crs, columns : str, mapping of str to str
@@ -189,7 +184,6 @@ def _of_polygons(
     longitude, latitude = plane.backward(domain.points)
 
     def members(longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool) -> NDArray[np.bool_]:
-        """Whether positions (n,) lie in the regions, (n, K)."""
         columns = ([area.contains(longitude, latitude, border=border) for area in parts] for parts in regions.values())
         return np.column_stack([np.logical_or.reduce(each) for each in columns])
 
@@ -219,7 +213,6 @@ def _assigned(
     rest: str,
     on_note: Note,
 ) -> Areas:
-    """The areas of memberships (n, K): strictly inside, and inside or on the border."""
     twice = np.flatnonzero(inside.sum(axis=1) > 1)
     if len(twice):
         both = [names[k] for k in np.flatnonzero(inside[twice[0]])]

@@ -75,17 +75,14 @@ def read_people(
     ----------
     path : str or Path
         Columns of latitude, longitude and population, or of x, y and population with `crs`.
-    domain : Domain
-        A grid with a plane.
+    domain, water : Domain, Area
+        A grid with a plane; a region without people.
     margin, reach : float
         In its unit: extent of the lattice beyond the domain; largest distance of people from their point, 8 km by
         default.
-    water : Area
-        A region without people.
-    columns, crs : mapping of str to str, str
-        The columns of the file by our names; coordinate system of positions that are not degrees ("EPSG:27700").
-    on_note : callable
-        Takes a sentence where the positions were projected.
+    columns, crs, on_note : mapping of str to str, str, callable
+        The columns of the file by our names; coordinate system of positions that are not degrees ("EPSG:27700"); takes
+        a sentence where they were projected.
 
     Returns
     -------

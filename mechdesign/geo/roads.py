@@ -115,13 +115,12 @@ class Roads(FrozenRecord):
     ----------
     ids, points : (n,) str array, (n, 2) array
         The names of the nodes in their table; x and y in m, on `plane` if made from degrees.
-    degrees : (n, 2) array or None
+    degrees, plane : (n, 2) array or None, Plane or None
         Longitude and latitude, where the table has them.
     tail, head, length : (e,) arrays
         Node numbers, tail < head; length in m.
     left_out : int
         Number of nodes outside the largest component.
-    plane : Plane or None
 
     Examples
     --------
@@ -151,7 +150,6 @@ class Roads(FrozenRecord):
         return Streets(epsilon=epsilon, unit="m", tail=self.tail, head=self.head, length=self.length)
 
     def distances(self) -> NDArray[np.float64]:
-        """Lengths (n, n) of the shortest paths along streets, in m. Cost: O(n (e + n log n))."""
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
@@ -239,7 +237,6 @@ def _plane(degrees: NDArray[np.float64]) -> Plane:
 
 
 def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Ends tail < head (e,) and length (e,), without loops, the shortest of parallel edges."""
     import pandas as pd
 
     number = pd.Index(names)

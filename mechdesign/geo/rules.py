@@ -68,7 +68,6 @@ class Rule:
         return math.log(self.mass(x) / self.mass(x + distance))
 
     def position(self, probability: float) -> float:
-        """The x > 0 at which p(0 | x) is `probability`."""
         far = self.grid + 9 * self.deviation
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 

@@ -2,7 +2,6 @@
 
     share(y) = max over discs B of sum_{u in B} p(u) P(y|u) / sum_u p(u) P(y|u)
 
-By probability of reports: the median, one in a hundred, the worst, and how many put more than half into one disc.
 Figures are of floating point, to ten digits, for one report.
 """
 
@@ -76,7 +75,6 @@ class DiscAudit(FrozenRecord):
     def of(
         cls, discs: DiscKind, *, before: float, chance: NDArray[np.float64], share: NDArray[np.float64]
     ) -> DiscAudit:
-        """Of reports made with probabilities `chance` (m,), of any sum, and the shares (m,) after them."""
         made = chance > 0
         chance, share = chance[made] / chance[made].sum(), share[made]
         order = np.argsort(share, kind="stable")

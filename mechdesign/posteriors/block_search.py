@@ -111,7 +111,6 @@ class BlockSearch:
         self.rows = np.unique(np.concatenate([self.rows, rows]), axis=0)
 
     def run(self) -> Stop:
-        """Rounds until the gap is met; returns why they ended."""
         self._try_closed_forms()
         incumbent, problem = self.incumbent, self.program.problem
         tolerance, scale = max(incumbent.target / 4, min(OPTIONS.rough, 1.0)), problem.domain.size / incumbent.constant
@@ -193,7 +192,6 @@ class BlockSearch:
         return bound.first.cut_candidates
 
     def _try_closed_forms(self) -> None:
-        """Start from the best of the constant report, the exponential mechanism and planar Laplace noise, lifted."""
         problem = self.program.problem
         constant = np.zeros_like(self.cost)
         constant[:, problem.best_constant] = 1.0

@@ -81,7 +81,6 @@ def discs_anywhere(domain: Domain) -> bool:
 
 
 def _is_wide(domain: Domain, radius: float) -> bool:
-    """True if the sets of discs anywhere are too many to list."""
     return radius > MAX_LISTED_RADIUS * min(domain.cell or (math.inf,)) or domain.size > MAX_LISTED_CELLS
 
 
@@ -90,7 +89,6 @@ def _area_sums(joint: NDArray[np.float64], places: NDArray[np.int64], *, cells: 
 
 
 def _listed_sums(sets: sp.csr_array) -> LargestSums:
-    """The function of columns (b, r) at places (b,) that is the largest sum in one of listed sets (r,)."""
     step = max(1, SUMS_AT_ONCE // sets.shape[0])
 
     def most(joint: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:

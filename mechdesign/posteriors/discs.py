@@ -121,7 +121,6 @@ def _crossings(places: NDArray[np.float64], wide: float, *, every: bool) -> list
 
 
 def _largest_shapes(shapes: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """The shapes that no translate of another one contains."""
     from scipy.signal import correlate  # takes a second to import
 
     masks = [np.zeros(shape.max(axis=0) + 1) for shape in shapes]

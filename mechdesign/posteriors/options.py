@@ -127,7 +127,6 @@ class AuditOptions:
     def audit_rule(
         self, rule: str, words: Mapping[str, str], inputs: InputOptions, picture: Path | None, *, overwrite: bool
     ) -> Report | None:
-        """The audit of a rule by discs, in words of its parameters; None if none is asked for."""
         from mechdesign.output.text_tables import note
         from mechdesign.posteriors.audit import RULE_DISC_AUDITOR
         from mechdesign.posteriors.words import disc_words
@@ -241,7 +240,6 @@ def _in_unit(radius: float, named: str, unit: str) -> float:
 
 
 def _cap(disc: str | None, share: str | None, people: Path | None, unit: str) -> PosteriorCap | None:
-    """The limit of --disc and --share, its radius in `unit`, without the people whom it counts; None without any."""
     from mechdesign.posteriors.limits import PosteriorCap
 
     if disc is None or share is None:
@@ -272,7 +270,6 @@ def _check_picture(path: Path, disc: str | None, *, overwrite: bool) -> None:
 
 
 def _report(audits: Sequence[DiscAudit], picture: Path | None, *, overwrite: bool, by_prior: bool) -> Report:
-    """Audits as a document and sentences, and drawn; by_prior, if nobody counted people."""
     from mechdesign.posteriors.words import disc_words
 
     documents = [audit.as_dict() for audit in audits]

@@ -75,7 +75,6 @@ def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
 
 
 def _exact_multiple(counts: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """The smallest multiple of counts that is whole; None unless one is below 2^32."""
     total, multiple = counts.sum(), 1
     if not total < MAX_PERSONS:
         return None

@@ -268,7 +268,6 @@ class ProgramRows:
 
     @property
     def first_numbers(self) -> NDArray[np.int64]:
-        """The number in files of the first set of each of the caps."""
         return np.cumsum([0, *(caps.set_count for caps in self.caps[:-1])])
 
     def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> RowNumbers:
@@ -288,7 +287,6 @@ class ProgramRows:
         return np.stack([caps.prior / caps.prior.max() for caps in self.caps])[owner]
 
     def side_rows(self, rows: RowNumbers, reports: int, tighter: float = 0.0) -> SideRows:
-        """Rows as side rows in their order, for limits lower by the share `tighter`."""
         return self._side_rows(rows, *self.membership(rows), reports=reports, tighter=tighter)
 
     def _side_rows(
@@ -314,7 +312,6 @@ class ProgramRows:
         return np.asarray(table / table.sum(axis=1).max())
 
     def hold(self, mass: NDArray[np.uint64]) -> bool:
-        """True if integers (n, m) keep all rows, exactly."""
         return not any(caps.breaches(mass) for caps in self.caps)
 
     def breaches(self, mass: NDArray[np.uint64]) -> list[str]:

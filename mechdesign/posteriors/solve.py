@@ -58,7 +58,6 @@ class PosteriorLimits(LimitSolver):
         return self.rows.stored_rows(mechanism)
 
     def _solve_beside(self, others: SideRows, search: BlockSearch, targets: Targets) -> Design:
-        """The design with rows of other constraints, from the rows of the search."""
         n, reports = search.cost.shape
         for _ in range(OPTIONS.rounds):
             tightened = self.rows.side_rows(search.rows, reports, search.tighter)

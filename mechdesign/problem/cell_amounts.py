@@ -34,17 +34,15 @@ Array = NDArray[np.float64]
 def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Array:
     """The prior of a raster of a density or of counts, by cell.
 
-    Pixels smaller than a cell are added by the area that they share with it. Larger pixels, and places that are not
-    cells, take the value at the place (Koufogiannis & Pappas 2016, section IV).
+    Larger pixels than cells, and places that are not cells, take the value at the place (Koufogiannis & Pappas 2016,
+    IV).
 
     Parameters
     ----------
     density : Raster or xarray.DataArray
         Nodes in another unit of length are converted. An array is read as by `md.read.raster`.
-    domain : Domain
-        The n places.
-    extend : bool
-        If True the density is constant beyond its raster; else places there are refused.
+    domain, extend : Domain, bool
+        The n places; True if the density is constant beyond its raster, else places there are refused.
 
     Returns
     -------

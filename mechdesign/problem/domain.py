@@ -229,11 +229,9 @@ class Domain(FrozenRecord):
         return np.divide(square, scale, out=square)
 
     def same_places(self, other: Domain) -> bool:
-        """True if the other domain has the same coordinates in the same order and unit."""
         return self is other or (self.unit == other.unit and np.array_equal(self.points, other.points))
 
     def require_alike(self, other: Domain) -> None:
-        """Refuse a domain in another unit or dimension."""
         if (self.unit, self.dimension) != (other.unit, other.dimension):
             description = f"{other.unit}, {other.dimension}-D"
             raise UnsuitableError(
@@ -252,7 +250,7 @@ class Domain(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: dict[str, Any], coordinates: NDArray[np.float64]) -> Domain:
-        """The domain of `describe` at `coordinates` (n, k); checks names, types and sizes before it makes an array."""
+        """The domain of `describe` at `coordinates` (n, k), from untrusted data."""
         if coordinates.dtype != np.float64 or coordinates.ndim != 2:
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"

@@ -28,13 +28,10 @@ class Loss(FrozenRecord, ABC):
 
     Attributes
     ----------
-    name : str
-        Its name in `LOSSES` and in files.
-    tabled : bool
-        True if a file stores its values instead.
+    name, tabled : str, bool
+        Its name in `LOSSES` and in files; True if a file stores its values instead.
     code : int or None
-        Formula of compiled sums: SQUARE for |u - y|^2, LENGTH for |u - y|, APART for 1 where u and y differ. None for
-        any other, which has no factored mechanism.
+        Formula of compiled sums: SQUARE, LENGTH or APART; without one a loss has no factored mechanism.
 
     Examples
     --------

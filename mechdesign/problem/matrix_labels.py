@@ -97,7 +97,6 @@ class MatrixLabels:
         return (named or len(odd) == len(below)) and not all(map(is_missing, odd))
 
     def _alike(self) -> bool:
-        """True if the names of all columns are one word and running numbers, such as r0, r1, r2."""
         parts = [re.fullmatch(r"(.*?)(\d+)", word) for word in self.words[0]]
         if not all(parts):
             return False

@@ -178,9 +178,8 @@ class Discrete(Metric):
 
     Parameters
     ----------
-    epsilon : float
-        Distance of any two secrets, in nats.
-    scale : float, default 1
+    epsilon, scale : float
+        Distance of any two secrets, in nats; factor of every distance, 1 by default.
 
     Examples
     --------
@@ -245,11 +244,8 @@ class Euclidean(PerLength):
 
     Parameters
     ----------
-    epsilon : float
-        Privacy level, in nats per `unit`.
-    scale : float, default 1
-    unit : str, default "1"
-        Unit of length.
+    epsilon, scale, unit : float, float, str
+        Privacy level in nats per `unit`; factor of every distance, 1 by default; unit of length, "1" by default.
 
     Examples
     --------
@@ -299,9 +295,8 @@ class Eikonal(Metric):
 
     Parameters
     ----------
-    level : PrivacyLevel
-        eps(u), in nats per unit of length.
-    scale : float, default 1
+    level, scale : PrivacyLevel, float
+        eps(u), in nats per unit of length; factor of every distance, 1 by default.
     stencil : int
         Neighbours of a cell: 4, 8, 16, 32 or 64 on one or two axes, 6, 18 or 26 on three.
 
@@ -358,10 +353,8 @@ class Graph(Metric):
 
     Parameters
     ----------
-    tail, head : (e,) int arrays
-        Place numbers of the ends of each edge: no self-loop, no repeated pair.
-    length : (e,) float array
-        In nats, positive and finite.
+    tail, head, length : (e,) arrays
+        Place numbers of the ends, without self-loops and repeated pairs; lengths in nats, positive and finite.
     scale : float, default 1
 
     Examples

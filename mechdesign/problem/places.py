@@ -34,10 +34,8 @@ def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.floa
 
     Parameters
     ----------
-    path : str or Path
-        The file.
-    columns : mapping of str to str
-        The columns of the file by our names: {"x": "east", "y": "north"}.
+    path, columns : str or Path, mapping of str to str
+        The file, and its columns by our names: {"x": "east", "y": "north"}.
 
     Returns
     -------

@@ -61,10 +61,8 @@ class Plane(FrozenRecord):
 
     Parameters
     ----------
-    latitude, longitude : float
-        Of the centre, in degrees (WGS 84); within 85 and 180.
-    unit : str
-        Unit of length of x and y.
+    latitude, longitude, unit : float, float, str
+        Of the centre, in degrees (WGS 84), within 85 and 180; unit of length of x and y.
 
     Examples
     --------

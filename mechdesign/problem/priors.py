@@ -41,10 +41,8 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
 
     Parameters
     ----------
-    weights : (n,) array
-        Not negative, not all 0.
-    field : str
-        Their name in errors.
+    weights, field : (n,) array, str
+        Not negative, not all 0; their name in errors.
 
     Returns
     -------

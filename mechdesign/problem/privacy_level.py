@@ -34,10 +34,9 @@ class PrivacyLevel(FrozenRecord):
 
     Attributes
     ----------
-    raster : Raster
-        eps at the nodes, in nats per unit of length, linear between them. A `value_unit` such as "1/km" is converted.
-    extend : bool
-        True if eps is constant beyond the raster; else a problem with places there is refused.
+    raster, extend : Raster, bool
+        eps at the nodes, in nats per unit of length, linear between them, a `value_unit` such as "1/km" converted; True
+        if eps is constant beyond the raster, else a problem with places there is refused.
 
     Examples
     --------

@@ -31,10 +31,8 @@ class DesignProblem(FrozenRecord):
 
     Parameters
     ----------
-    domain : Domain
-        The n secrets.
-    metric : Metric
-        The claim. A level per another unit of length is converted to that of the domain, and rounded down.
+    domain, metric : Domain, Metric
+        The n secrets, and the claim. A level per another unit is converted to that of the domain, and rounded down.
     prior : (n,) array, of sum 1
     loss : Loss
     reports : Domain
@@ -143,7 +141,6 @@ class DesignProblem(FrozenRecord):
 
     @cached_property
     def best_constant(self) -> int:
-        """The report y with the least expected loss when it is made from everywhere."""
         return int(np.argmin(self.weighted_loss.sum(axis=0)))
 
 

@@ -75,17 +75,16 @@ class Pixels:
 def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | None = None) -> Raster:
     r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf), a GeoTIFF (.tif) or a CSV file.
 
-    `unit` is needed for ESRI ASCII and CSV files, which declare no unit. Degrees are refused, and so is the Mercator
-    plane of web maps, whose metres are 1 / cos(latitude) times too long; `md.geo.raster_on` reads both.
+    ESRI ASCII and CSV files declare no `unit`. Degrees are refused, and so is the Mercator plane of web maps, whose
+    metres are 1 / cos(latitude) times too long; `md.geo.raster_on` reads both.
 
     Parameters
     ----------
     path : str, Path or xarray.DataArray
         The file, with columns x, y and values if CSV; or values over axes named x and y, in any order.
-    unit : str
-        Unit of length of its coordinates.
-    variable : str
-        The variable of a NetCDF file, or the number or description of a band of a GeoTIFF, if there are several.
+    unit, variable : str
+        Unit of length of the coordinates; the NetCDF variable, or the number or description of the GeoTIFF band, of
+        several.
 
     Returns
     -------

@@ -7,7 +7,6 @@
 | .parquet | a matrix or long form, where pyarrow is installed |
 
 Long form has the columns secret, report and one of probability, mass or count; unlisted pairs are 0.
-`problem/matrix_labels.py` decides which numbers are labels; `base/labels.py` has their order.
 """
 
 from __future__ import annotations
@@ -45,10 +44,8 @@ def read_table(
 
     Parameters
     ----------
-    path : str or Path
-        A .csv, .npy or .parquet file of a table.
-    columns : mapping of str to str
-        Of long form, the columns of the file by our names: {"secret": "true", "count": "n"}.
+    path, columns : str or Path, mapping of str to str
+        A .csv, .npy or .parquet file; its columns by our names if in long form: {"secret": "true", "count": "n"}.
     on_note : callable
         Takes a sentence on labels that were not read as data, and on their order.
 

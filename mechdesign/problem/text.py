@@ -252,7 +252,6 @@ def _separator(lines: str) -> str | None:
     widths = {mark: [_width(line, mark) for line in body] for mark in ";\t, "}
 
     def regular(mark: str) -> bool:
-        """True if all lines have as many fields as the first, or one more."""
         counts = set(widths[mark])
         return len(counts) == 1 and counts.pop() - _width(head, mark) in (0, 1) and widths[mark][0] > 1
 
