@@ -40,10 +40,8 @@ def band_width(threshold: ArrayLike, epsilon: float) -> float:
 
     Parameters
     ----------
-    threshold : float or (k,) array
-        T, not 0.
-    epsilon : float
-        Nats per unit of the threshold.
+    threshold, epsilon : float or (k,) array, float
+        T, not 0; nats per unit of the threshold.
 
     Returns
     -------

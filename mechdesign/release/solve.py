@@ -39,10 +39,8 @@ class SmoothBound(FrozenRecord):
 
     Attributes
     ----------
-    S : (n,) array
-        The bound, in the unit of the constants.
-    method : str
-        How it was made.
+    S, method : (n,) array, str
+        The bound, in the unit of the constants; how it was made.
     safe : {"least", "above"}
         "least" where S is the least bound up to rounding, "above" where it is a smooth bound above that.
     gap : float
@@ -86,21 +84,15 @@ def least_smooth_bound(
         The n places.
     lipschitz : (n,) array
         L, not negative; or `values`.
-    values : (n,) array
-        f, whose steepest chords within `horizon` are L.
-    gamma : float
-        Per unit of d.
+    values, gamma : (n,) array, float
+        f, whose steepest chords within `horizon` are L; per unit of d.
     growth : {"exponential", "linear"}
         g(d) = e^{gamma d} or 1 + gamma d.
     metric : Metric
         Its distances in nats are d (gamma is then per nat, L per nat); without one d is Euclidean, in the unit of the
         domain.
-    horizon : float
-        In the unit of d.
-    for_cells : bool
-        Whether L holds for cells.
-    lipschitz_slope : float
-        In out per unit^2.
+    horizon, for_cells, lipschitz_slope : float, bool, float
+        In the unit of d; whether L holds for cells; in out per unit^2.
 
     Returns
     -------

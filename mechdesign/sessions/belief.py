@@ -30,10 +30,8 @@ class Belief(FrozenRecord):
         The model.
     loss : (n, n) array
         Of naming a place (across) when another (down) is true.
-    weights : (s,) array
-        Sum 1.
-    tick : int
-        At which.
+    weights, tick : (s,) array, int
+        Sum 1; at which.
 
     Examples
     --------

@@ -1,29 +1,21 @@
-"""Budget: how much privacy repeated reports have cost, with a limit that is kept.
+"""Budget: the exact privacy cost of repeated reports, with an enforced limit.
 
-Theorem (Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013, "Geo-indistinguishability", section 3.3, by
-multiplying the ratios of independent reports). Let report i be drawn independently by a mechanism that is private for
-c_i d. For tuples of secrets x, x' of length n, with d_inf(x, x') = max over i of d(x_i, x'_i),
+Theorem (Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013, "Geo-indistinguishability", section 3.3). Let report
+i be drawn independently by a mechanism that is private for c_i d. For tuples of secrets x, x' of length n, with
+d_inf(x, x') = max over i of d(x_i, x'_i),
 
     P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
 
-n reports of one mechanism cost n times its epsilon, correlated secrets or not; x = (u, ..., u) is one place reported n
-times. The sum is kept as an exact fraction of the multipliers that the certificates prove, not of measured ratios.
+The sum is an exact fraction of the multipliers that the certificates prove.
 
-Remembered reports. A secret that was reported is answered with the same report, at no cost: however often it is asked
-for, an observer sees one draw, so that averaging gains nothing. This protects only traces that repeat their secrets at
-the same positions: between two of these, the bound above counts one report for every distinct secret. Between others it
-promises nothing, whatever was paid: after home, work, home the first and the third report agree for certain, after
-home, work, park they hardly ever do, and where they differ the first trace is ruled out. Who must not learn when a
-place is left or visited again, or which of two such traces it was, has to pay for every report.
-
-When to use which. The adjacency of remembered reports is "the same places at other positions of the map, in the same
-order of visits": right for a household, a meter or a person that is asked again and again and stays, wrong for a day
-of somebody who moves. Along a trace use `Session`: its claim holds between any two traces, at a price that is counted
-for every window of time, and its file holds no secret, where a ledger names the places that were reported.
+Remembered reports. A reported secret is answered with the same report, at no cost, so that averaging gains nothing.
+This protects only traces that repeat their secrets at the same positions: between two of these, the bound counts one
+report for every distinct secret. Between others it promises nothing: after home, work, home the first and the third
+report agree, after home, work, park they hardly ever do. If an observer must not learn when a place is visited again,
+every report has to be paid for: use `Session` along a trace, whose file contains no secret.
 
 Positions. Where positions are drawn, a secret is the point in a cell that a position is rounded to, 2^-16 of a cell
-apart: a fix that has moved is another secret, and pays. It is not answered with the report of one near by: whether a
-fix was near enough would show in which report comes, and that is told by no mechanism.
+apart. A fix that has moved is another secret, and pays: a reused report would reveal that the fix was near.
 """
 
 from __future__ import annotations
@@ -113,24 +105,16 @@ class Paid(Content):
 class Budget(FrozenRecord):
     """A budget for reports: the ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
-    What is counted are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. What is paid
-    is written to the disk before the report is returned; a process that dies in between has paid, and the report is
-    remembered. A ledger that was deleted or put back in an older state is refused by a Budget that has seen more; one
-    that starts with the older file cannot tell: keep no copies. `path` is made absolute and symbolic links are
-    followed once, here: links and working directories do not make two ledgers of one. A file with a hard link is
-    refused at every use. Processes on several machines are kept apart only by a file system whose locks hold between
-    them. The file holds the secrets that were reported, permissions 0600; who reads it knows them. What a writer that
-    was killed left of it beside it is removed here.
+    Costs are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. The cost is on the disk
+    before the report is returned. A ledger that was deleted or put back in an older state is refused only by a Budget
+    that has seen more: keep no copies. Links and working directories do not make two ledgers of one; a file with a hard
+    link is refused. Between machines, locks are those of the file system. The file contains the reported secrets
+    (permissions 0600).
 
     Parameters
     ----------
     path : str or Path
         The ledger.
-
-    Raises
-    ------
-    FileFormatError
-        Where it is damaged.
 
     Examples
     --------

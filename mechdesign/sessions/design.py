@@ -40,22 +40,13 @@ class SessionDesign(FrozenRecord):
 
     Parameters
     ----------
-    tables : sequence of Dataset
-        Mechanisms, verified here.
-    rule : Rule
-        `Clock` or `Risk`.
-    ticks : int
-        How many a day has.
+    tables, rule, ticks : sequence of Dataset, Rule, int
+        Mechanisms, verified here; `Clock` or `Risk`; how many a day has.
     movement : Movement
         The public model of the filter.
     loss : Loss
         Of naming a place when another is true: its unit is that of the expected error, and of what rules compare with
         it.
-
-    Raises
-    ------
-    VerificationError
-        For a table that is not private as claimed.
 
     Examples
     --------

@@ -119,11 +119,6 @@ def load_design(path: str | Path) -> SessionDesign:
     SessionDesign
         The design.
 
-    Raises
-    ------
-    VerificationError
-        If it, or a table, is damaged, altered or not private as claimed.
-
     Examples
     --------
     >>> import tempfile

@@ -42,12 +42,8 @@ class Chain(FrozenRecord):
 
     Attributes
     ----------
-    size : int
-        The number n of places.
-    initial : (s,) array
-        The distribution at the first tick.
-    place : (s,) int array
-        Where each state is.
+    size, initial, place : int, (s,) array, (s,) int array
+        The number n of places; the distribution at the first tick; where each state is.
     matrices : tuple of (s, s) sparse arrays
         Row-stochastic: number t mod k of the k of them leads from tick t - 1 to tick t.
 

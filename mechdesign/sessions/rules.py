@@ -1,16 +1,14 @@
 """Rules: at which ticks a session reports, and from which table, by public history alone.
 
-A rule is a frozen object of numbers and words. What it is asked with is the transcript and the filter's belief, which
-follow from what was released and from nothing else: no rule is ever given a place, and one that holds an object that
-could look one up is refused. Then the account of a session is a theorem (McSherry 2009, adaptive sequential
-composition; with a metric, as in Andrés et al. 2013, section 3.3). Let h be the transcript before tick t, and let the
-report at t be drawn from a table chosen by h that is private for c_t(h) d. For traces x, x' and every transcript y,
+A rule is a frozen object of numbers and words, and sees only the transcript and the filter's belief, never a place.
+Then the account of a session is a theorem (McSherry 2009, adaptive sequential composition; with a metric, as in Andrés
+et al. 2013, section 3.3). Let h be the transcript before tick t, and let the report at t be drawn from a table chosen
+by h that is private for c_t(h) d. For traces x, x' and every transcript y,
 
     P(y|x) <= e^{sum over t of c_t(h) d(x_t, x'_t)} P(y|x') <= e^{C d_inf(x, x')} P(y|x'),  d_inf = max_t d(x_t, x'_t),
 
-where C is the largest sum of the c_t on any transcript: P(y|x) is the product of the factors P(y_t|x_t, h), and each is
-bounded by its table. For traces that differ only in a window, only its factors differ, and C is its largest sum. No
-assumption on how somebody moves is made.
+where C is the largest sum of the c_t on any transcript: P(y|x) is the product of the factors P(y_t|x_t, h), each
+bounded by its table. For traces that differ only in a window, C is its largest sum. Movement is arbitrary.
 """
 
 from __future__ import annotations
@@ -181,12 +179,8 @@ class Risk(_Numbered):
 
     Parameters
     ----------
-    above : float
-        The threshold, in the unit of the loss.
-    most : int
-        Reports in a window.
-    per : str
-        The window: "1d", "24h" or "14d", say.
+    above, most, per : float, int, str
+        The threshold, in the unit of the loss; reports in a window; the window: "1d", "24h" or "14d", say.
     number : sequence of int
         The table of the k-th report of a window of days; table 0 by default.
     widths : sequence of float

@@ -104,20 +104,16 @@ class Session(FrozenRecord):
 
     `Session.create` makes one. Claim: with C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces
     x, x' that differ in one window alone, d_inf the largest distance of their places at one tick, in the metric of
-    the design at scale 1. Reports are drawn at every tick that the rule names, wherever somebody is, and charged:
-    neither times nor refusals say anything. Ticks are to be called at fixed times; when an app is opened is not
-    hidden. What is paid is written to the disk before anything is returned; a process that dies in between has paid.
-    Ticks rise: a clock that was set back is refused. A file that was deleted or put back in an older state is refused
-    by a Session that has seen more; one that starts with the older file cannot tell: keep no copies. Links, copies
-    and locks are as with `Budget`. The file contains no secret: what was released, and what it cost. Its permissions
-    are 0600.
+    the design at scale 1. Reports are drawn and charged at every tick that the rule names, wherever somebody is. Call
+    ticks at fixed times: the time of a call is not hidden. The cost is on the disk before anything is returned. Ticks
+    rise. Older states, links, copies and locks are as with `Budget`. The file contains no secret (permissions 0600).
 
     Parameters
     ----------
     path : str or Path
         The session.
     design : SessionDesign
-        Needed where the session does not name the file of its own.
+        Needed if the session does not name the file of its design.
 
     Examples
     --------

@@ -6,7 +6,7 @@ r"""A-optimal weights of given rays: a primal-dual interior-point method on the 
 
 With G = I^-1 W I^-1 the gradient is cost - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
 which is positive semidefinite. Optimal where multipliers lambda (n,) of the rows satisfy
-lambda^T v_j >= v_j^T G v_j - charge_j for every ray, with equality where theta_j > 0; then sum lambda = f where there
+lambda^T v_j >= v_j^T G v_j - cost_j for every ray, with equality where theta_j > 0; then sum lambda = f where there
 is no cost. The same inequality for a ray that is not given says whether it can improve the mixture.
 Under a group of symmetries a ray stands for its orbit, I is the mean over the group, rows are the means over orbits of
 secrets, and everything is computed block by block (solvers/symmetry.py).

@@ -1,21 +1,19 @@
-r"""A lower bound of the statistical criterion over all mechanisms with a claim, however many reports they have.
+r"""A lower bound of the statistical criterion over all mechanisms with a claim, for any number of reports.
 
     minimise    tr(L^+ J^-1) - pi^T L^+ pi
     over        J (n, n) positive definite
     subject to  J pi = 1,   a_i^T J a_j >= 0   for all pairs of sides i <= j,
 
-a side i = (u, v) is an edge in one of its directions, a_i^T x = x(v) - e^{-d} x(u). The information of a
-private mechanism, a sum of theta v v^T over rays with a_i^T v >= 0 and pi^T v = 1, meets all of it: the program is a
-relaxation, a semidefinite one, solved with the products that are violated, in rounds.
+a side i = (u, v) is an edge in one of its directions, a_i^T x = x(v) - e^{-d} x(u). The information of a private
+mechanism is feasible, so this semidefinite program is a relaxation. Violated products enter in rounds.
 Bound. Take any lambda (n,) and y >= 0, one per product, and G = sym(lambda pi^T) - sum y_ij sym(a_i a_j^T). Then
 <G, I> <= sum lambda for every information I of a private mechanism, and with G_+ the positive part of G and g the size
 of its most negative eigenvalue <G_+, I> <= S = sum lambda + g tr I, where tr I <= sum_u max v(u)^2 and
 v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + s <G_+, I> over I, then over s, gives
 
-    tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T:
+    tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T,
 
-a bound that rests on no convergence. The relaxation is exact on some lines; on small squares at 0.6 nats a cell it is a
-third below the best designs known. Source: products of constraints as in Sherali and Adams 1990; Alvim et al. 2018.
+with or without convergence. Source: products of constraints as in Sherali and Adams 1990; Alvim et al. 2018.
 """
 
 from __future__ import annotations

@@ -2,26 +2,17 @@ r"""The error of an estimated distribution, as a quadratic form z^T W z, z (n,) 
 
     transport   W = L^+, the dual Sobolev norm H^-1, a proxy of the earth mover's distance squared
     square      W = I: the squared error, summed over the secrets
-    areas       W = A A^T, A (n, k) with A(u, j) = 1 where secret u lies in area j: the squared error of the areas'
-                shares, summed over the areas
+    areas       W = A A^T, A (n, k) with A(u, j) = 1 where secret u lies in area j
 
-z sums to 0, so that W may be replaced by C W C, C = I - 1 1^T / n, whose rows sum to 0: that is the form returned.
-Unit: squared units of the domain for transport (1 for nodes), 1 for the others.
-
-Transport.
+z sums to 0, so W is returned as C W C, C = I - 1 1^T / n, with rows of sum 0. Unit: squared units of the domain for
+transport (1 for nodes), 1 for the others.
 
     z^T L^+ z = max over f of (sum_u f(u) z(u))^2
                 subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
 
-L is the graph Laplacian with weight 1 / l^2 on a pair of neighbours at distance l, L^+ its pseudo-inverse. The
-Kantorovich distance has the same form with |f(u) - f(v)| <= l(u, v) for all pairs in place of the sum of squares; this
-one is a quadratic form, so that the mean over random z needs their covariance alone. Cells of twice the size have four
-times the norm.
-Neighbours: of places with coordinates the pairs that no third place is nearer to both of (the relative neighbourhood
-graph, which holds a shortest spanning tree and so is connected): on a grid the cells beside each other on an axis, and
-the nearest ones across masked cells. Nodes of a graph have no coordinates with a meaning: the edges of the metric, each
-of length 1.
-Source: Peyre, "Comparison between W2 distance and H^-1 norm", 2018, for the linearisation.
+L is the graph Laplacian with weight 1 / l^2 on neighbours at distance l. Neighbours are the pairs of places that no
+third place is nearer to both of (the connected relative neighbourhood graph); for nodes, the edges of the metric with
+length 1. Source: Peyre, "Comparison between W2 distance and H^-1 norm", 2018, for the linearisation.
 """
 
 from __future__ import annotations

@@ -36,24 +36,14 @@ class Estimate(FrozenRecord):
     ----------
     distribution : (n,) array
         Sums to 1.
-    gap : float
-        A proved upper bound on L* - L in nats per report, infinite where a report that was made is impossible under
-        the distribution; L* is the largest log-likelihood of all distributions.
-    log_likelihood : float
-        L, the mean log-likelihood in nats per report.
-    reports : int
-        N.
-    method : str
-        What made it.
-    iterations : int
-        Of its own.
-    stopped : str
-        Why it ended: "gap", "deviance" or "iterations", as the rule says, "stalled" or "limit" where it was not met,
-        "direct" without a rule.
-    stop : str
-        The rule in words.
+    gap, log_likelihood : float
+        In nats per report: a proved upper bound on L* - L, L* the maximum, infinite if a report is impossible; L.
+    reports, iterations, method : int, int, str
+        N; iterations of the method; its name.
+    stopped, stop : str
+        "gap", "deviance", "iterations", "stalled", "limit" or "direct"; the stopping rule in words.
     support : int or None
-        How many secrets the maximum-likelihood distribution has; None where it was not computed.
+        The number of secrets of the maximum-likelihood distribution; None where it was not computed.
 
     Examples
     --------
@@ -130,25 +120,19 @@ def expectation_maximization(
     stop: float | str = "deviance",
     maximum: Estimate | None = None,
 ) -> Estimate:
-    """The iterative Bayesian update from the uniform distribution to a rule.
+    """The iterative Bayesian update from the uniform distribution to a stopping rule.
 
-    Why "deviance": the converged distribution fits the noise of the sample. With 750 reports of the geometric
-    mechanism over 900 cells it sits on about a hundred of them. The secrets themselves have a deviance N (L* - L) of
-    about half of that number, in nats; later steps follow the noise. Measured on 20 x 20 cells, two synthetic priors
-    and 200 to 2,000 reports, in means of three repetitions of the Kantorovich distance to the secrets: this rule is 2
-    to 16 % above the best step, the converged distribution 69 to 156 %, in one prior above the reports taken as they
-    are. SHARE is no theorem. L* costs one solution as `maximum_likelihood`; its proved upper bound stands for it.
+    "deviance" stops before the steps fit the noise of the sample: at N (L* - L) <= SHARE |support of p*|, L* and p* of
+    the maximum-likelihood solution. SHARE is measured, not derived.
 
     Parameters
     ----------
     counts, mechanism : (m,) int array, Dataset or (n, m) array
         How often each report was made; the mechanism, or its table.
     stop : float, int or str
-        "deviance", the first step with N (L* - L) <= SHARE |support of p*|, L* and p* of the maximum-likelihood
-        solution; a float, the first step with a proved gap of at most so many nats per report; an int, so many steps.
-        Where none are counted it takes 100,000 at most.
+        "deviance"; a float, the proved gap in nats per report; an int, the number of steps (else at most 100,000).
     maximum : Estimate
-        What `maximum_likelihood` returned for the same counts and mechanism: "deviance" does not compute it again.
+        The result of `maximum_likelihood` for the same counts and mechanism, which "deviance" then reuses.
 
     Returns
     -------

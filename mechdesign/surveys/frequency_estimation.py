@@ -1,21 +1,14 @@
-r"""Mechanisms of the literature on estimating distributions: what designs for statistics are compared with.
+r"""Mechanisms of the literature on estimating distributions, for comparison with designs for statistics.
 
-Most are eps-locally private, and exactly so: eps in nats, by default the shortest edge of the metric. The subset
-exponential mechanism is d-private for the metric itself. Each function states its law P(y|u), what is known of it and
-its source.
-
-Loss. Their reports have no place of their own. Each is judged as the place that it is best to read it as, the one with
-the least posterior expected loss.
-
-Inclusions. Where reports are sets of secrets, without listing the sets:
+Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential mechanism
+is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
+Where reports are sets of secrets, their inclusions suffice, without listing the sets:
 
     H(u, c) = P(c in S | u),    h = H^T pi,    M(c, c') = sum_u pi(u) P(c in S and c' in S | u)
 
 The inclusion estimator counts how often each secret is in a report, f with mean h, and solves H^T p = f. Its covariance
-is A (M - h h^T) A^T / N with A = H^-T, so that tr(W A (M - h h^T) A^T) is N times its mean squared error in a norm W. A
-report tells more than its inclusions one by one: this is the error of that estimator, which the papers use, and at
-least the asymptotic error of the best one (equal for subset selection at the uniform distribution, where it is
-Ye and Barg's; 3 to 11 % above it for the subset exponential mechanism on 4 x 4 cells).
+is A (M - h h^T) A^T / N with A = H^-T, so that N times its mean squared error in a norm W is tr(W A (M - h h^T) A^T),
+at least the asymptotic error of the best estimator.
 """
 
 from __future__ import annotations

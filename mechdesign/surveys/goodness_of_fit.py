@@ -1,28 +1,21 @@
-r"""Whether reports can have come from a mechanism at all: a test that holds at every number of reports.
+r"""A test whether reports can have come from a mechanism, valid at every number of reports.
 
-Every distribution of secrets gives a mixture of the rows of P; reports far from all mixtures were made by something
-else. Two statistics look for that, and the p value is twice the smaller of theirs, at most 1.
-
-All reports. x = sum_y N_y ln(f(y) / q(y)) with q = P^T p of the maximum-likelihood p is the least N KL(f || P^T p) of
-all p, never more than at the truth. There, for the reports of one mechanism with m possible reports,
+The p value is twice the smaller of two, at most 1.
+(1) All reports. x = sum_y N_y ln(f(y) / q(y)) with q = P^T p of the maximum-likelihood p is the least N KL(f || P^T p)
+of all p, never more than at the truth. There, for the reports of one mechanism with m possible reports,
 
     P(N KL(f || q) >= x) <= e^{-x} (e x / (m - 1))^{m - 1}   for x > m - 1,
 
-the Chernoff bound of a gamma variable with shape m - 1; independent mechanisms add their x and their m - 1. What the
-maximum-likelihood solution lacks is bounded by its proved gap, which is taken off x.
-
-Two halves. Every report goes to one of two halves by a coin. The first half gives a function h(y) = (N_y + c) /
-(N q(y) + c), q from its own maximum-likelihood p: where reports are more than the mechanism explains, h is large.
-Whatever the truth, the mean of h over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For
-h in [0, B] and a mean above b
+the Chernoff bound of a gamma variable with shape m - 1; independent mechanisms add their x and their m - 1. The proved
+gap of the solution is subtracted from x.
+(2) Two halves, at random. The first half gives h(y) = (N_y + c) / (N q(y) + c), q from its own maximum-likelihood p.
+The mean of h over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For h in [0, B] and a
+mean above b
 
     P(mean >= t) <= exp(-n kl(t / B, b / B)),    kl(s, r) = s ln(s / r) + (1 - s) ln((1 - s) / (1 - r)).
 
-Both bounds hold at every number of reports and for every truth: a test at 1 % refuses at most 1 % of the collections
-that are in order. The first takes x > m - 1 and so many reports; the second one direction only, and few.
-Source: R. Agrawal, "Finite-sample concentration of the multinomial in relative entropy", IEEE Transactions on
-Information Theory 66 (2020), arXiv 1904.02291; W. Hoeffding, "Probability inequalities for sums of bounded random
-variables", JASA 58 (1963), theorem 1. Minimum, split and direction are ours.
+Source: R. Agrawal, IEEE Transactions on Information Theory 66 (2020), arXiv 1904.02291; W. Hoeffding, JASA 58 (1963),
+theorem 1. Minimum, split and direction are ours.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid.
 
-1. The grid lies in a torus a quarter wider. The clusters are chosen there (surveys/torus_mixture.py), where the
-criterion of a mixture takes no more than a Fourier transform.  2. Each kernel at each position of the torus, restricted
-to the grid, is a ray: around a torus distances are at most those of the grid, and the mixture of the torus gives every
-row the sum 1.  3. The weights of the rays, one for each ray and its mirror images, are found exactly for the prior and
-error of the program (surveys/a_optimal.py), first of the heaviest kernels, then with the rays of the others that their
-multipliers say improve the mixture, in rounds.  4. Light rays go, the table is repaired and certified as any other.
-The border is where this differs from the torus: there positions outside the grid have their own weights.
-What it finds is a mixture of these kernels near the best one; nothing bounds how far other rays would get.
+1. The clusters are chosen on a torus a quarter wider than the grid (surveys/torus_mixture.py).  2. Each kernel at each
+position of the torus, restricted to the grid, is a ray: distances around a torus are at most those of the grid.
+3. The weights of the rays and their mirror images are exact for the prior and error of the program
+(surveys/a_optimal.py); rays that improve the mixture enter in rounds.  4. Light rays are dropped, and the table is
+repaired and certified. No bound is proved.
 """
 
 from __future__ import annotations

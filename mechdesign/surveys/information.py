@@ -1,21 +1,15 @@
-r"""What reports say about the distribution of secrets: Fisher information, rank, and the error of estimates.
+r"""Fisher information of reports about the distribution of secrets, its rank, and the error of estimates.
 
-N people with secrets drawn from pi (n,) send one report each through P (n, m); q = P^T pi (m,) is the
-distribution of reports. Their counts are all that there is to estimate pi from.
+N people with secrets drawn from pi (n,) send one report each through P (n, m); q = P^T pi (m,).
 
     I = sum_y P_y P_y^T / q_y   (n, n)                  the Fisher information of one report about pi
     Cov = I^-1 - pi pi^T                                N times the covariance of the maximum-likelihood estimate
     criterion = tr(L^+ Cov) = tr(L^+ I^-1) - pi^T L^+ pi
 
-Why. The log-likelihood of one report is log (P^T p)_y, with gradient P_y / q_y at p = pi and mean squared gradient I.
-Estimates sum to 1, so their limiting covariance is that of the tangent space,
-I^-1 - I^-1 1 1^T I^-1 / (1^T I^-1 1). Now I pi = sum_y P_y q_y / q_y = 1, because rows of P sum to 1: I^-1 1 = pi and
-1^T I^-1 1 = 1, which leaves I^-1 - pi pi^T. With the channel that tells the truth this is diag(pi) - pi pi^T, the
-multinomial covariance. The trace with L^+ is the expected squared norm of surveys/error_norm.py.
-Where pi has zeros this is the error of the estimate that may turn negative there.
-Rank. A distribution of secrets shows in reports only up to the null space of P^T; with rank < n different ones give the
-same reports, however many, the criterion is infinite and no estimate converges. A mechanism of the least expected loss
-can have few reports, and such a rank.
+Estimates sum to 1, so their limiting covariance is I^-1 - I^-1 1 1^T I^-1 / (1^T I^-1 1). Rows of P sum to 1, so
+I pi = sum_y P_y q_y / q_y = 1, I^-1 1 = pi and 1^T I^-1 1 = 1. The trace with L^+ is the expected squared norm of
+surveys/error_norm.py. Where pi has zeros this is the error of the estimate that may be negative there.
+With rank < n different distributions give the same reports, and the criterion is infinite.
 Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
 """
 
@@ -54,10 +48,8 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     """The rank of a mechanism as a channel: the number of directions, from 1 to n, that reports transmit.
 
-    Less than n means that no number of reports distinguishes some distributions of secrets. Counted are the eigenvalues
-    above 1e-10 of the information at the uniform distribution, divided by n, of which the largest is 1: a share of what
-    the secrets themselves would tell. Splitting a report, or merging proportional ones, changes nothing; reports of
-    1e-10 and less, such as the noise of a solver, count for nothing.
+    Eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, count. With a rank below n, no
+    number of reports distinguishes some distributions of secrets.
 
     Parameters
     ----------

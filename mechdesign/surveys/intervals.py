@@ -1,20 +1,14 @@
-r"""Intervals for shares of areas from counted reports, and when none is given.
+r"""Intervals for shares of areas from counted reports, with a reason where an area has no interval.
 
     share -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     cut to [0, 1]
 
-share is the estimate, the mean of a(y), cut to [0, 1]. The estimates of areas that are all places add up to 1; the
-shares need not. The interval about the share contains all of the interval about the estimate that lies in [0, 1]. So
-it holds the truth, which lies there, at least as often. An estimate below 0 gives [0, z s / sqrt(N) + bias], which is
-never a point: its low end is 0, and it says "at most".
-
-a (M, K) are weights that were fixed before the reports were seen (surveys/linear_estimator.py). The estimate is a mean
-of N independent numbers a(y), of known expectation: nothing has to be said of the truth, which may lie on the border of
-the simplex, where intervals from the likelihood fail.
-How many reports it takes. A few reports of large weight make a mean that is not yet normal. The effective number of
-reports of a mean is N / kurtosis = N (E b^2)^2 / E b^4, b = a - mean: for a share that one report in a thousand tells
-about it is N / 1,000. It is measured with z^2 reports of the law fixed beforehand added to those made, so that reports
-that did not happen to be made count too. An interval is given from `EFFECTIVE` (z / 1.96)^2 effective reports on.
-Measured (docs/statistics.md): from there on the coverage of 95 % intervals stays above 92.5 %, below it falls to 20 %.
+share is the estimate, the mean of a(y), cut to [0, 1]: the interval about it contains the part in [0, 1] of the
+interval about the estimate. a (M, K) are weights that were fixed before the reports (surveys/linear_estimator.py), so
+that the estimate is a mean of N independent numbers of known expectation, also for a truth on the border.
+Few reports of large weight make a mean that is not yet normal. Its effective number of reports is N / kurtosis =
+N (E b^2)^2 / E b^4, b = a - mean, measured with z^2 reports of the law fixed beforehand added to those made. An
+interval needs `EFFECTIVE` (z / 1.96)^2 effective reports: from there on the coverage of 95 % intervals stays above
+92.5 % (docs/statistics.md).
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
-r"""The linear estimator of shares: unbiased whatever the truth, with a variance that is known at every N.
+r"""The linear estimator of shares: unbiased for every truth, with a known variance at every N.
 
     estimate   sum_y f(y) a(y),    f(y) = the share of report y among N,
     a = D^-1 P^T (P D^-1 P^T)^+ g
 
 g (n,) marks the secrets of an area, P (n, m) is the channel, D the diagonal of a law of reports that is fixed before
-they are seen. Where g is in the range of P, P a = g: the expectation of the estimate is p^T P a = p^T g, the share of
-the area, for every p. Its variance is [sum q a^2 - (p^T g)^2] / N with q = P^T p, exactly, at every N. Among all a with
-P a = g this one has the least variance where q = D; where P is square and of full rank it is P^-1 g, whatever D, and
-the variance is that of the inverse Fisher information, (g^T I^-1 g - (p^T g)^2) / N.
-Where g is not in the range of P the share is not identifiable: two distributions that differ in it give the same
-reports. Numerically: directions with less than 1e-10 of the largest information count as lost (as in `channel_rank`),
-and a share as identifiable where max_u |(P a)_u - g_u| <= 1e-6. That maximum bounds the bias, whatever the truth; it is
-added to every interval, and a millionth of a share is a tenth of a standard error only beyond 10^9 reports.
-Source: generalized least squares (Gauss-Markov); the bound of the bias is ours.
+the reports. Where g is in the range of P, P a = g: the expectation is p^T P a = p^T g for every p, and the variance is
+[sum q a^2 - (p^T g)^2] / N with q = P^T p. Among all a with P a = g this one has the least variance where q = D.
+Where g is not in the range of P the share is not identifiable. Numerically: directions with less than 1e-10 of the
+largest information count as lost, and a share as identifiable where max_u |(P a)_u - g_u| <= 1e-6. That maximum bounds
+the bias and is added to every interval. Source: generalized least squares (Gauss-Markov); the bound is ours.
 """
 
 from __future__ import annotations

@@ -106,11 +106,6 @@ def read_reports(
     dict of str to (m,) int array
         The counts.
 
-    Raises
-    ------
-    FileFormatError
-        For a file that is missing, empty or without such columns, or with two forms of a report.
-
     Notes
     -----
     Cost: 0.5 s a million lines of numbers, 0.5 s of positions; memory of the whole file.

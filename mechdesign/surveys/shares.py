@@ -81,10 +81,8 @@ def estimate_shares(
     ----------
     mechanisms, counts : sequence of Dataset, sequence of (m_j,) int arrays
         Of one collection, over the same secrets; how often each report of each was made.
-    areas : Areas
-        Of these secrets.
-    seed : int
-        Splits the reports of the test of fit.
+    areas, seed : Areas, int
+        Of these secrets; splits the reports of the test of fit.
     confidence, simultaneous : float, bool
         Of every interval, or, if `simultaneous`, of all of them together (Bonferroni).
     method : {"maximum-likelihood", "stopped"}

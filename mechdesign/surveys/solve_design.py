@@ -1,19 +1,14 @@
-r"""Solve the statistical design: weights of the rays there are, then rays that improve the mixture, in turn.
+r"""Solve the statistical design: alternate exact weights of the rays and a search for rays that improve the mixture.
 
 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
-found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone, and a search looks for rays of a reduced
-cost above 0: these come in with their mirror images, those without weight go, and 2. is repeated. Where a search finds
-nothing above the target the next has four times its starts.  4. When the bound is met, or the last search finds
-nothing, or time ends, light rays are dropped, and the table is repaired and certified.
-Rays are searched for, not enumerated: the design is the best one found, and how far it may be from the optimum is what
-the bound says, not the search.
+found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
+their mirror images, rays without weight go, and 2. is repeated. A search without success is repeated with four times
+its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
 
-The search maximises the reduced cost v^T G v - lambda^T v - cost(v) over rays v of the privacy cone with pi^T v = 1.
-A convex function over a polytope, the cost being a minimum of linear ones: its maximum is at an extreme ray, and
-finding it is hard in general. From every start the function is replaced by a tangent, (2 G v - lambda - price_z)^T v
-for the place z that v is read as, whose maximum is a linear program; it never falls, and ends at a vertex that no
-tangent improves. The largest value over many starts is what the search says: a lower bound of the maximum, no proof
-that there is no better ray.
+The search maximises the reduced cost v^T G v - lambda^T v - cost(v) over rays v of the privacy cone with pi^T v = 1,
+a convex function over a polytope. From every start the function is replaced by a tangent,
+(2 G v - lambda - price_z)^T v for the place z that v is read as, whose maximum is a linear program; it never falls,
+and ends at a vertex that no tangent improves: a lower bound of the maximum, no proof of optimality.
 """
 
 from __future__ import annotations

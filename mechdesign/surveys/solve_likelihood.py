@@ -1,31 +1,26 @@
 r"""Solve the maximum-likelihood program by Newton steps, and where these stall by expectation maximization.
 
-Every point is judged by the certificate of surveys/likelihood.py, over all secrets. The gap that is returned is the
-proved one, reached or not.
+Every point has the certificate of surveys/likelihood.py, over all secrets; the returned gap is proved.
 
-Newton steps, primal-dual.
+(1) Newton steps, primal-dual.
 
     minimise  sum_u p_u - sum_y w_y ln q_y,  q = P^T p,  over  p >= 0:     1 - g - z = 0,  p z = mu,  p, z >= 0,
 
-g_u = sum_y w_y P(y|u) / q_y. sum_u p_u = 1 holds at the optimum by itself: along the ray t p the objective is t sum p
-- ln t, least at t sum p = 1; every point is moved there. A step solves (H + z/p) dp = r with H = B B^T, B(u, y) =
-P(y|u) sqrt(w_y) / q_y, for Mehrotra's predictor and corrector. The (k, k) form of Woodbury is smaller where fewer
-reports than secrets were made, but it loses definiteness as z/p tends to 0.
-Secrets whose probability tends to 0 have z/p far above H(u, u). As many as keep sum H(u, u) p_u / z_u below a tenth
-leave the factorisation: their own block is within that of its diagonal, and one sweep of block Gauss-Seidel serves.
-That is inexact, and moves no bound: the gap is that of the point, over all secrets.
+g_u = sum_y w_y P(y|u) / q_y. Every point is scaled to sum_u p_u = 1, which holds at the optimum. A step solves
+(H + z/p) dp = r with H = B B^T, B(u, y) = P(y|u) sqrt(w_y) / q_y, for Mehrotra's predictor and corrector. The (k, k)
+form of Woodbury loses definiteness as z/p tends to 0. Secrets whose probability tends to 0 have z/p far above H(u, u):
+as many as keep sum H(u, u) p_u / z_u below a tenth leave the factorisation, and one sweep of block Gauss-Seidel serves.
 
-Expectation maximization, plain and accelerated.
+(2) Expectation maximization, plain and accelerated.
 
     p_u -> p_u g_u,     g_u = sum_y w_y P(y|u) / sum_v p_v P(y|v)
 
-is the iterative Bayesian update of Alvim et al. 2018 (section II); its log-likelihood never falls. Accelerated: squared
-extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
+never lowers the log-likelihood (Alvim et al. 2018, section II). Accelerated: squared extrapolation (SQUAREM, Varadhan
+and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
 
     p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,
 
-where a = -1 is p'' itself, and one plain update after it. A point whose likelihood is below that of p' is not taken:
-a is moved half-way to -1.
+and one plain update after it. Where the likelihood falls below that of p', a moves half-way to -1, which is p''.
 """
 
 from __future__ import annotations

@@ -6,24 +6,18 @@ r"""The mechanism designed for statistics: the least error of the distribution o
                 P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
     where       I = sum_y P_y P_y^T / (P^T pi)_y
 
-pi is the truth that the design expects, the problem's prior; surveys/channel.py derives the criterion, and
-surveys/error_norm.py has the errors W that may be asked for, L^+ by default. c >= 0 is a price on the expected loss of
-the problem, each report read as the place z that suits it best: 0 by default, and then the loss plays no part. From
-c = 0 upwards the design trades error of the distribution for loss of a single report.
-In P the program is not convex. Written with rays it is: P_y = theta_y v_y with v_y in the cone
-{v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1 has q_y = theta_y, so that
+pi is the problem's prior; surveys/information.py derives the criterion, surveys/error_norm.py has the errors W, L^+ by
+default. c >= 0 is a price on the expected loss, each report read as its best place z. This is not convex in P. With
+P_y = theta_y v_y, v_y in the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
 
     minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
     over        theta >= 0, one weight per ray
     subject to  sum_y theta_y v_y = 1                           at every secret
 
-is an A-optimal experiment: convex in theta, and exact once the rays hold the extreme ones that are needed, of which
-there are at most n (n + 1) / 2 + n. charge_y = c min_z sum_u pi(u) v_y(u) l(u, z). `statement` is this program over
-`rays`.
-Source: Alvim et al. 2018; Kairouz, Oh and Viswanath 2016 for extreme rays as reports under local privacy;
-Pukelsheim, Optimal Design of Experiments, for A-optimality.
-Known: a mechanism that tells the truth attains tr(W diag(pi)) - pi^T W pi, the criterion of the secrets themselves,
-below which none gets; a larger multiple of the metric never does worse.
+is an A-optimal experiment, convex in theta, and exact once the rays include the extreme ones that are needed, at most
+n (n + 1) / 2 + n. cost_y = c min_z sum_u pi(u) v_y(u) l(u, z). `statement` is this program over `rays`.
+Source: Alvim et al. 2018; Kairouz, Oh and Viswanath 2016 for extreme rays; Pukelsheim, Optimal Design of Experiments.
+Known: the identity attains the minimum over all mechanisms, tr(W diag(pi)) - pi^T W pi.
 """
 
 from __future__ import annotations
@@ -61,10 +55,8 @@ class StatisticalDesign(Program):
 
     Parameters
     ----------
-    problem : DesignProblem
-        A prior without zeros.
-    seed : int
-        Of the search for further rays, which makes it repeatable.
+    problem, seed : DesignProblem, int
+        A prior without zeros; of the search for further rays, which makes it repeatable.
     error : {"transport", "square", "areas"}
         See surveys/error_norm.py.
     areas : (n,) int array

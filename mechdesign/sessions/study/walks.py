@@ -1,19 +1,16 @@
 """Days of people: synthetic ones, and the public model of movement that is fitted to days.
 
 Synthetic people have a home, a place of work and three other places, stay there and walk between. The region is the
-bounding box of a domain of two axes, W x H, and all lengths are in its unit. A home lies around one of three centres,
-normal with deviation 3/16 of the box; a place of work around one, with 1/6, and at least 1/5 of min(W, H) from home;
-three other places anywhere. On five days of seven the person leaves home at 8:00 (deviation 15 minutes) and work at
-17:00 (20 minutes), for another place with probability 1/2 or else for home; on the other two days at 11:00 (30 minutes)
-for another place with probability 4/5, or not at all. Stays at other places last 90 to 180 minutes, walks go straight
-and take 30 minutes for min(W, H). A position is the place of the domain next to the point that is sampled, which is off
-by a normal error of 1/300 of min(W, H) on each axis; tick t of T is at (t + 1/2) / T of the day.
+bounding box of a domain of two axes, W x H. A home lies around one of three centres, normal with deviation 3/16 of the
+box; a place of work around one, with 1/6, and at least 1/5 of min(W, H) from home; other places anywhere. On five days
+of seven the person leaves home at 8:00 (deviation 15 minutes) and work at 17:00 (20 minutes), for another place with
+probability 1/2 or else for home; on the other two days at 11:00 (30 minutes) for another place with probability 4/5, or
+not at all. Stays at other places last 90 to 180 minutes; walks are straight and take 30 minutes for min(W, H). A
+position is the place next to the sampled point, with a normal error of 1/300 of min(W, H) on each axis; tick t of T is
+at (t + 1/2) / T of the day. The constants are assumptions; no person's data went into them.
 
-The constants are the public model that sessions are designed with; nobody's data went into them.
-
-Fitting is to days that are public: synthetic ones, or those of volunteers who published theirs. Homes are the places of
-most nights; leave, back and wander are shares of ticks, smoothed by 1 in 10 of two further ones; the mixture of near
-and far jumps by expectation maximization, the length of near ones by likelihood among `NEAR`.
+Fitting. Homes are the places of most nights; leave, back and wander are shares of ticks, smoothed by 1 in 10 of two
+further ones; the mixture of jumps by expectation maximization, the length of near ones by likelihood among `NEAR`.
 """
 
 from __future__ import annotations
