@@ -95,7 +95,7 @@ Levels = LevelsFromPeople | LevelsFromRaster | PrivacyLevel | None
 
 
 def check_levels(levels: Levels, **single: float | None) -> None:
-    """Refuse what belongs to one level beside levels that vary: a factor is kept for those from people."""
+    """Refuse arguments of one level with levels that vary; those from people take a factor."""
     if levels is None:
         return
     for name, value in single.items():

@@ -39,7 +39,7 @@ from mechdesign.solvers.result import Design, Stop
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    """Constants of the search. No benchmark measures one of them alone: one without a reason beside it is a guess."""
+    """Constants of the search. No benchmark measures one of them alone: one without a reason next to it is a guess."""
 
     # Relative: the solver gets limits lower by this, above its own tolerance of 1e-8, ...
     tighter: float = 2e-7

@@ -273,7 +273,7 @@ def _from_sources(
     place: NDArray[np.int64],
     start: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
-    """Distances (count, n) from sources beside the graph, source[i] joined to place[i] at distance start[i] >= 0."""
+    """Distances (count, n) from added nodes, source[i] joined to place[i] at distance start[i] >= 0."""
     tail, head, length = edges.both_ways()
     sources = size + np.arange(count)
     # A stored zero is no edge for the search, so every place is one nat further than it has to be.

@@ -143,7 +143,7 @@ class Metric(FrozenRecord, ABC):
 
     @property
     def smallest_level(self) -> float | None:
-        """A level eps with eps |u - u'| <= d(u, u') for all pairs, in nats per unit; None where there is none."""
+        """A level eps with eps |u - u'| <= d(u, u') for all pairs, in nats per unit; None if no level has this."""
         return None
 
     def stated_level(self, unit: str) -> tuple[float, str] | None:

@@ -15,7 +15,7 @@ Shape = Literal["disc", "interval"]
 
 @dataclass(frozen=True)
 class Words:
-    """Nouns: of what is measured exactly (`truth`), and of one secret and of several."""
+    """Nouns: of the exact value (`truth`), of one secret and of several."""
 
     truth: str
     one: str
