@@ -3,15 +3,11 @@ r"""Pointwise Lipschitz constants and their smooth sensitivity, of an answer tha
     K(x) = sup of |f(x) - f(x')| / |x - x'| over x'         the steepest chord from x, at least |f'(x)|
     S(x) = sup of K(x') / g(|x - x'|) over x'               g(d) = e^{gamma d} (exponential) or 1 + gamma d (linear)
 
-S >= K, S(x) <= g(|x - x'|) S(x'), and no function with both is smaller anywhere. S falls from sup K (gamma -> 0) to K
-(gamma -> infinity). Units: x, widths and horizons in one unit; gamma per that unit; S out per that unit. A horizon
-leaves out pairs further apart.
-
-Along the way to a band of slope 1/tau, K depends on the distance u to it alone, and 1 / (K(u) g(r - u)) has no maximum
-inside, so S is the larger of K(r) and 1 / (tau g(r)); under exponential growth a horizon adds the place beyond the kink
-of K where K falls as fast as g grows, or the kink. Every value is K(x') / g at some x', or 1 / tau at the band:
-rounding apart, none exceeds S.
-Source: Liang & Yi 2024, Definition 9, Lemma 4.1. Linear growth and horizons are not in the paper.
+S is the smallest function with S >= K and S(x) <= g(|x - x'|) S(x'). x, widths and horizons have one unit; gamma is
+per that unit, S out per that unit. A horizon leaves out pairs further apart.
+At distance r from a band of slope 1/tau, 1 / (K(u) g(r - u)) has no maximum inside, so S is the larger of K(r) and
+1 / (tau g(r)); under exponential growth a horizon adds the place beyond the kink of K where K falls as fast as g grows,
+or the kink. Source: Liang & Yi 2024, Definition 9, Lemma 4.1; linear growth and horizons are ours.
 """
 
 from __future__ import annotations

@@ -4,18 +4,15 @@ Pure privacy. Generalized Cauchy and Student noise at the scale of a smooth boun
 
     P(y|x) <= e^{eps d(x, x')} P(y|x')
 
-where B is a gamma-smooth bound of the pointwise Lipschitz constant: |f(x) - f(x')| <= B(x) d(x, x') for all x', and
-B(x) <= e^{gamma d(x, x')} B(x'). eps, gamma and eta are per unit of d; B(x) / eta is in the unit of f. With density q,
-h = -(ln q)', c = sup |z h - 1| and s = sup |h|,
+where |f(x) - f(x')| <= B(x) d(x, x') for all x', and B(x) <= e^{gamma d(x, x')} B(x'). eps, gamma and eta are per unit
+of d; B(x) / eta is in the unit of f. With density q, h = -(ln q)', c = sup |z h - 1| and s = sup |h|,
 
     separate (Liang & Yi 2024)   eps = gamma c + eta s
     joint                  eps = sup_z [gamma |z h(z) - 1| + eta |h(z)|]  <=  the separate one, tight as d -> 0
 
 Proof of the joint form. With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by the straight line over [0, d]. Along it
 |f'| <= min(B(x), B(x')) <= B_t and |(ln B)'| <= gamma. For w = (y - f) eta / B the log-density ln q(w) - ln B has the
-derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate. Both signs and both bounds
-can be attained at once, so nothing smaller holds for all f and B.
-
+derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate.
 Source: Liang & Yi 2024, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2
 and nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
 
@@ -24,16 +21,15 @@ Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipsc
     y = f(x) + (B(x) / eta) Z,  B(x) >= K(x),  B(x) <= (1 + gamma |x - x'|) B(x')
     P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
 
-Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth). Why: with d = |x - x'|
-the loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and at most eta d + |Z| gamma d where B(x) > B(x');
-P(|Z| > ln(1 / delta)) = delta. With exponential growth the second term is |Z| (e^{gamma d} - 1), which no multiple of
-d bounds: gamma = 0.36, eta = 0.67, d = 4, delta = 5.3e-4 has a true delta of 1.0e-2. Hence it is refused.
+With d = |x - x'| the loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and else eta d + |Z| gamma d;
+P(|Z| > ln(1 / delta)) = delta. With exponential growth no multiple of d bounds |Z| (e^{gamma d} - 1): it is refused.
+Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth).
 
 Distributions. For the laws with polynomial tails an odds ratio r(|z|) in [0, inf) has a beta-prime law (a, b), so that
 
     P(Z > z) = I_{1/(1 + r)}(b, a) / 2,    P(0 < Z < z) = I_{r/(1 + r)}(a, b) / 2,    z > 0,
 
-I the regularised incomplete beta function: small probabilities, in the tails as at the centre, keep all their digits.
+I the regularised incomplete beta function, which keeps all digits of small probabilities.
 """
 
 from __future__ import annotations

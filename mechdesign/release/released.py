@@ -1,29 +1,20 @@
 r"""Releases of a number f(x) on an output grid: the design problem, noise at the scale of a smooth bound, the error.
 
-The problem. Reports are output values, judged by the squared error: its optimal program gives the least expected
-squared error of any private release on this output grid, with a bound.
-
-Noise.
+Reports are output values with the squared error as loss: the optimal program bounds any private release on the grid.
 
     y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
-With `laws.Laplace` and one scale for all secrets `noise_table` makes the baselines of Liang & Yi 2024: K / eps for a
-global Lipschitz constant K, range / eps_L for local privacy at eps_L nats.
-y is moved to the nearest output (end cells take everything beyond), so that the probability of an output is the mass of
-its cell. This is post-processing: the guarantee of the continuous mechanism carries over. A table becomes integers
-unrepaired and is certified at the smallest multiple of the metric that holds, so its level does not rest on this
-argument, nor on the floating-point masses. Live reports are drawn from it with integers (mechanism/sampler.py).
-Source: Liang & Yi 2024, sections 3.2, 4.1 and 5; the grid is ours.
-
-The squared error of one private answer, and of the mean of many: where a bias that one user cannot feel decides.
+is moved to the nearest output, as post-processing (end cells take everything beyond). With `laws.Laplace` and one scale
+for all secrets `noise_table` makes the baselines of Liang & Yi 2024: K / eps for a global Lipschitz constant K,
+range / eps_L for local privacy at eps_L nats. The table becomes integers unrepaired and is certified at the smallest
+multiple of the metric that holds, so that its level does not depend on floating-point masses.
 
     one user     E[(y - f(u))^2] = E[Var(y | u)] + E[b(u)^2],   b(u) = E[y | u] - f(u)
     n users      E[(mean y - mean f)^2] = E[(y - f(u))^2] / n + (1 - 1/n) (E b)^2
 
-with users drawn independently from the population. As n grows the mean bias E b is all that stays. A least expected
-squared error (programs/optimal.py) makes every report the posterior mean of f where outputs are fine enough, so
-that E b = 0 under the prior it was designed for, and under no other. Source: the variance and bias of a sum of
-independent errors; Liang & Yi 2024, section 4.1.1, has it for input perturbation.
+with users drawn independently from the population: for large n the mean bias E b remains. In the optimal program
+(programs/optimal.py) E b = 0 under its own prior on fine outputs, and under no other.
+Source: Liang & Yi 2024, sections 3.2, 4.1 and 5; the grid is ours.
 """
 
 from __future__ import annotations

@@ -20,32 +20,21 @@ def threshold(
     growth: GrowthName = "exponential",
     horizon: float = math.inf,
 ) -> NDArray[np.float64]:
-    """S of the soft threshold `query_functions.threshold`.
+    """S of the soft threshold `query_functions.threshold` (Liang & Yi 2024, Lemma 4.1).
 
-    It is max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band. With a horizon pairs further apart are not
-    protected and S may be smaller.
+    It is max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band. Pairs beyond the horizon are not protected.
 
     Parameters
     ----------
-    x : array
-        Values.
-    threshold, width : float
-        T and tau, in the unit of x.
-    gamma : float
-        Per unit.
-    growth : {"exponential", "linear"}
-        Growth of S.
-    horizon : float
-        In the unit of x.
+    x, threshold, width, horizon : array, float, float, float
+        Values, T, tau and the horizon, in the unit of x.
+    gamma, growth : float, {"exponential", "linear"}
+        Per unit; growth of S.
 
     Returns
     -------
     array
         Per unit, shape of x.
-
-    References
-    ----------
-    Liang & Yi 2024, Lemma 4.1.
 
     Examples
     --------

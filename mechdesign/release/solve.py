@@ -74,38 +74,26 @@ def least_smooth_bound(
 ) -> SmoothBound:
     """The least smooth upper bound S(x) = max over places x' of L(x') / g(d(x, x')) of L on a domain.
 
-    The bound is for secrets that are places of the domain. With `for_cells` on a grid, L holds for all of each cell
-    (its supremum, or its value at the centre and in `lipschitz_slope` how much it changes at most per unit of
-    distance), and S is `cell_smooth_bound` at the centres; a user elsewhere in a cell asks that for the own location.
+    With `for_cells` on a grid, L holds for all of each cell, and S is `cell_smooth_bound` at the centres: other users
+    evaluate that at their location. Source: Liang & Yi 2024, Definition 8 and Lemma 3.2.
 
     Parameters
     ----------
-    domain : Domain
-        The n places.
-    lipschitz : (n,) array
-        L, not negative; or `values`.
-    values, gamma : (n,) array, float
-        f, whose steepest chords within `horizon` are L; per unit of d.
-    growth : {"exponential", "linear"}
-        g(d) = e^{gamma d} or 1 + gamma d.
+    domain, lipschitz : Domain, (n,) array
+        The n places; L, not negative.
+    values, horizon : (n,) array, float
+        Instead of L: f, whose steepest chords within the horizon (in the unit of d) are L.
+    gamma, growth : float, {"exponential", "linear"}
+        Per unit of d; g(d) = e^{gamma d} or 1 + gamma d.
     metric : Metric
-        Its distances in nats are d (gamma is then per nat, L per nat); without one d is Euclidean, in the unit of the
-        domain.
-    horizon, for_cells, lipschitz_slope : float, bool, float
-        In the unit of d; whether L holds for cells; in out per unit^2.
+        Its distances in nats are d; without one d is Euclidean, in the unit of the domain.
+    for_cells, lipschitz_slope : bool, float
+        True if L holds for cells, at the centre with at most this change, in out per unit^2.
 
     Returns
     -------
     SmoothBound
-        S and how near to the least bound it is.
-
-    Notes
-    -----
-    Cost: for 200 x 200 cells half a second; n^2 for linear growth over a metric. The program is `SmoothSensitivity`.
-
-    References
-    ----------
-    Liang & Yi 2024, Definition 8 and Lemma 3.2.
+        S and how near to the least bound it is. Cost: O(n^2) for linear growth over a metric.
 
     Examples
     --------

@@ -1,10 +1,9 @@
-r"""Plan: what the shares of areas will be known to before anything is collected, and how many people that takes.
+r"""Plan: the accuracy of the shares of areas before anything is collected, and the number of people that takes.
 
     standard error   sqrt([sum_y q a^2 - share^2] / N),   q = P^T p the law of reports under the planned truth p
 
-of the linear estimator (surveys/linear_estimator.py), exact at every N. Without privacy it is
-sqrt(share (1 - share) / N). The error that is planned for is half the length of an interval, z standard errors:
-N = z^2 N se^2 / error^2. The share of people that privacy costs is the ratio of the two N.
+of the linear estimator (surveys/linear_estimator.py), exact at every N; without privacy sqrt(share (1 - share) / N).
+The error is half the length of an interval, z standard errors: N = z^2 N se^2 / error^2.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def estimate_shares(
     mechanisms, counts : sequence of Dataset, sequence of (m_j,) int arrays
         Of one collection, over the same secrets; how often each report of each was made.
     areas, seed : Areas, int
-        Of these secrets; splits the reports of the test of fit.
+        Areas of the secrets; seed of the split in the test of fit.
     confidence, simultaneous : float, bool
         Of every interval, or, if `simultaneous`, of all of them together (Bonferroni).
     method : {"maximum-likelihood", "stopped"}
@@ -93,12 +93,9 @@ def estimate_shares(
     Returns
     -------
     xarray.Dataset
-        Sealed. distribution (secret); for each area estimate, of any size and unbiased; share, the estimate cut to
-        [0, 1]; low and high, nan where there is no interval, standard_error, effective (reports), bias,
-        likelihood_share (that of the distribution); difference, difference_low, difference_high. Attributes: reasons,
-        a JSON list with a sentence for every area without an interval and null for the others; fit_p, an upper bound of
-        the p value of the hypothesis that the reports came from these mechanisms; the mechanisms (JSON) with their
-        checksums, claims and reports. Cost: 1 s for 900 secrets.
+        Sealed. distribution (secret); for each area the unbiased estimate, share (cut to [0, 1]), low and high (nan
+        without an interval), standard_error, effective reports, bias, likelihood_share, and differences. Attributes:
+        reasons (JSON, null with an interval), fit_p (an upper bound of the p value), and the mechanisms (JSON).
 
     Examples
     --------

@@ -2,14 +2,12 @@ r"""Kernels of small clusters on a torus, mixed for the least error of an estima
 
 A cell u of the torus Z_T1 x Z_T2 reports y with probability k(u - y), k(u) = e^{-d(u, S)} / sum, d the distance
 around the torus to the nearest cell of a cluster S: private for d, and so for the longer distances of the grid in it.
-Sums over y are 1 at every cell by themselves, whatever S. With a share w_S of the reports for each cluster and uniform
-truth the information is diagonal in Fourier modes, and
+With a share w_S of the reports for each cluster and uniform truth the information is diagonal in Fourier modes, and
 
     minimise    sum over modes o != 0 of W(o) / (n s(o)),    s = sum_S w_S |k_S^(o)|^2      over w >= 0, sum w = 1
 
 is convex, n the number of cells of the torus, W the eigenvalues of the norm. Clusters: subsets of up to six cells of
-one colour of a checkerboard five cells wide, 513 up to symmetry, then what one cell more, less or elsewhere improves.
-Each shares its weight among its mirror images. Single waves and random sets do worse. Source: ours.
+one colour of a checkerboard five cells wide, 513 up to symmetry, then improving changes of one cell. Source: ours.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""A session designed by simulation: rule, reports a day and their table for a total, and what it is worth.
+"""A session designed by simulation: rule, reports a day and their table for a total, with its measured error.
 
-Synthetic people (walks.py) on the places of the domain; the public model is fitted to some, a shortlist of clock and
-risk rules is made on others with the factored filter, the best of it by the chain that a session runs, and error and
-attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
-
-Three attacks on the released positions and reports, each names one point a person: the mean of the positions of the
-nights, their mode, and the place where the filter believes the home to be, by least expected distance and by highest
-probability, the better of the two. None is the best possible; the bound holds for all: over D days at C nats within a
-radius r, the odds of two homes d apart change by a factor of at most e^{D C d / r}, as long as nothing else of the two
-traces is farther apart.
+The public model is fitted to some synthetic people (walks.py), clock and risk rules are ranked on others, and error
+and attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
+Three attacks name one home a person: mean or mode of the positions of the nights, and the filter's belief. For every
+attack, over D days at C nats within a radius r, the odds of two homes d apart change by a factor of at most
+e^{D C d / r}, as long as nothing else of the two traces is farther apart.
 """
 
 from __future__ import annotations
