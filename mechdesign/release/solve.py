@@ -40,11 +40,9 @@ class SmoothBound(FrozenRecord):
     Attributes
     ----------
     S, method : (n,) array, str
-        The bound, in the unit of the constants; how it was made.
-    safe : {"least", "above"}
-        "least" where S is the least bound up to rounding, "above" where it is a smooth bound above that.
-    gap : float
-        S is at most this multiple of the least bound of the same constants at any place.
+        The bound, in the unit of the constants; the method.
+    safe, gap : {"least", "above"}, float
+        "least" up to rounding, or "above"; S is at most this multiple of the least bound at any place.
 
     Examples
     --------

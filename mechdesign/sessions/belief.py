@@ -1,9 +1,8 @@
-"""Belief: where a public model thinks somebody is, after what was released; and the position that is named for it.
+"""Belief: where a public model places somebody after the releases, and the position that it estimates.
 
 A hidden Markov filter (Rabiner 1989, section III). With the weights w over states, a tick is w <- w T, and a report y
-from a table P is w <- w(s) P(y | place of s), divided by its sum. The estimate is the place with the least expected
-loss, the expected error is that loss. All of it is made of what was released: post-processing, which costs nothing and
-weakens nothing.
+from a table P is w <- w(s) P(y | place of s), normalised. The estimate has the smallest expected loss. The filter is
+post-processing, without cost in privacy.
 """
 
 from __future__ import annotations

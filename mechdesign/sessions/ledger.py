@@ -1,9 +1,8 @@
-"""PrivateLedger: what was paid and released, in a JSON document that one process at a time changes, permissions 0600.
+"""PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600.
 
-A file is whole or not there, and has one name: symbolic links are followed when it is opened, and a file with a second
-one (a hard link) is refused, because writing would part the two. The lock is a file beside it, which stays with it. The
-sha256 over the rest tells damage, not intent. What is counted never falls: a file that was deleted or put back in an
-older state is refused by whoever has seen more; who starts with the older file cannot tell.
+Writes are atomic. Symbolic links are followed at opening; a second hard link is refused, because writing would part
+the two. The lock file stays next to the file. The sha256 detects damage, not intent. Counts never fall: whoever has
+seen more refuses an older file.
 """
 
 from __future__ import annotations

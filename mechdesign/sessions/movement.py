@@ -1,7 +1,6 @@
-"""Movement: a public model of how somebody moves from one tick to the next, for filters between reports.
+"""Movement: a public model of movement from one tick to the next, for filters between reports.
 
-It is a model of anybody, never of the person who is protected: what a filter makes of public reports with it is
-post-processing, which weakens no claim, however wrong the model is. A wrong model costs accuracy.
+Filters post-process public reports: a wrong model costs accuracy and weakens no claim.
 """
 
 from __future__ import annotations
@@ -177,10 +176,8 @@ class Transitions(Movement):
     ----------
     matrices : (s, s) array or list of k of them
         Sparse or dense; number t mod k leads to tick t.
-    initial : (s,) array
-        By default the prior of the tables.
-    place : (s,) int array
-        Where each state is; state k at place k by default.
+    initial, place : (s,) array, (s,) int array
+        By default the prior of the tables; the place of each state, by default state k at place k.
 
     Examples
     --------

@@ -122,13 +122,10 @@ class Clock(_Numbered):
 
     Parameters
     ----------
-    hours : sequence of float
-        In [0, 24).
-    number : sequence of int
-        The table of each hour; table 0 by default.
+    hours, number : sequence of float, sequence of int
+        In [0, 24); the table of each hour, by default table 0.
     widths : sequence of float
-        In place of `number`, in the unit of the loss, rising: the table is the number of them that the filter's
-        expected error exceeds.
+        Instead of `number`, rising, in the unit of the loss: the table is how many the expected error exceeds.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 r"""The channel that the reports of a collection went through.
 
-Mechanism j of J made N_j of the N reports, w_j = N_j / N. The channel sets their tables side by side, each
-times its share: P(y|u) = w_j P_j(y|u) for the reports y of mechanism j, so that rows sum to 1 and the law of the
-reports is q = P^T p. All that is said of the reports is said given N_1, ..., N_J: those of one mechanism are
-multinomial. It takes that nobody's mechanism was chosen by where the person was.
+Mechanism j of J made N_j of the N reports, w_j = N_j / N. The channel joins their tables, each times its share:
+P(y|u) = w_j P_j(y|u) for the reports y of mechanism j, with law q = P^T p. All statements are conditional on
+N_1, ..., N_J, and assume that the choice of a mechanism does not depend on the place of the person.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The page of an estimate: two sentences for a board, maps of cells and areas, a bar for every area; without scripts.
+"""The page of an estimate: two sentences, maps of cells and areas, a bar for every area; without scripts.
 
-Its figures are found again from the counts and, where they are given, from the mechanisms that made the reports, before
-the page is written. `mechdesign export` on the same files does it again.
+Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
 """
 
 from __future__ import annotations

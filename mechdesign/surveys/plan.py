@@ -73,30 +73,25 @@ def plan(
     problem: str = "",
     described: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> xr.Dataset:
-    """What the shares of areas will be known to, for every table by name.
+    """The accuracy of the shares of areas, for every table by name.
 
     Parameters
     ----------
     tables, areas, domain : mapping of str to (n, m) array, Areas, Domain
         P(y|u) by name; the areas of the n places.
-    people : int
-        N.
-    truth, prior : (n,) array
-        The distribution that is planned for; what fixes the estimator, by default the truth.
-    error, confidence : float
-        Half the length of an interval that is wanted, as a share; of every interval.
-    simultaneous : bool
-        True if the intervals of all areas shall hold together (Bonferroni).
+    people, truth, prior : int, (n,) array, (n,) array
+        N; the planned distribution; the prior of the estimator, by default the truth.
+    error, confidence, simultaneous : float, float, bool
+        Half the length of a wanted interval, as a share; of every interval, or of all together (Bonferroni).
     problem, described : str, mapping
-        Its name; what to keep of each table (JSON).
+        Its name; the description of each table to store (JSON).
 
     Returns
     -------
     xarray.Dataset
         Sealed. Over designs and areas: deviation, sqrt(N) standard errors; standard_error and error, z of them, of N
-        people; people, how many the wanted error takes; fewest, how many an interval takes at all; bias, max |P a -
-        g|. Where a share is not identifiable they are infinite. Over areas: share, deviation_without and
-        people_without privacy. Names of areas and designs are JSON in attributes.
+        people; people that the wanted error takes; fewest, that an interval takes; bias, max |P a - g|; infinite where
+        a share is not identifiable. Over areas: share, deviation_without and people_without privacy.
 
     Examples
     --------
@@ -187,24 +182,19 @@ def epsilon_for(
 ) -> float | None:
     """The least epsilon of a family at which N people give every area an interval of at most +-error, to 1e-4 of it.
 
-    The truth that is planned for is the prior of the problem.
-
     Parameters
     ----------
     problem, areas : DesignProblem, Areas
-        Domain and prior; the areas of its places.
-    family : str, Family or callable
-        As in `md.utility.match_distance`; its errors fall with epsilon.
-    people : int
-        N.
+        Domain and prior, which is the planned truth; the areas of its places.
+    family, people : str, Family or callable, int
+        As in `md.utility.match_distance`, its errors fall with epsilon; N.
     error, confidence, simultaneous : float, float, bool
         As of `plan`.
 
     Returns
     -------
     float or None
-        Nats per unit (randomized response: nats), rounded up; None where no epsilon of the family is enough: without
-        privacy it may take more people. Cost: some ten tables with their linear estimators.
+        Nats per unit (randomized response: nats), rounded up; None if no epsilon of the family is enough.
 
     Examples
     --------

@@ -59,12 +59,10 @@ class Proposal(FrozenRecord):
     ----------
     design, points : SessionDesign, tuple of Point
         For the limit; the curve, with one point at the limit.
-    limit, within : float
-        Nats of a day within a radius, in the unit of the domain.
-    constant, people : float, int
-        The error of the best single place; how many people were measured.
-    stopped : str
-        "time" where a time limit left out rules or points.
+    limit, within, constant : float
+        Nats of a day within a radius; the radius, and the error of the best single place, in units of the domain.
+    people, stopped : int, str
+        The number of measured people; "time" where a time limit left out rules or points.
 
     Examples
     --------
