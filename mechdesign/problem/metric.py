@@ -290,8 +290,8 @@ class Eikonal(Metric):
 
     d discretizes |grad d| = eps(u) (Koufogiannis & Pappas 2016, section III-A); the claim is the graph metric. On
     unmasked square cells at constant eps it exceeds the Euclidean distance by up to 41.4, 8.24, 2.75, 1.31 or 0.755 %
-    for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 % far
-    apart).
+    for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 %
+    between places far apart).
 
     Parameters
     ----------

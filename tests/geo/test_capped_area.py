@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from taken import needs
 
 import mechdesign as md
 from mechdesign.geo.people import people_of_places
@@ -31,6 +32,7 @@ def town(folder: Path) -> Path:
     return path
 
 
+@needs("posteriors")
 def test_a_cap_holds_for_fractions_of_persons_and_is_said_alike(run, run_json, tmp_path) -> None:
     """In fractions of persons, with discs through any two cells; noise by the audit of its own table."""
     people, file = town(tmp_path), tmp_path / "r.nc"
@@ -72,6 +74,7 @@ def test_a_cap_holds_for_fractions_of_persons_and_is_said_alike(run, run_json, t
     assert off in words
 
 
+@needs("posteriors")
 def test_advice_is_left_out_where_a_limit_binds(run, tmp_path) -> None:
     """Advice of a larger factor is of designs without a limit; noise is beside its own share in a disc."""
     people, box = town(tmp_path), ",".join(map(str, BOX))
