@@ -1,8 +1,8 @@
-"""Closed-form mechanisms to compare a design with: each takes a problem and returns a certified mechanism.
+"""Closed-form mechanisms: each takes a problem and returns a certified mechanism.
 
-BASELINES is the table of those that `compare` and `sweep` run: BASELINES["mine"] = f adds one; FREQUENCY_ORACLES that
-of the mechanisms of the literature on estimating distributions, which `compare` runs with frequency_oracles=True.
-`from_table` makes a mechanism of probabilities (n, m), at the smallest scale of the problem's metric that they satisfy.
+BASELINES is the table of those that `compare` and `sweep` run; BASELINES["mine"] = f adds one. FREQUENCY_ORACLES has
+those on estimating distributions. `from_table` makes a mechanism of probabilities (n, m), at the smallest scale of the
+problem's metric that they satisfy.
 """
 
 from mechdesign.closed_forms.build import closed_form_mechanism as from_table

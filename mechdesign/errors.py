@@ -25,11 +25,7 @@ INTERRUPTED = 130  # exit code of a command that Ctrl-C ended
 
 
 class MechdesignError(Exception):
-    """An error of this package: what is wrong, and what to do where that is not obvious.
-
-    `field` is the input that it is about, `value` what was given (as text), `remedy` what to do next; each may be left
-    out. `kind` and `exit_code` belong to the class.
-    """
+    """An error in one sentence: `field` is the input, `value` its text, `remedy` the next step; each may be missing."""
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1

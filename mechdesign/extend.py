@@ -1,17 +1,15 @@
-"""Extend: the tables and base classes that a metric, loss, closed form, program or export format from outside needs.
+"""Extend: the registries and base classes for a metric, loss, closed form, program or export format of your own.
 
-* metric: a `Metric` with `unscaled_edges`, which returns `Edges`, and `claim`; `METRICS[kind] = MyMetric`. Numbers that
-  a file keeps of it are read by `finite`: `described = (("epsilon", finite),)`
+* metric: a `Metric` with `unscaled_edges`, which returns `Edges`, and `claim`; `METRICS[kind] = MyMetric`. `finite`
+  reads numbers of files: `described = (("epsilon", finite),)`
 * loss: a `Loss` with `matrix` and `unit`; `LOSSES[name] = MyLoss()`
 * closed form: a function from a problem to `closed_form_mechanism(...)`; `BASELINES[name] = function`
 * program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`; solve takes the
-  program and `Targets`, tells where it stands by a `Progress`, and returns a `Design`
+  program and `Targets`, reports `Progress`, and returns a `Design`
 * export format: `FORMATS[suffix] = Format(write=...)`
 
-An entry is known to solve, verify, files, comparisons, pictures, exports and the command line from then on; a file that
-was made with it needs it where it is read again. A table that a solver of yours gives goes through `repair` first,
-which is what makes it private as claimed. `verify_table.py`, which is handed over with exported tables, knows the
-metrics of this package alone.
+Every command and file format then knows the entry; reading such a file again needs it. `repair` makes a solver's table
+private as claimed. `verify_table.py` knows only the metrics of this package.
 
 >>> import mechdesign as md
 >>> "distance" in md.extend.LOSSES

@@ -1,9 +1,4 @@
-"""Files that anybody may have written, and files of the designer's.
-
-A mechanism, a design or a map may come from anywhere: its type is checked before it is opened and again afterwards, so
-that neither a FIFO behind a link nor a device is waited for or disturbed, and no more is read than fits in memory.
-What the designer wrote is trusted: the errors of the library that reads it become one sentence.
-"""
+"""Untrusted files, checked to be regular before and after opening, and bounded in size; and files of the designer's."""
 
 from __future__ import annotations
 
@@ -21,11 +16,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0
 
 
 def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
-    """A regular file opened for reading bytes, whatever links lead to it; never waits.
-
-    Raises: FileFormatError with this field and remedy for a missing file, a folder, FIFO, socket or device, one that
-        cannot be opened, and one that says it holds no bytes and does, as many under /proc.
-    """
+    """Open a regular file for reading bytes; never waits, and refuses files of size 0 with content, as in /proc."""
     source = Path(path)
 
     def refused(message: str) -> FileFormatError:
@@ -54,10 +45,7 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
 
 
 def read_bytes(stream: BinaryIO, source: Path, *, field: str, most: int, expansion: int) -> bytes:
-    """The content of an open file, of at most `most` bytes; `source` names it in errors.
-
-    expansion: bytes of memory that one byte of the file takes once it is read and taken apart.
-    """
+    """Read at most `most` bytes; expansion: bytes of memory for one byte of the file, once parsed."""
     size = os.fstat(stream.fileno()).st_size
     if size <= most:
         require_bytes(size * expansion, what="reading the file", field=field, value=source)
@@ -69,10 +57,7 @@ def read_bytes(stream: BinaryIO, source: Path, *, field: str, most: int, expansi
 
 @contextmanager
 def readable(path: str | Path, field: str) -> Iterator[None]:
-    """A file of the designer's being read by a library.
-
-    Raises: FileFormatError for whatever the library raises, and for what is no regular file.
-    """
+    """Turn whatever a library raises while it reads a trusted file into a FileFormatError."""
     try:
         if not Path(path).is_file():
             raise FileFormatError("no such file", field=field, value=path)

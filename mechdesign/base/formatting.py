@@ -23,10 +23,7 @@ _NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, b
 
 
 def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str:
-    """A figure in plain digits, thousands apart; up, whether it is rounded up, or down, and to the nearest for None.
-
-    Beyond 10^9 and below 10^-4 with a power of ten.
-    """
+    """A figure in plain digits, beyond 10^9 and below 10^-4 with a power of ten; up: round up, down, or to nearest."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     exponent = math.floor(math.log10(abs(value))) - digits + 1
@@ -67,10 +64,7 @@ def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with its first letter raised, all other letters as they are.
-
-    A symbol that stands first stays: "n reports", "h^-1 error", "k-anonymity".
-    """
+    """Capitalise the first letter, unless a symbol stands first: "n reports", "h^-1 error", "k-anonymity"."""
     first = text.split(" ", 1)[0].split("-", 1)[0].rstrip(",;:.")
     is_word = first.isalpha() and (len(first) > 1 or first == "a")
     return text[:1].upper() + text[1:] if is_word else text

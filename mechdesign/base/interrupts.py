@@ -1,9 +1,7 @@
-"""Ctrl-C in two steps: a first one ends a search, and its result is still certified and written; a second one ends all.
+"""Ctrl-C in two steps: the first ends a search, and its result is still certified and written; the second ends all.
 
-Python raises KeyboardInterrupt between any two instructions, also after a search, when its result is not written yet,
-and drops it where it comes in a finalizer. Within `two_steps` a first Ctrl-C is raised before the end of the first
-`search`, and in later ones; in between it waits, and the next search ends as it begins. A solver whose table is
-ready before its first search calls `hold`.
+Python raises KeyboardInterrupt between any two instructions, and drops it in finalizers. Within `two_steps` a first
+Ctrl-C is raised before the end of a `search`, or waits for the next one. A solver with a table calls `hold` before it.
 """
 
 from __future__ import annotations
@@ -19,9 +17,7 @@ Result = TypeVar("Result")
 
 
 class _State(threading.local):
-    """Of a thread: handled, whether it is within `two_steps`; searching, within `search`; waits, whether a first Ctrl-C
-    does; pressed, whether there was one; pending, whether it waits still.
-    """
+    """State of a thread; waits: a first Ctrl-C is deferred to the next search; pending: one was."""
 
     handled = searching = waits = pressed = pending = False
 
@@ -31,9 +27,7 @@ _state = _State()
 
 @contextmanager
 def two_steps() -> Iterator[None]:
-    """Within, Ctrl-C works in two steps. Nothing changes beside the main thread, where the caller ignores or handles
-    SIGINT, and within another `two_steps`.
-    """
+    """Handle Ctrl-C in two steps, in the main thread and unless the caller handles or ignores SIGINT."""
     main = threading.current_thread() is threading.main_thread()
     if _state.handled or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

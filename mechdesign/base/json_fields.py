@@ -1,11 +1,10 @@
-"""Fields of JSON that anybody may have written: names, types, sizes and ranges, checked before an array is made.
+"""Fields of untrusted JSON: names, types, sizes and ranges, checked before an array is made.
 
-JSON as Python reads it has true, NaN, Infinity and integers of any length; none of these is taken for a number here.
+Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
 
-Range. u = 2^-53. A sum of two doubles is right to a relative u unless it overflows; a product, a quotient or a root if
-the result is no less than 2^-1022. Coordinates are at most LARGEST, so that sums of three squares of differences do not
-overflow. Squared distances, privacy levels, gaps between nodes and lengths are at least SMALLEST, so that what one more
-product of two of them loses below 2^-1022, at most 2^-1075, is less than 2^-110 of what it is added to.
+Range. u = 2^-53. A sum of two doubles has relative error u unless it overflows; a product, quotient or root if it is at
+least 2^-1022. Coordinates are at most LARGEST: sums of three squared differences do not overflow. Squared distances,
+levels, gaps and lengths are at least SMALLEST: a further product of two loses at most 2^-1075, under 2^-110 of the sum.
 """
 
 from __future__ import annotations
@@ -30,10 +29,7 @@ _EXACT = 2**53  # the integers up to here are doubles
 
 
 def read_json(text: str | bytes) -> Any:
-    """What JSON says in which no name stands twice in an object, and neither NaN nor Infinity anywhere.
-
-    Raises: ValueError for any other text; RecursionError where lists and objects are too deep in each other.
-    """
+    """Parse JSON; raises ValueError for duplicate names, NaN and Infinity, RecursionError for deep nesting."""
     return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
 
 
@@ -72,24 +68,17 @@ def whole(value: object, field: str, least: int, most: int) -> int:
 
 
 def finite(value: object, field: str) -> float:
-    """A finite number of a description, as it is: what `Metric.described` reads a number of a file by.
+    """Return the value if it is a finite number: the parser of numbers in `Metric.described`.
 
     Parameters
     ----------
-    value : object
-        Of anybody.
-    field : str
-        Its name, for the error.
+    value, field : object, str
+        The untrusted value, and its name for errors.
 
     Returns
     -------
     float
-        The value. A whole one is an int that a double holds.
-
-    Raises
-    ------
-    InputError
-        For anything else: text, a truth value, nan, an infinity.
+        The value; integers stay int.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""Labels of rows and columns: places are taken by their labels, never by position against them.
+"""Labels of rows and columns: places are matched by their labels, never by position.
 
-Labels that number places from 0 or 1, in any order, give the order. Ascending numbers and words leave it as it is.
-Refused are other numbers that do not ascend, a label that is given twice, and rows and columns that have the same words
-in two orders: nothing says which order is that of the places.
+Labels that number places from 0 or 1 give the order. Ascending numbers and words leave it. Other numbers, duplicates,
+and rows and columns with the same words in two orders are refused.
 """
 
 from __future__ import annotations
@@ -87,11 +86,9 @@ def unlabelled(
     *places: NDArray[np.float64] | None,
     ascending: bool = False,
 ) -> ArrayLike:
-    """The values of a Series, DataFrame or DataArray in the order of the places; anything else as it is.
+    """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged.
 
-    places: coordinates (n, k) of those of each axis, where they are known: the coordinates of a DataArray are found
-        among them. ascending: of places that are
-        not known refuse coordinates that do not ascend.
+    places: coordinates (n, k) of each axis, where known. ascending: without them, coordinates must ascend.
     """
     module = type(values).__module__.partition(".")[0]
     if module == "pandas" and hasattr(values, "axes"):

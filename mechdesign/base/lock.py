@@ -1,9 +1,8 @@
-"""A lock file: one process, and one thread of it, at a time, and nothing to clean up after one that was killed.
+"""Lock files: one process and one thread at a time.
 
-The operating system keeps the lock for whoever holds the file open and lets go of it when the process ends, however it
-ends. A lock that is waited for is this lock alone: its file stays, empty, so that waiters keep their turn. One that is
-not waited for says whose it is, and its file is gone afterwards. There, where a file system keeps no locks, the process
-number decides; the file of another machine, whose processes cannot be seen from here, is refused until it is deleted.
+The operating system releases a lock when its process ends. With `wait` the empty file stays; without, it names its
+holder and is deleted afterwards. On file systems without locks the process number decides; a file from another
+machine is refused until somebody deletes it.
 """
 
 from __future__ import annotations
@@ -36,12 +35,7 @@ _PAUSE = 0.02  # seconds between attempts on Windows
 
 @contextlib.contextmanager
 def locked(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
-    """Hold the lock file at `path`, permissions 0600: after everyone before, with `wait`, or at once.
-
-    Raises: InputError, under the name `field`, where another process or thread holds it (without `wait`), naming
-        process and machine; where it cannot be made, is a link or no file of its own, or no locks are kept (with
-        `wait`).
-    """
+    """Hold the lock file at `path`, after those before with `wait`, else at once; errors have the name `field`."""
     try:
         handle = _take(path, field, wait)
     except OSError as error:

@@ -36,11 +36,7 @@ def require_bytes(need: int, *, what: str, field: str, value: object, remedy: st
 def require_memory(
     rows: int, columns: int, *, tables: int, what: str, field: str = "cells", remedy: str = "use fewer cells"
 ) -> None:
-    """Refuse `tables` arrays of (rows, columns) 64-bit numbers that exceed 80 % of the available memory.
-
-    field: which input set the number of rows. NumPy's numbers are taken too: they are multiplied as Python's, which do
-    not wrap.
-    """
+    """Refuse `tables` arrays (rows, columns) of 64-bit numbers beyond 80 % of the available memory."""
     require_bytes(
         math.prod(map(int, (rows, columns, tables, BYTES_PER_ENTRY))),
         what=f"{what} ({tables} tables of {rows} x {columns})",
@@ -60,9 +56,6 @@ def within_memory(field: str, value: object) -> Iterator[None]:
 
 
 def require_places(count: float, *, field: str = "cells") -> None:
-    """Refuse a domain of more than 2^20 places, on any machine.
-
-    count may be infinite; field: which input set it. Raises: SizeError.
-    """
+    """Refuse a domain of more than 2^20 places, or infinitely many, on any machine."""
     if not count <= LARGEST_DOMAIN:
         raise SizeError(f"a domain has at most {LARGEST_DOMAIN:,} places", field=field, value=count)

@@ -1,11 +1,8 @@
-"""Numbers as people type them.
+"""Numbers as people type them: digits 0-9, sign, decimal point, exponent.
 
-They have digits 0-9, a sign, a decimal point and an exponent. Python reads more: digits of other scripts, 1_0, spaces
-around. Here these are refused, and so are numbers beyond 64 bits, or beyond arithmetic with doubles.
-
-Lists have commas or spaces between numbers: 250,564,1000. A comma or space between one to three digits and three others
-may separate thousands instead: 1,850. Such a list is refused, unless a space follows each comma, or a number of four
-digits shows that it has no separators of thousands. So is 1.850,5: one number in some countries, two in others.
+Python also reads digits of other scripts, 1_0 and spaces; here they are refused, as are numbers beyond 64 bits. Lists
+have commas or spaces: 250,564,1000. A separator between one to three digits and three more may mean thousands (1,850):
+refused, unless a space follows every comma or some number has four digits. 1.850,5 is refused too.
 """
 
 from __future__ import annotations
@@ -33,10 +30,7 @@ def whole_number(text: str) -> int:
 
 
 def real_number(text: str) -> float:
-    """The double nearest to the number that `text` writes; `inf` and `infinity`, in any case, are infinite.
-
-    Raises: ValueError for another text (nan is no number), and for a number beyond 1e100 or nearer to 0 than 1e-100.
-    """
+    """The nearest double; infinite for inf and infinity. ValueError for other text, beyond 1e100 and below 1e-100."""
     if _INFINITE.fullmatch(text) is not None:
         return float(text)
     if _REAL.fullmatch(text) is None:
@@ -54,10 +48,7 @@ def _separators(text: str) -> str:
 
 
 def list_words(text: str, *, count: int | None = None) -> list[str]:
-    """The words of a list with commas or spaces between them; where `count` are needed, only so many have a meaning.
-
-    Raises: ValueError where a comma or space may belong to a number instead, and for another count.
-    """
+    """Split a list at commas or spaces; ValueError if a separator may mean thousands, or for another `count`."""
     words = re.split(r"\s*,\s*|\s+", text.strip())
     if count is not None:
         if len(words) != count:

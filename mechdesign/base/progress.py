@@ -1,8 +1,4 @@
-"""Progress on standard error: one line where something takes more than two seconds, and a note where kernels compile.
-
-On a terminal the line is live and goes away; elsewhere each state is a line of its own, at most one every ten seconds.
-Lines fit 80 columns. Of nested work, as a solve in a command, the innermost is shown.
-"""
+"""Progress on standard error, after two seconds: a live line on a terminal, elsewhere one line every ten seconds."""
 
 from __future__ import annotations
 
@@ -49,10 +45,9 @@ _last = -math.inf  # when a line was written last, of time.monotonic()
 def progress(
     title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """Show the progress of what runs inside; gives the function that takes its states: words, or objects with `brief`.
+    """Show the progress of the block; yields the function that takes its states, texts or objects with `brief`.
 
-    target, the relative gap, and limit, the seconds, at which it ends; patient, whether off a terminal the first line
-    comes after ten seconds too, as of a command that may only be starting.
+    target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds.
     """
     watched = _Watched(title=title, target=target, limit=limit, patient=patient)
 

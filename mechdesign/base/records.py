@@ -1,7 +1,4 @@
-"""The base of the dataclasses that users hold: arguments are checked, arrays are the object's own and read-only.
-
-Arrays are copied, so that no later change to what an object was made of reaches it.
-"""
+"""The base of the dataclasses that users hold: checked arguments, copied read-only arrays."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ from mechdesign.base.validation import array_fields, check_arguments, own_array
 
 
 class FrozenRecord(ReprMixin):
-    """A dataclass whose fields are checked before it is made, and whose arrays are copied and read-only.
-
-    Two are equal if their fields are, arrays by their entries.
-    """
+    """A frozen dataclass with checked fields and copied arrays; equal if all fields and array entries are equal."""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         # A copy or an unpickled object is made without arguments.

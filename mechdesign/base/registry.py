@@ -1,13 +1,12 @@
 """Registries of the core that capabilities add to.
 
-A capability is a folder of this package with a file registration.py. Its `TABLES` lists what it adds to each registry:
-names, and where their values stand, as "module:name". That file imports nothing, and a value is imported at its first
-use, so that unused entries are never imported. Without its folder only a capability's names are gone.
+A capability is a folder with a file registration.py, which imports nothing. Its `TABLES` lists names and where their
+values stand; each value is imported at its first use.
 
     TABLES = {"solvers": {"positions": "mechdesign.positions.solve:ENTRY"}}
 
-A `Registry` has many entries of one type. A `Role` has at most one: the implementation of a Protocol, which stands in
-the file of the core that calls it. The registry "roles" of registration files names them.
+A `Registry` has many entries of one type. A `Role` has at most one: the implementation of a Protocol of the core, from
+the registry "roles".
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ def capabilities() -> dict[str, Mapping[str, Mapping[str, str]]]:
 
 
 class Registry(MutableMapping[str, Value]):
-    """Entries by name: those of the core first, then those of capabilities, then those set later.
-
-    Another package adds its own by setting an entry.
-    """
+    """Entries by name: those of the core first, then of capabilities, then those that another package sets."""
 
     def __init__(self, name: str, entries: Mapping[str, Value] | None = None) -> None:
         self._added = dict(entries or {})

@@ -1,7 +1,6 @@
-"""Texts in CSV that a spreadsheet would run: a cell that begins with = + - or @ is a formula there.
+"""Texts in CSV that a spreadsheet would run as formulas, since they begin with = + - or @.
 
-Such texts get an apostrophe in front, as spreadsheets write them, and lose it where this package reads them. A text
-that begins with apostrophes and then such a sign gets one more, so that every text is read back as it was.
+They get an apostrophe in front, and lose it on reading. Texts with apostrophes before such a sign get one more.
 """
 
 from __future__ import annotations

@@ -12,18 +12,15 @@ from mechdesign.errors import OutputError
 
 
 def visible(text: object) -> str:
-    r"""The text with every character that is not printable (control characters, line ends, changes of the direction of
-    writing, bytes that are not UTF-8) as its escape, such as \x1b: one line that shows what it is.
-    """
+    r"""The text with every character that is not printable as its escape, such as \x1b."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
 @contextmanager
 def safe_streams(output: TextIO | None, errors: TextIO | None) -> Iterator[None]:
-    """Standard output that raises `OutputError` where it cannot be written, and standard error that then is silent.
+    """Standard output that raises `OutputError` on failure, and standard error that is then silent.
 
-    Characters that a stream has no code for are escaped. What a failed stream still holds is dropped, so that Python
-    does not fail over it once more at its end. A stream that is None, as after `>&-`, stays None.
+    Characters without a code are escaped. A failed stream is emptied: Python does not fail over it at its end.
     """
     with (
         redirect_stdout(output and _Stream(output, silent=False)),

@@ -1,8 +1,4 @@
-"""Processors and entropy of the machine: blocks of independent work on threads, and where random bits come from.
-
-The work is compiled code that releases Python's lock. Bits are those of the operating system, or of a seed for
-simulations; reports name their source.
-"""
+"""Independent work on threads, in compiled code that releases Python's lock, and the source of random bits."""
 
 from __future__ import annotations
 
@@ -34,11 +30,9 @@ def in_blocks(
     deadline: float = math.inf,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Call work(start, stop) for consecutive ranges of at most `block` out of range(total), on all cores.
+    """Call work(start, stop) for independent ranges of at most `block` out of range(total), on all cores.
 
-    on_done is called, in this thread, with how many of the total are done.
-    Ranges must not depend on each other. An interrupt waits for the ranges under way and drops the others.
-    Raises: OutOfTime where a range has not begun by the deadline, of time.monotonic().
+    on_done gets the number done, in this thread. Raises OutOfTime for a range that starts after the deadline.
     """
 
     def in_time(start: int, stop: int) -> None:
@@ -64,11 +58,7 @@ def in_blocks(
 
 
 def source(rng: Rng = None) -> tuple[Callable[[int], bytes], str]:
-    """A function from a number of bytes to so many random ones, and its name.
-
-    rng None: the generator of the operating system. A seed, or a generator of NumPy: for simulations only, since
-    whoever knows the seed or the state, or guesses it, knows every draw; the name says so.
-    """
+    """A function from a number of bytes to random bytes, and its name; rng None: the operating system's generator."""
     if rng is None:
         return os.urandom, SYSTEM
     if isinstance(rng, np.random.Generator):

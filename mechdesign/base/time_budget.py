@@ -9,10 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TimeBudget:
-    """Time for a search. It must end at `deadline`, and its rounds `reserve` seconds earlier.
-
-    deadline is a time of time.monotonic(), and reserve the seconds kept for the last certificate.
-    """
+    """A search ends at `deadline`, of time.monotonic(); its rounds end `reserve` seconds earlier, to certify."""
 
     deadline: float = math.inf
     reserve: float = 0.0

@@ -1,7 +1,6 @@
-"""Units: lengths, which convert into each other; angles, which are never taken for lengths; and any other name.
+"""Units: lengths, which convert into each other; angles; and any other name, such as EUR, which converts to nothing.
 
-A name such as EUR, points or kWh/day is a unit of values that no other unit converts to. A name that is nearly that of
-a length is refused: "meterss" is a mistake, and not a new unit.
+A name close to that of a length ("meterss") is refused as a mistake.
 """
 
 from __future__ import annotations
@@ -64,11 +63,7 @@ _NO_START = "+-.,=@'\"`"  # a sign, or what a spreadsheet takes for a formula
 
 
 def canonical_unit(name: str, field: str = "unit") -> str:
-    """The canonical name of a unit: "m" for "metres", and any other printable name as it is, for example "EUR".
-
-    Raises: UnitError for a name that is empty, long, not printable or begins as a number does, and for one that is
-    nearly that of a length.
-    """
+    """The canonical name: "m" for "metres", other printable names unchanged; UnitError for mistakes."""
     own = unicodedata.normalize("NFC", str(name).strip())
     plain = _plain(own)
     if plain in _CANONICAL:

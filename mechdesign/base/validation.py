@@ -1,10 +1,6 @@
-"""Arguments of a call, checked before any work: their types by their annotations, and usual ranges by functions.
+"""Arguments of a call, checked before any work: types by annotations (`validated`), ranges by functions.
 
-Types. `validated` decorates a function; `records.FrozenRecord` checks the fields of a dataclass. What Python would say
-later, of an attribute that a text does not have, is said of the argument. Types are classes of this package, Datasets,
-paths, numbers, arrays, texts and mappings. What is missing or unknown is a TypeError.
-
-Ranges: positive numbers, finite arrays, arrays that share no memory, privacy levels, integers.
+A missing or unknown argument is a TypeError.
 """
 
 from __future__ import annotations
@@ -83,9 +79,7 @@ def _shown(value: object) -> str:
 
 @functools.cache
 def _hints(owner: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
-    """The annotations by name, evaluated and as written; those of a class are those of its bases too. What stands for
-    imports of type checkers alone is left out.
-    """
+    """Annotations by name, evaluated and as written, with those of bases; without imports for type checkers."""
     owners = reversed(owner.__mro__) if isinstance(owner, type) else [inspect.unwrap(owner)]
     hints: dict[str, tuple[Any, str]] = {}
     for each in owners:

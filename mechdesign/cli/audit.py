@@ -170,9 +170,7 @@ def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as
 def _setting(
     context: typer.Context, metric: str | None, columns: dict[str, str] | None
 ) -> Callable[[int], DesignProblem]:
-    """The problem of --metric, given the number of secrets of the table: that of a mechanism file, a problem, or of a
-    metric with its parameters.
-    """
+    """The problem of --metric for a number of secrets: of a mechanism file, a problem, or a metric with parameters."""
     from mechdesign.cli.metric_problem import SETTINGS, named_problem
     from mechdesign.problem.problem_files import shipped_paths
 

@@ -24,10 +24,9 @@ _ROWS_HELP = "Secrets to write, as FIRST:END, or to draw, as 3,5."
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """How a kind of output is written.
+    """How a kind of output is written; takes: its options.
 
-    write, given the file, where to write, and the options by name; it returns a document and its words, or None where
-    the name of what was written says all. takes, the options that are for it.
+    write gets the file, the target and the options by name; it returns a document and its text, or None.
     """
 
     write: Callable[..., tuple[Mapping[str, Any], str] | None]

@@ -1,8 +1,7 @@
-"""Options that a capability adds to commands of the core, and of other capabilities.
+"""Options that a capability adds to a command.
 
-A command has one parameter `extra`. The class that a capability registers for the command is a dataclass whose fields
-are options of typer. They take the place of `extra` in the help, and the command gets an instance: what the options ask
-for is done by its methods, which the command states as a Protocol. Without a capability, `extra` is None.
+The registered class is a dataclass of typer options, which take the place of the parameter `extra` in the help. The
+command gets an instance and calls its methods, stated as a Protocol; without a capability, `extra` is None.
 """
 
 from __future__ import annotations

@@ -16,10 +16,7 @@ _NAME_PARAMETERS = {"problem", "metric", "source"}  # arguments and options whos
 
 
 class ParameterCommand(typer.core.TyperCommand):
-    """A command whose options may be followed by parameters of a problem or a metric.
-
-    Typer passes such words on without reading them. An option that nothing knows is refused before any other error.
-    """
+    """A command whose options may be followed by parameters of a problem or metric; refuses unknown options first."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words = list(args)
@@ -70,9 +67,7 @@ class ProblemCommand(ParameterCommand):
 
 
 def add_commands(to: typer.Typer, commands: Mapping[str, Any], panels: Mapping[str, str] | None = None) -> None:
-    """Add functions, or groups of them, to an app. A help begins with an example; the paragraph after it is the line in
-    the list of commands.
-    """
+    """Add functions or groups to an app; help begins with an example, and its next paragraph lists the command."""
     rest = None if panels is None else "More"
     for name, run in commands.items():
         if isinstance(run, typer.Typer):

@@ -1,4 +1,4 @@
-"""The command line: `main` runs a command, says in one line what went wrong, and leaves with an exit code.
+"""The command line: `main` runs a command, prints an error in one line, and returns an exit code.
 
 | exit code | meaning |
 |---|---|
@@ -8,11 +8,9 @@
 | 2 | bad input: nothing was written |
 | 130 | interrupted (Ctrl-C) |
 
-With --json a command prints one JSON document on standard output, {"error": ...} where it fails; everything else goes
-to standard error. A reader of standard output that goes away, as `head` does, ends a command with 1 and no message. An
-unforeseen exception is one line too, of kind "internal"; MECHDESIGN_TRACEBACK=1 shows where it was.
-
-The commands, gathered in app.py, are imported within `main`, so that an interrupt in start-up is reported like others.
+With --json stdout has one JSON document, {"error": ...} on failure; all else goes to stderr. A closed pipe ends with 1
+and no message. An unforeseen exception is of kind "internal"; MECHDESIGN_TRACEBACK=1 prints its traceback. app.py is
+imported within `main`: an interrupt in start-up is reported like others.
 """
 
 from __future__ import annotations
@@ -122,9 +120,7 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def _explained(error: Exception) -> MechdesignError:
-    """The error of this package for an exception of Python: there is no memory, the operating system refuses a file
-    (its name is too long, reading it fails), the problem file failed, or this package has a defect.
-    """
+    """The error of this package for an exception: no memory, a file refused, a failed problem file, or a defect."""
     if isinstance(error, MemoryError):
         return SizeError(f"does not fit in memory ({error})", field="size", remedy="ask for something smaller")
     if isinstance(error, OSError) and error.errno is not None:

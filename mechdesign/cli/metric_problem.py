@@ -27,10 +27,9 @@ def named_problem(
 ) -> DesignProblem:
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
-    euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with the
-    cell size in that unit, or places, a CSV file with the coordinates of the secrets; reports, one with those of the
-    reports, which are the secrets by default; loss, squared by default.
-    discrete: epsilon in nats; loss, zero-one by default, with report k standing for secret k.
+    euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with cell,
+    or places and reports, CSV files of coordinates; loss, squared by default. discrete: epsilon in nats; loss,
+    zero-one.
     """
     if metric not in SETTINGS:
         remedy = "use one of " + ", ".join(SETTINGS)

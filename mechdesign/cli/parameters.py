@@ -56,10 +56,7 @@ def unknown_option(word: str, known: Collection[str], *, owner: str | None = Non
 
 
 def first_unknown(words: Sequence[str], options: Collection[str], *, parameters: bool) -> InputError | None:
-    """The error for the first unknown option among words.
-
-    With `parameters`, those of all metrics, shipped problems and problem files among the words are known too.
-    """
+    """The error for the first unknown option among words; `parameters`: those of problems and metrics are known."""
     from pathlib import Path
 
     from mechdesign.cli.metric_problem import SETTINGS

@@ -12,9 +12,7 @@ _NAMED = re.compile(r"[a-z_]+=\w+|`[a-z_]+`(, `[a-z_]+`)*")  # a value that name
 
 
 def as_options(text: str) -> str:
-    """A text with the options of the command line in the place of Python's arguments: normalise=True is --normalise,
-    work=FOLDER is --work FOLDER, columns={'count': 'n'} is --columns count=n, and `time_limit` is --time-limit.
-    """
+    """A text with options in the place of Python's arguments: normalise=True becomes --normalise."""
     pairs = r"\bcolumns=\{('[^']*': '[^']*'(?:, '[^']*': '[^']*')*)\}"
     text = re.sub(
         pairs, lambda found: "--columns " + found[1].replace("': '", "=").replace("', '", ",").strip("'"), text

@@ -1,13 +1,11 @@
 """Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability.
 
-The posterior of a report y under the stored prior is prior(u) P(y|u) over the cells u, divided by its sum; a position
-is uniform in its cell, and every cell is taken in two halves along each axis. Let r be the least radius about y such
-that the centres of the parts within r hold the share. A point of a part lies within half a diagonal of its centre, so
-the radius r + half a diagonal holds the share of the positions at least. With a claim about positions a part draws
-the rows around it by the weights of the quadratic B-spline, averaged over the part: 7/24, 2/3, 1/24 in the lower half
-of a cell, the reverse in the upper half (positions/spline.py has the law). Positions are rounded to 2^-16 of a cell
-before they draw, which moves these weights by less than 2^-15: the share that is asked for is larger by that.
-It is a statement about positions that follow the prior; the protection of the claim holds whatever their law is.
+The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is halved
+along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share. Points of
+a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share. With a claim
+about positions a part draws rows by the weights of the quadratic B-spline, averaged over the part: 7/24, 2/3, 1/24 in
+the lower half of a cell, the reverse in the upper (positions/spline.py). Rounding positions to 2^-16 of a cell moves
+these weights by less than 2^-15; the required share is larger by that.
 """
 
 from __future__ import annotations
@@ -33,9 +31,7 @@ _UP = 1 + 1e-12
 def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> NDArray[np.float64] | None:
     """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up.
 
-    Returns: radii in the unit of the domain; None for factored mechanisms, for graph nodes, which have no place, and
-        for reports in another unit or with other axes.
-    Cost: O(b n log n), 0.5 milliseconds a report of 1,600 cells.
+    None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
     """
     domain = stored_domain(mechanism)
     if "mass" not in mechanism or domain.kind == "nodes":

@@ -1,7 +1,4 @@
-"""Build the Dataset of a table from a problem, its certified integers, and what the program keeps beside them.
-
-The Dataset shares no memory with the problem: what is written to the one does not reach the other.
-"""
+"""Build the Dataset of a table from a problem, its certified integers, and further results of the program."""
 
 from __future__ import annotations
 
@@ -32,14 +29,11 @@ _VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extras:
-    """What a program keeps beside its table.
+    """Further results of a program.
 
-    scale: the claim is that times the problem's metric; parameters, kept as JSON beside those of the problem;
-    claimed_epsilon, the nominal parameter of a closed form; dual (n,), multipliers of the row sums, that prove
-    lower_bound; multipliers (k,) of the side rows; row_variables, by name, which rows of limits the last of them
-    belong to; stopped, why the solver ended; reports, if they are not those of the problem; attributes, such as an
-    objective that is not the expected loss; positions, the claim between positions at the problem's metric, where
-    `scale` is that of the rows (`certified_scale`).
+    The claim is `scale` times the problem's metric. dual (n,): multipliers of the row sums; multipliers (k,): of the
+    side rows; row_variables, by name: the rows of limits that their last ones belong to. With `positions` the claim is
+    between positions, at the problem's metric, and `scale` is that of the rows.
     """
 
     scale: float = 1.0

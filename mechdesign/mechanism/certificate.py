@@ -2,18 +2,15 @@
 
 Integers. Let A (n, m) be integers >= 1 whose rows sum to exactly 2^62, and let every edge e = (u, v) satisfy, both
 ways, A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A / 2^62 satisfies P[u, y] <=
-e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. The same holds for every
-set of reports and after any post-processing. The check is one of integers. Most edges of a large table hold with room,
-and single precision tells which: with x' = x (1 + r), |r| <= 2^-24, for every number that is rounded, A[u, y]' <= ((1 -
-2^-20) R 2^-s)' A[v, y]', a product that is rounded too, implies A[u, y] < R 2^-s A[v, y]. On the other edges every
-report is compared as integers.
+e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. Single precision
+proves most entries: with x' = x (1 + r), |r| <= 2^-24, A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', rounded too,
+implies A[u, y] < R 2^-s A[v, y]. On the other edges every report is compared in integers.
 
-Doubles, each the exact number m 2^e: a table that somebody else made. Let P (n, m) be finite doubles >= 0 and (R, s)
-integers with R 2^-s <= e^{d_e} for every edge e = (u, v). A triple (e, direction, y) is a breach unless
-P[u, y] <= R 2^-s P[v, y], in integers: with P[u, y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, that is
-a 2^k <= R b for k = i + s - j, and R b lies in [2^113, 2^115). No breach proves P[u, y] <= e^{d(u, v)} P[v, y] for all
-pairs, d the shortest-path distance; a zero below anything else is one. A shorter length has a smaller R 2^-s: an edge
-without a breach at its length cut to 8 bits has none at its length, and only the others need a Taylor sum of their own.
+Doubles, each the exact number m 2^e. Let P (n, m) be finite doubles >= 0 and R 2^-s <= e^{d_e} as above. A triple (e,
+direction, y) is a breach unless P[u, y] <= R 2^-s P[v, y]: with P[u, y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b <
+2^53, that is a 2^k <= R b for k = i + s - j, and R b lies in [2^113, 2^115). No breach proves the claim for all pairs;
+a zero below a positive entry is one. An edge without a breach at its length cut to 8 bits has none at its length; only
+the others need a Taylor sum of their own.
 
 Long edges. From `_VACUOUS` nats on R 2^-s stays that of `_VACUOUS`, which is below e^{d_e} and above every ratio of
 two masses; for doubles, from `_BEYOND_DOUBLES` nats on. A cap can only make the check stricter.
@@ -53,8 +50,7 @@ _COARSE = 8  # bits of the lengths that are tried first: a table has few differe
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
     """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats.
 
-    Partial sums of the Taylor series of e^x, x >= 0, are lower bounds; every operation is floored, and squaring a
-    lower bound gives one. `length` is taken as the exact number that the double is.
+    Floored partial sums of the Taylor series are lower bounds, and so are their squares.
     """
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
@@ -92,8 +88,8 @@ def _ratios_of(lengths: bytes, longest: float) -> tuple[NDArray[np.uint64], NDAr
 def product(a, b):  # type: ignore[no-untyped-def]
     """The 128-bit product of two 64-bit numbers, as high and low words.
 
-    With halves of 32 bits no sum wraps: middle < 3 * 2^32, and what is carried into the high word is part of a product
-    that is below 2^128. Kernels of other files call it, whose caches would not notice a change here.
+    With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
+    kernels in other files do not notice a change here.
     """
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
@@ -104,9 +100,7 @@ def product(a, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-def]
-    """Pairs with high 2^shift > factor low, for entries <= 2^62 and 2^61 <= factor < 2^62. factor 2^-shift >= 1, so
-    that only the larger entry of a pair can exceed its bound; a negative shift allows any ratio. single: mass, rounded.
-    """
+    """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
     bad = 0
     for e in range(tail.size):
         if shift[e] < 0:
@@ -167,9 +161,7 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
 def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math.inf) -> int:
     """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
 
-    Zero proves the claim for entries 1 <= mass <= 2^62.
-    Cost: O(e m), 0.3 ns a triple, 1.5 ns on edges that are near their length, on all cores. Raises: OutOfTime at the
-    deadline, of time.monotonic().
+    Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
     """
     counts: list[int] = []
     in_blocks(_counter(mass, edges, counts), len(edges.tail), _EDGES, deadline=deadline)
@@ -203,10 +195,9 @@ def _counter(mass: NDArray[np.uint64], edges: Edges, counts: list[int]) -> Calla
 
 @dataclass(frozen=True, kw_only=True)
 class MaxLogRatio:
-    """Where a table comes closest to a metric, or breaks it most, in floating point.
+    """The largest value = ln(P[secret, report] / P[other, report]) / distance, in floating point; infinite over a zero.
 
-    value = ln(P[secret, report] / P[other, report]) / distance, infinite where P[other, report] is 0; distance in nats;
-    finite, the largest value among the triples without a zero.
+    distance in nats; finite: the largest value among triples without a zero.
     """
 
     value: float
@@ -230,10 +221,7 @@ def _at_edge(edges: Edges, value: float, edge: int, report: int, turned: bool, f
 
 
 def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
-    """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point.
-
-    Cost: as `violations`.
-    """
+    """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
     table, best = np.ascontiguousarray(mass), {}
     single = table.astype(np.float32)
 
@@ -320,10 +308,7 @@ Count = Callable[[int], None]  # called with how many edges of a pass are done
 
 
 def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
-    """The largest log-ratio over length of all edges, both ways, and reports; table (n, m), finite, >= 0.
-
-    Over shortest paths no pair exceeds its edges, so this is the maximum over all pairs. Cost: O(e m), 17 ns a triple.
-    """
+    """The largest log-ratio over length of a table (n, m) over edges, and so over all pairs; O(e m), 17 ns a triple."""
     best: dict[int, tuple[float, int, int, bool, float]] = {}
 
     def some(start: int, stop: int) -> None:
@@ -375,11 +360,7 @@ class Doubles:
         return len(self._broken) == 0
 
     def breaches_by_edge(self, edges: Edges, *, count: Count | None = None) -> NDArray[np.int64]:
-        """Number (e,) of (direction, report) pairs with P[tail, y] > e^{length} P[head, y], by exact integers.
-
-        A ratio beyond R 2^-s, which is e^{length} to a relative 2^-60, counts: no breach proves the claim.
-        Cost: O(e m), 4 ns a triple, and a Taylor sum for each length that a ratio comes near.
-        """
+        """Number (e,) of (direction, report) pairs with P[tail, y] > R 2^-s P[head, y], by exact integers."""
         # Module docstring: an edge without a breach at the shorter length has none at its own.
         fraction, exponent = np.frexp(edges.length)
         shorter = np.ldexp(np.floor(np.ldexp(fraction, _COARSE)), exponent - _COARSE)

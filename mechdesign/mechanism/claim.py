@@ -1,16 +1,11 @@
 """The claim of a mechanism file, rebuilt in one place for every reader, and its proof in integers.
 
-Edges and lengths come from the metric, the level map and the coordinates, never from the list in the file; only if the
-edges themselves are the claim (a graph), they are the file's. A graph lists the lengths of the claim, already scaled.
+Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it is
+the claim (a graph, its lengths already scaled). `certify` returns a `Certificate` before anything is drawn.
 
-`certify` returns a `Certificate` before anything is drawn from a mechanism.
-
-A table: it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, its claim is the sentence that
-its own metric, geometry and edges give, and no edge is violated. `verify` proves the same and recomputes losses,
-figures and bounds. Cost: O(e m) comparisons of 2 ns, once.
-
-Factors: the claim as above, and every edge by the stored row sums; each row that is drawn from must then sum to its
-stored sum. `verify` adds all row sums up again. Cost: 3 microseconds an edge.
+A table satisfies its schema, its entries are positive, its rows sum to exactly 2^62, its claim is the sentence that its
+own metric, geometry and edges give, and no edge is violated: O(e m). For factors every edge is checked by the stored
+row sums; each row that is drawn from must then have its stored sum. `verify` recomputes the rest.
 """
 
 from __future__ import annotations
@@ -51,10 +46,7 @@ _POSITION_FIELDS = ("around_row", "corner_level", "quarter_level", "position_rul
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismFile:
-    """A mechanism, a table or factors, that satisfies its schema; `MechanismFile.read` makes one.
-
-    A property that the file contradicts raises a MechdesignError when it is first used.
-    """
+    """A table or factors that satisfy their schema, by `MechanismFile.read`; properties may raise MechdesignError."""
 
     mechanism: xr.Dataset
 
@@ -315,8 +307,7 @@ def _units(file: MechanismFile) -> dict[str, str]:
 class Certificate:
     """The proved claim: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, for one report.
 
-    claim: the same in one sentence. With `positions` the claim is between any two positions, `metric` is that of the
-    positions, and rows alone are never drawn from.
+    With `positions` the claim is between any two positions, and `metric` is theirs; rows alone are never drawn from.
     """
 
     domain: Domain
@@ -327,17 +318,12 @@ class Certificate:
 
     @property
     def cost(self) -> Fraction:
-        """The cost of one report, as an exact multiple of the metric at scale 1; of a graph, whose lengths are scaled
-        already, 1.
-        """
+        """The cost of one report, an exact multiple of the metric at scale 1; 1 for a graph with its scaled lengths."""
         return Fraction(1) if self.metric.listed else Fraction(self.metric.scale)
 
     @property
     def unit_id(self) -> str:
-        """64 hexadecimal digits that name the metric at scale 1 and its places.
-
-        Costs of equal `unit_id` add up, and their secrets are the same cells.
-        """
+        """64 hexadecimal digits of the metric at scale 1 and its places: costs of equal `unit_id` add up."""
         description = self.metric.describe()
         if not self.metric.listed:
             description |= {"multiplier": 1.0}
@@ -352,10 +338,9 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimCheck:
-    """Reasons why the claim of a file is not proved, none if it is.
+    """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted).
 
-    violations: (edge, direction, report) triples, or (edge, direction) pairs of factors, that break the claim;
-    position_breaches: (cell, report) pairs that break the one between positions; None if they cannot be counted.
+    violations: (edge, direction, report) triples, or (edge, direction) of factors; position_breaches: (cell, report).
     """
 
     violations: int | None
@@ -428,10 +413,7 @@ def unproved(reasons: list[str]) -> VerificationError:
 
 
 def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
-    """The claim in one sentence; another metric, level map, grid or edge list reads differently.
-
-    The digits after the number of edges are a fingerprint of the list.
-    """
+    """The claim in one sentence, with a fingerprint of the edge list."""
     times = ""
     # The lengths that a graph lists are multiplied already.
     if metric.scale != 1 and not metric.listed:

@@ -1,17 +1,15 @@
-"""Frames: files that are not NetCDF, of compact maps, clients, session bundles and devices.
+"""Frames: files of device maps, clients, session bundles and devices.
 
     10 bytes "mechdesign" | version 1, uint16 | bytes of the header, uint32 | header, JSON | body | SHA-256 of all
 
 Numbers are little-endian; the SHA-256 is that of every byte before it. The header is an object: kind first; arrays,
-[name, type, shape, differences] of each array of the body in turn; then what the kind says. The body is the arrays one
-after the other, without anything between, compressed by zlib. Each array is there as planes: the lowest byte of every
-number, then the next, and so on. Where differences is 1, it holds the differences along every axis, modulo the width of
-the numbers, the number before the first being 0: sums along every axis, modulo that width, give the array back. Types
-are u1, u2, u4, u8, i2 and f8.
+[name, type, shape, differences] of each array in turn; then fields of the kind. The body is the arrays one after the
+other, compressed by zlib, each as planes: the lowest byte of every number, then the next, and so on. Where differences
+is 1, it holds the differences along every axis, modulo the width of the numbers: sums along every axis give the array
+back. Types are u1, u2, u4, u8, i2 and f8. In a plain frame, for readers without zlib and JSON, the body is not
+compressed, and numbers are not split into planes.
 
-In a plain frame, for readers without zlib and JSON, the body is not compressed, and numbers stand as they are.
-
-A frame is data from anybody. `unframed` takes its arrays for what the kind's own header says, and for nothing else.
+A frame is untrusted. `unframed` takes its arrays only as the kind's own header declares them.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 """One report by a scan whose addresses depend on neither the secret nor the report.
 
 Statement. With x uniform in [0, 2^62) and cumulative masses c(y) = a(0) + ... + a(y), the report is the number of y
-with c(y) <= x: exactly a(y) of the 2^62 values of x give y. Every entry of the row is read, in order, and each
-comparison is the borrow of a subtraction: both numbers are at most 2^62, so that the top bit of x - c(y) is set if and
-only if c(y) > x.
+with c(y) <= x: exactly a(y) of the 2^62 values of x give y. Every entry is read in order. Both numbers are at most
+2^62, so the top bit of x - c(y) is set if and only if c(y) > x.
 
-`search_rows` finds the same number many at a time, by counting on from the one of the first x with the same leading
-bits: its addresses depend on secret and report.
+`scan_row` reads one row, whose address depends on the secret; `scan_table` reads the table and keeps the row of the
+secret by a mask. `search_rows` finds many reports from a guide by leading bits; its addresses depend on both.
 
-`scan_row` is given one row: which row of the table that is shows in its address. `scan_table` reads every entry of the
-table in order and keeps the row of the secret by a mask, so that nothing it touches depends on the secret.
-
-What is constant: which addresses are read and written, in which order, how often, and which instructions run, for a
-table of one shape. What is not: Python around it (integers of different size, the look-up of the secret that the
-caller makes), the caches, speculation and power of the machine, and whatever is done with the report afterwards.
+Constant, for tables of one shape: which addresses are read and written, in which order, how often, and which
+instructions run. Not constant: Python around it, the look-up of the secret by the caller, caches, speculation and power
+of the machine, and later use of the report.
 """
 
 from __future__ import annotations
@@ -40,10 +36,7 @@ def scan_row(row, x):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def scan_table(mass, masks, x, row):  # type: ignore[no-untyped-def]
-    """The same for the row of mass (n, m) that `row_masks` (n,) keeps; row (m,), zeros, is where it is gathered.
-
-    Cost: O(n m), the time to read the table.
-    """
+    """The same for the row of mass (n, m) that `row_masks` (n,) selects; row (m,), zeros, receives it."""
     for u in range(mass.shape[0]):
         own, mask = mass[u], masks[u]
         for y in range(row.size):
@@ -66,10 +59,9 @@ def guides(cumulative, shift):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: ignore[no-untyped-def]
-    """Fill drawn (b, s), row after row from place `first` on, by words uint64 of which x is the upper 62 bits; drawn[i]
-    are reports in rows[i] of cumulative (u, m), which `guides` made guide of.
+    """Fill drawn (b, s), rows from `first` on, with reports in rows[i] of cumulative (u, m), whose `guides` is guide.
 
-    Cost: with 2^62 >> shift at least m, 2 comparisons a draw on average at most, whatever the masses.
+    x is the upper 62 bits of words, uint64. If 2^62 >> shift is at least m, a draw takes 2 comparisons on average.
     """
     i, j = first // drawn.shape[1], first % drawn.shape[1]
     for word in words:
@@ -84,9 +76,6 @@ def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: i
 
 
 def row_masks(rows: int, secret: int) -> NDArray[np.uint64]:
-    """All bits at `secret`, none elsewhere (rows,), by arithmetic on every entry.
-
-    Made outside the compiled scan on purpose: a compiler that sees that a mask is all or nothing may skip the rows.
-    """
+    """All bits at `secret`, none elsewhere (rows,); outside the compiled scan, where a compiler might skip rows."""
     difference = np.arange(rows, dtype=np.uint64) ^ np.uint64(secret)
     return ((difference | (np.uint64(0) - difference)) >> np.uint64(63)) - np.uint64(1)

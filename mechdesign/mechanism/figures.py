@@ -27,19 +27,12 @@ def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
 
 
 def relative_gap(loss: float, bound: float, scale: float) -> float:
-    """(loss - bound) / loss, or 0 where rounding puts the bound above the loss.
-
-    Under a loss below 1e-9 of `scale`, that of the best constant report, the denominator is that instead: a table
-    cannot resolve less.
-    """
+    """(loss - bound) / loss, at least 0; below 1e-9 of `scale`, the best constant loss, the denominator is that."""
     return max(0.0, (loss - bound) / max(loss, RESOLUTION * scale))
 
 
 def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
-    """The smallest scale of the problem's metric that the integers (n, m) are certified for.
-
-    Smallest to 2^-40 (to twice the rounding of the logarithms where lengths are under 1e-4 nats).
-    """
+    """The smallest scale of the problem's metric that the integers (n, m) are certified for, to 2^-40."""
     ratio = max(max_log_ratio(mass, problem.edges).value, 0.0)
     return _smallest_scale(
         problem.metric, problem.domain, ratio, _STEP_OF_MASSES, lambda edges: violations(mass, edges) == 0
@@ -49,11 +42,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
 def true_scale(
     table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float, *, count: Count | None = None
 ) -> float:
-    """`ratio`, the largest of a table of doubles in floating point, rounded up until no triple breaches the metric.
-
-    It is raised by 2^-46 of itself first: six times more where every length is 1e-2 nats or longer. `count` is called
-    with how many edges of a pass are done.
-    """
+    """`ratio`, the largest of a table of doubles, rounded up (by 2^-46 first) until no triple breaches the metric."""
     doubles = Doubles(table)
     start = ratio * (1 + _STEP_OF_DOUBLES)
     return _smallest_scale(

@@ -14,9 +14,7 @@ CONTENT_DIGEST = "sha256"  # the attribute of a Dataset in memory
 
 
 def seal(mechanism: xr.Dataset) -> xr.Dataset:
-    """The Dataset with the attribute `sha256`, which names its contents: estimates, session designs, budgets and
-    reports name a mechanism by it alone. Files do not have it, and `load` computes it again.
-    """
+    """The Dataset with the attribute `sha256` of its contents; files omit it, and `load` computes it again."""
     return mechanism.assign_attrs({CONTENT_DIGEST: content_digest(mechanism)})
 
 

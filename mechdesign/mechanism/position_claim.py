@@ -15,9 +15,7 @@ from mechdesign.problem.metric import Metric
 
 @runtime_checkable
 class PositionClaim(Protocol):
-    """A claim between any two positions, of the capability positions: a position draws one of the rows `around` (n, 9)
-    its cell.
-    """
+    """A claim between any two positions; a position draws one of the rows `around` (n, 9) its cell."""
 
     @property
     def around(self) -> NDArray[np.int64]: ...

@@ -1,4 +1,4 @@
-"""Repair: any table of numbers becomes a certified integer table, at almost no loss.
+"""Repair: any table of numbers becomes a certified integer table, at near zero loss.
 
 Three facts, in the order of use (r_e <= e^{d_e} the certified ratio of edge e = (u, v)):
 1. Envelope. U(u, y) = max_v e^{-d(u, v)} P(v, y) is the smallest private table above P. It is swept with factors
@@ -8,10 +8,7 @@ Three facts, in the order of use (r_e <= e^{d_e} the certified ratio of edge e =
 3. Slack. Scaled to row sums <= 2^62, the rest w(u) = 2^62 - sum goes where it costs least: spread over the eikonal
    kernels where their weights allow it, the remainder into one column. A column absorbs w0(u) + theta once
    theta >= max_e ((U_u + w0_u) - r_e (U_v + w0_v)) / (r_e - 1), so the repair cannot fail.
-Every sum, maximum and minimum of private columns is private, which is why the steps compose.
-
-`round_to_integers` and `round_private` round closed forms, which need no more; `best_reports` is the Bayes remap of a
-table.
+Sums, maxima and minima of private columns are private, so the steps compose.
 
 Source: Koufogiannis & Pappas 2016, end of section IV; Chatzikokolakis et al. 2017.
 """
@@ -108,25 +105,19 @@ def repair(
 
     Parameters
     ----------
-    table : (n, m) array
-        Finite, any rows.
+    table, cost : (n, m) array
+        Finite, any rows; and prior times loss, which decides where slack goes.
     edges : Edges
         The claim.
-    cost : (n, m) array
-        Prior times loss, which decides where slack goes.
     kernel : (n, k) array
         Columns private for the same edges and usable as reports 0..k-1, or None.
     overwrite : bool
-        Use the table as working space and try nothing but the plain repair, for large tables.
+        Use the table as working space and try only the plain repair, for large tables.
 
     Returns
     -------
     (n, m) uint64 array
         Entries >= 1, rows that sum to exactly 2^62, no violated edge.
-
-    Notes
-    -----
-    Cost: O(sweeps e m), up to four certificates. Memory: with overwrite one more table, else about six.
 
     Examples
     --------
@@ -222,10 +213,7 @@ def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
 
 
 def round_to_integers(table: Table, edges: Edges) -> NDArray[np.uint64]:
-    """The integers of a closed form (n, m), unrepaired: entries are rounded up, the rest goes to the largest of a row.
-
-    Ratios change by no more than the lift of one unit in 2^62.
-    """
+    """The integers of a closed form (n, m), unrepaired: rounded up, the rest to the largest entry of a row."""
     if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InputError("rows must be probabilities: non-negative, of sum 1", field="table")
     n, m = table.shape
@@ -245,7 +233,7 @@ def rounding_share(edges: Edges, reports: int) -> float:
 def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
     """The integers of a table (n, m) that is private for lengths shorter by `rounding_share`; the caller certifies.
 
-    That share x of every row is spread evenly: entries of x 2^62 / m and more make the rounding, 2 units of each, at
+    That share x of every row is spread evenly: entries of at least x 2^62 / m absorb the rounding, 2 units of each, at
     most 4 m / (x 2^62) <= x d / 4 nats.
     """
     even = min(rounding_share(edges, table.shape[1]), 1.0)
@@ -253,10 +241,7 @@ def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
 
 
 def best_reports(table: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """For every report y the z (m,) that minimises sum_u table(u, y) cost(u, z), y itself on ties; and their loss.
-
-    cost (n, m): prior times loss. Cost: O(n m^2), a block of reports at a time.
-    """
+    """For every report y the z (m,) that minimises sum_u table(u, y) cost(u, z), y itself on ties; and their loss."""
     target, total = np.arange(table.shape[1]), 0.0
     for start in range(0, len(target), _BLOCK):
         posterior_loss = table[:, start : start + _BLOCK].T @ cost

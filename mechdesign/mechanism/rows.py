@@ -1,8 +1,4 @@
-"""Rows of a mechanism, whichever way it is kept: what sampling, export and pictures need of a table and of factors.
-
-`TableMechanism` is a mechanism that is kept as a table; `FactoredMechanism` of factored/dataset.py, one kept as
-factors.
-"""
+"""Rows of a mechanism, a table (`TableMechanism`) or factors (factored/dataset.py), to sample, export and draw."""
 
 from __future__ import annotations
 
@@ -70,11 +66,7 @@ class Rows(FrozenRecord, ABC):
 
     @abstractmethod
     def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
-        """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability.
-
-        Bits come from the operating system; with `rng`, a seed or a generator of NumPy, from there, for simulations
-        only: such reports can be predicted.
-        """
+        """Reports (b, size) drawn independently for secrets (b,); with `rng` for simulations only."""
 
     @abstractmethod
     def live(self, secret: int, scan: Scan) -> tuple[int, str]:

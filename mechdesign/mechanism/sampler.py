@@ -1,7 +1,7 @@
 """Sampler: reports drawn from a certified mechanism with exactly its integers, never through a floating-point number.
 
-A report is the number of an output cell; what comes with it are the coordinates that the mechanism lists for the cell,
-never secret plus noise. The claim is for one report: k reports of one secret cost k times the metric.
+A report is the number of an output cell and its listed coordinates, never secret plus noise. The claim is for one
+report: k reports of one secret cost k times the metric.
 """
 
 from __future__ import annotations
@@ -43,18 +43,12 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampler(FrozenRecord):
-    """Draws from one mechanism, a table or a factored one, that is verified once.
-
-    The mechanism is copied, so that later changes of the Dataset do not reach the draws.
+    """Draws from one mechanism, which is copied and verified once.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
-        The mechanism.
-
-    Notes
-    -----
-    Cost: that of the verification; 8 n m bytes for a table.
+        A table or a factored mechanism.
 
     Examples
     --------
@@ -78,17 +72,11 @@ class Sampler(FrozenRecord):
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
-        """Independent reports (secret b, draw size) of secrets (b,), or of positions `at` (b, k), each with exactly
-        P(y|u) = mass / 2^62 (factored: mass / S(u)).
+        """Independent reports (secret b, draw size) of secrets (b,) or positions `at` (b, k), exactly by the masses.
 
-        With a claim between positions every report draws a row by the spline (positions/spline.py); without one a
-        position stands for its cell. On a 1-D grid positions outside are clipped to the last cell.
-        Returns: numbers of reports with coordinates and `accuracy`, the radius about a report that holds the true
-            position with 95 % under the prior (accuracy.py); attributes bits, claim and cost. With `rng`, a seed or a
-            generator for simulations, the attribute bits says "predictable".
-        Cost: 5 microseconds for every distinct secret of 900 reports, then 40 to 60 ns a draw; at most 16 bytes for
-            every report of a distinct secret, and 16 to 32 a draw. Time and addresses depend on secrets and reports:
-            `report` is the guarded one.
+        With a claim between positions every report draws a row by the spline; otherwise a position stands for its cell.
+        `accuracy` is the radius about a report that holds the true position with 95 % under the prior. Time and
+        addresses depend on secrets and reports; `report` guards them.
         """
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
@@ -110,12 +98,10 @@ class Sampler(FrozenRecord):
         return labelled.assign_coords({"secret": cells} | placed)
 
     def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
-        """One live report of a secret, or of a position `at` (2,): its number and coordinates, without the secret.
+        """One live report of a secret or a position `at` (2,): its number and coordinates, without the secret.
 
-        scan "table" reads the whole table, "row" only the row of the secret, whose address then depends on the secret;
-        draw.py says what else is constant. A factored mechanism relaxes distances from the secret: its addresses
-        depend on it. The attribute `addresses` says which it was.
-        Cost: 0.4 ms for 900 x 900 ("row": 1 microsecond), 0.1 ms of labels on top.
+        scan "table" reads the whole table, "row" only the row of the secret, whose address depends on the secret, as do
+        the addresses of a factored mechanism. The attribute `addresses` names the way.
         """
         if scan not in ("table", "row"):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
@@ -200,20 +186,18 @@ def sample(
     at: ArrayLike | None = None,
     rng: Rng = None,
 ) -> xr.DataArray:
-    """Reports of secrets: `Sampler.sample`, the mechanism verified first. Keep a `Sampler` to verify it once.
+    """Verify a mechanism and draw reports of secrets; a `Sampler` verifies it once for many calls.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
         A table or a factored mechanism.
-    secrets : (b,) int array
-        Numbers of secrets.
-    size : int
-        Reports for each.
+    secrets, size : (b,) int array, int
+        Numbers of secrets, and reports for each.
     at : (k,) or (b, k) array
         Positions instead of secrets, in the unit of the domain.
     rng : int or numpy.random.Generator
-        For simulations alone: whoever knows it knows the reports. By default the operating system's randomness.
+        For simulations only: whoever knows it knows the reports.
 
     Returns
     -------

@@ -83,9 +83,8 @@ class SchemaPart:
 class Schema:
     """Variables and attributes of a Dataset.
 
-    own_variables, by name; places, the dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes, the
-    sizes of dimensions that are fixed; attributes and optional, types by name; other, the specification of every
-    variable that is not named, None to refuse it; parts, additions of capabilities.
+    places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions;
+    attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
     """
 
     name: str
@@ -207,10 +206,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the schema among these that it names; errors call them `what`.
-
-    Cost: one look at every place number.
-    """
+    """Compare a Dataset with the schema among these that it names; errors call them `what`."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 

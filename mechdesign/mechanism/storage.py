@@ -1,27 +1,18 @@
 """Storage: a mechanism, or another Dataset, as a NetCDF-4 file that is either whole or not there.
 
-A file is written to a temporary one beside the target, flushed to the disk, then renamed over it. Only regular files
-are ever replaced: not a link, which leads to a file of another name, nor a FIFO, device or folder.
+A file is written to a temporary one next to the target, flushed to the disk, then renamed over it. Only regular files
+are replaced. Behind the last byte of NetCDF stands the SHA-256 of the bytes before, checked before parsing: one wrong
+bit can send the HDF5 library into an endless loop. It detects damage, not forgery; claims are proved from integers.
 
-Behind the last byte that NetCDF knows of, where readers do not look, stands a mark with the SHA-256 of the bytes before
-it. It is checked before the file is parsed: one wrong bit can send the HDF5 library into an endless loop. It tells of
-damage, not of forgers, who write another; what a file claims is proved from its integers.
+Written are arrays of integers or doubles, shuffled and deflated, without fill values; attributes that are one number or
+one text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps
+have lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
 
-A file is named by the SHA-256 of its bytes, mark included, which is what `sha256sum` prints; a mechanism, in whichever
-file, by that of its contents (`seal` in mechanism/hashing.py).
-
-What is written, so that a few rules suffice to read it from anybody: arrays of integers or doubles, shuffled and
-deflated, without fill values; attributes that are one number or one text of fixed length. A text that is too long for
-an attribute is an array of its bytes, `text_of_KEY`. Texts of variable length, which the HDF5 library follows through
-heaps with lengths of up to 4 GB, are written by xarray alone, as names of axes and coordinates: these are not read,
-since the schema says what they are.
-
-What is read, without masking or scaling: at most 64 arrays at the top of the file, reached by hard links, of two axes
-at most and of fixed size, whose chunks all lie in the file, each once. Chunks announce at most 1,100 times the bytes
-that they take (deflate reaches 1,032), and all arrays together take no more bytes than the file has: what is allocated
-is bounded by the size of the file, and by the free memory, before it is. Values are inflated here, never to more than
-they announce. The library reads through a stream that refuses compressed heaps of names, which it would inflate without
-a bound.
+Read are, without masking or scaling, at most 64 arrays at the top of the file, reached by hard links, of at most two
+axes and fixed size, whose chunks all lie in the file, each once. Chunks announce at most 1,100 times their bytes
+(deflate reaches 1,032), and all arrays together at most the bytes of the file: the size of the file and the free memory
+bound allocation. Values are inflated here, never beyond their announced size. The library reads through a stream that
+refuses compressed heaps of names, which it would inflate without a bound.
 """
 
 from __future__ import annotations
@@ -96,10 +87,7 @@ def _fixed(value: Any) -> Any:
 
 
 def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
-    """The Dataset of an open file, whose schema names its axes; errors call the schemas `what`.
-
-    Raises whatever the HDF5 library raises if the file is damaged.
-    """
+    """The Dataset of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
     with h5py.File(_Watched(stream), "r") as file:
         block, sizes = file.userblock_size, file.id.get_create_plist().get_sizes()
         if block or sizes != (8, 8):
@@ -151,9 +139,7 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Array:
-    """An array of a file, in pieces of the shape `chunk`, which take `taken` bytes. A piece is h5py's: chunk_offset,
-    the place of its first entry; byte_offset and size in the file; filter_mask, a bit for each filter left out.
-    """
+    """An array of a file, in h5py's pieces of the shape `chunk`, which take `taken` bytes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -323,16 +309,14 @@ def _is_replaced(target: Path) -> bool:
 
 @validated
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a Dataset of this package atomically: a failure leaves the old file as it was.
+    """Write a Dataset of this package atomically: a failure leaves the old file unchanged.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
         A mechanism, sweep, diagnosis, plan or estimate.
-    path : str or Path
-        The NetCDF-4 file to write.
-    overwrite : bool
-        Replace an existing file.
+    path, overwrite : str or Path, bool
+        The NetCDF-4 file, and permission to replace one.
 
     Returns
     -------
@@ -382,10 +366,7 @@ def append_mark(path: Path) -> None:
 
 
 def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int | None = None) -> None:
-    """Call `write(temporary path)` and rename the result to `target`; nothing stays behind on failure.
-
-    mode: permissions, never more than these while the file is written; by default those of any other file.
-    """
+    """Call `write(temporary path)` and rename the result to `target`; mode: its permissions, from the start."""
     temporary = None
     try:
         _is_replaced(target)

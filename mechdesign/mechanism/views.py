@@ -18,7 +18,7 @@ _MOST_NODES_PER_PLACE = 20  # of a grid: places that leave more nodes empty are 
 
 @validated
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
-    """The probabilities P(y|u) = mass / 2^62 in floating point: for looking at, never for certifying.
+    """The probabilities P(y|u) = mass / 2^62 in floating point: to look at, never to certify.
 
     Parameters
     ----------
@@ -44,9 +44,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
 
 @validated
 def on_grid(values: xr.DataArray) -> xr.DataArray:
-    """The values over the axes of the grid, secret_y and secret_x, instead of numbers of secrets; NaN off the mask.
-
-    `md.on_grid(mechanism["prior"]).plot()` draws a map.
+    """The values over the axes of the grid, secret_y and secret_x, NaN off the mask; `.plot()` draws a map.
 
     Parameters
     ----------

@@ -15,9 +15,7 @@ from mechdesign.problem.vocabulary import words_for
 
 
 def mechanism_words(name: str, result: xr.Dataset) -> str:
-    """The name of a row as a picture prints it, of a Dataset with the attribute domain: on one axis of values Laplace
-    noise does not lie on a plane.
-    """
+    """The name of a row as a picture prints it; on one axis of values Laplace noise is not planar."""
     domain = json.loads(result.attrs["domain"])
     axes = len(domain.get("shape", "12"))
     if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
@@ -43,9 +41,7 @@ def metric_sentence(result: xr.Dataset) -> str:
 
 
 def claimed_metric(result: xr.Dataset) -> str:
-    """The metric of the claim, as a file describes it: that of positions where the claim is about them, and not the
-    multiple that holds for the rows of the table.
-    """
+    """The metric of the claim, as a file describes it; that of positions where the claim is about them."""
     about = "problem_metric" if "position_claim" in result.attrs and "problem_metric" in result.attrs else "metric"
     return str(result.attrs[about])
 

@@ -57,21 +57,17 @@ Maker = Callable[[], xr.Dataset]
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """Figures of one mechanism; None where one does not exist. Losses in loss units, distance in units of length.
+    """Figures of one mechanism, None where one does not exist; losses in loss units, distance in units of length.
 
-    claimed_epsilon in nats per unit (in nats for randomized response). effective_epsilon, in the same unit: where the
-    metric of the problem is Euclidean, the largest log-ratio per unit of distance over all pairs; elsewhere
-    claimed_epsilon times ratio. ratio: the largest log-ratio over the distance of the problem's metric, or of the
-    mechanism's own where it is tuned to the problem's `matched_distance`.
-    epsilon_lower_bound, in nats per unit: no mechanism that is private below it has the matched distance.
-    rank of the mechanism as a channel: below the number of secrets, no number of reports identifies their distribution.
-    asymptotic_mse in squared units: the number of reports times the mean squared error of the distribution estimated
-    from many of them, in the dual Sobolev norm H^-1 at the prior; None where the rank is too low, both beyond 1,600
-    secrets.
-    position_loss: to the true position, uniform in its cell, that is moved to its cell or, where the claim is over
-    positions, drawn by the weights of a spline. claim_over "cells", their centres, or any "positions": levels and ratio
-    of such a mechanism are those of the claim about positions; row_ratio, of its rows, may be above 1, since only their
-    means over a spline are drawn.
+    claimed_epsilon, effective_epsilon: nats per unit (nats for randomized response); the latter is the largest
+    log-ratio per unit over all pairs for a Euclidean metric, else claimed_epsilon times ratio. ratio: the largest
+    log-ratio over the distance of the problem's metric, or of the mechanism's own where it is tuned to
+    `matched_distance`. epsilon_lower_bound: no mechanism that is private below it has the matched distance. rank of the
+    channel: below the number of secrets, no number of reports identifies their distribution. asymptotic_mse, in squared
+    units: reports times the mean squared error of the estimated distribution, in the dual Sobolev norm H^-1 at the
+    prior; None where the rank is too low, both beyond 1,600 secrets. position_loss: to the true position, uniform in
+    its cell. claim_over: "cells" or "positions", whose levels and ratio are those of the claim; row_ratio, of the rows,
+    may be above 1, since only their means over a spline are drawn.
     """
 
     mechanism: str
@@ -108,10 +104,7 @@ def makers(
     frequency_oracles: bool = False,
     positions: bool = False,
 ) -> dict[str, Maker]:
-    """What `compare` runs, by row name; frequency_oracles, with the mechanisms of the literature on frequency
-    estimation, which are tuned to no `matched_distance`; positions, with those that are private between any two
-    positions.
-    """
+    """The mechanisms of `compare` by row name; frequency_oracles, positions: with those."""
     if problem.matched_distance is not None:
         optimal = partial(solve, MatchedOptimal(problem=problem), gap=gap, time_limit=time_limit)
         return matched_families(problem) | {"optimal": optimal}
@@ -144,13 +137,9 @@ def each_mechanism(
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
-    """Each mechanism with its row name as it is made, or the reason why it does not fit the problem.
+    """Make the mechanisms in turn, each with its row name, or the error if it does not fit the problem.
 
-    only: the rows to make, frequency oracles among them, all but those by default; frequency_oracles, positions: with
-    them; mechanisms: those of the user's own, by name, as `compare` takes them; on_progress: called with "3 of 8: NAME"
-    before each is made. A design that Ctrl-C ended is the last.
-    Raises: InputError for an unknown row name, a bad target, a metric that does not fit the domain or a mechanism given
-        that is none; SizeError.
+    only: rows to make. A design that Ctrl-C ended is the last.
     """
     check_targets(gap, time_limit)
     known = makers(
@@ -198,39 +187,25 @@ def compare(
 ) -> pd.DataFrame:
     """A row for every program and baseline that fits the problem, and for every mechanism of yours.
 
-    The lower bound is the best one proved for the optimal program. It stands in every row whose mechanism satisfies
-    the problem's claim, so that `gap` = (loss - lower_bound) / loss says how far that mechanism is from optimal.
+    The lower bound is the best one proved for the optimal program, in every row that satisfies the problem's claim.
 
     Parameters
     ----------
     problem : DesignProblem
-        What every mechanism is made for and judged by.
+        Domain, metric, prior and loss.
     mechanisms : mapping of str to (n, m) array or Dataset
-        Yours by name, over the same secrets. They are judged as they are, unrepaired, at the smallest scale of the
-        metric that their integers satisfy.
-    frequency_oracles : bool
-        Add those of the literature on frequency estimation, each report judged as the best place to read it as; those
-        with too many reports for a table are left out.
-    positions : bool
-        Add the design that is private between any two positions and not between centres of cells alone.
-    gap : float
-        Target of the relative gap of every solve.
-    time_limit : float
-        Seconds for the whole: solves get a share of what is left, and rows that no time is left for are left out.
-    on_progress : callable
-        Called with a line of text before each mechanism is made.
-    verbose : bool
-        Print a line of progress on standard error.
+        Yours by name, over the same secrets, unrepaired, at the smallest scale of the metric that they satisfy.
+    frequency_oracles, positions : bool
+        Add those of the literature on frequency estimation, and the design that is private between any two positions.
+    gap, time_limit : float
+        Relative gap of every solve; seconds in total, shared by the solves.
+    on_progress, verbose : callable, bool
+        Called with a line of text before each mechanism; progress on standard error.
 
     Returns
     -------
     pandas.DataFrame
         The columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN.
-
-    Raises
-    ------
-    InputError
-        For a mechanism that is no table, or not over the secrets; what `md.solve` raises.
 
     Examples
     --------

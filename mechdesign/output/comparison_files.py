@@ -29,9 +29,7 @@ def check_table_target(path: str | Path, kinds: Sequence[str] = TABLES, *, overw
 
 
 def write_rows(table: Sequence[compare.ComparisonRow], path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the rows of a comparison, atomically: .csv or .json with figures in all their digits, .tex as people read
-    them.
-    """
+    """Write the rows of a comparison, atomically: .csv or .json with all digits, .tex rounded for readers."""
     target = check_table_target(path, overwrite=overwrite)
     shown = compare.columns(table)
     head = ["mechanism", *(column.heading for column in shown)]
@@ -40,9 +38,7 @@ def write_rows(table: Sequence[compare.ComparisonRow], path: str | Path, *, over
 
 
 def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a sweep, atomically: .nc whole, .csv with figures in all their digits, .tex with the losses that people
-    read, a star where a baseline breaks its claim.
-    """
+    """Write a sweep, atomically: .nc complete, .csv with all digits, .tex with losses, a star at broken claims."""
     target = check_table_target(path, CURVES, overwrite=overwrite)
     if target.suffix.lower() == ".nc":
         return save(curve, target, overwrite=overwrite)

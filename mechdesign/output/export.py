@@ -1,41 +1,35 @@
 """Export: a mechanism as a table that other programs read, and what checks it without this package.
 
-Every format has the same `Content`: the comments (claim, units, losses, the checksum of the file it came from, sizes),
-the coordinates, the edges of the claim, and the masses row by row. From these a reader can check the claim without this
-package. A text ends in a line with the SHA-256 of every byte before that line, so that damage shows.
+Every format has the same `Content`: comments (claim, units, losses, checksum of the source, sizes), coordinates, edges
+of the claim, masses row by row; the claim can be checked from these. A text ends in a line with the SHA-256 of every
+byte before it.
 
-CSV: a plain table, one line per (secret, report); all else stands beside it in FILE.csv-metadata.json, the JSON below
-without points and masses, with the checksum of the table.
+CSV: one line per (secret, report); all else is in FILE.csv-metadata.json, the JSON below without points and masses.
 
     secret,secret_x,report,report_x,probability,mass
     0,0.5,0,0.5,0.5,2305843009213693952   all reports of secret 0, then of the next
 
-probability is mass / 2^62 as the nearest double, for whoever reads the table; the claim is of the masses. A factored
-mechanism has a column row_sum after mass, and probability = mass / row_sum. Every report of a row is there, so that
-sums can be checked.
+probability is mass / 2^62 as the nearest double; the claim is of the masses. A factored mechanism has a column row_sum
+after mass, and probability = mass / row_sum.
 
-JSON: a table for programs that sample with integers, JavaScript included. One object with these names.
+JSON: a table for programs that sample with integers. One object with these names.
 
 | name | value |
 |---|---|
 | format | "mechdesign/table/1" |
 | table, table_sha256 | of a CSV table: its name and its checksum |
-| unit, claim, ... | the comments: claim is an object of metric, domain, positions and denominator, and of caps where \
-posteriors of discs are limited: radius, centres, people, and share or factor as two integers |
+| unit, claim, ... | the comments: claim is an object of metric, domain, positions, denominator, caps of posteriors |
 | secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
 | edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
 | patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |
 | mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
 | content_sha256 | of every byte before this line, the last one |
 
-Masses exceed 2^53, where JavaScript's numbers end: text.split(" ").map(BigInt) reads them exactly. All rows are there:
-a client that asked for its own would tell where it is.
+Masses exceed 2^53: text.split(" ").map(BigInt) reads them in JavaScript. All rows are there: a client that asked for
+its own would reveal where it is.
 
-Parquet: the columns of the CSV, masses as uint64, for readers of large tables. The extra `parquet` brings pyarrow.
-
-Columns: those of the CSV: secret and report (int32), coordinates and probability (float64), mass (uint64). The metadata
-of the schema holds the comments by name, in JSON but for texts, and `edge` as a JSON list of [tail, head,
-length in nats as an exact hexadecimal float]. Pages carry the format's own checksums.
+Parquet (extra `parquet`): the columns of the CSV, secret and report int32, coordinates and probability float64, mass
+uint64. The metadata of the schema holds the comments by name, in JSON but for texts, and `edge` as above.
 """
 
 from __future__ import annotations
@@ -86,9 +80,7 @@ _EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILI
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Content:
-    """stored, a table or a factored mechanism; rows, the secrets to write; figures, what was recomputed of it, by name;
-    plane, where degrees are added to places.
-    """
+    """stored: a table or factors; rows: secrets to write; figures: recomputed, by name; plane: adds degrees."""
 
     stored: MechanismFile
     rows: range
@@ -107,9 +99,7 @@ class Content:
 
     @cached_property
     def accuracy(self) -> list[float] | None:
-        """About every report the radius in `unit` that holds the true position with 95 % under the prior, rounded up;
-        None of factored mechanisms and of reports that are no places.
-        """
+        """Radii in `unit` about reports that hold the true position with 95 % under the prior, rounded up, or None."""
         radii = accuracy(self.stored.mechanism)
         return None if radii is None else rounded_up(radii)
 
@@ -119,18 +109,16 @@ class Content:
 
     @cached_property
     def edges(self) -> list[tuple[int, int, str]]:
-        """Edges of the claim between secrets that are written: tail, head, length in nats as an exact hexadecimal
-        float. Each holds both ways: P(y|tail) <= e^length P(y|head), and with the ends exchanged.
-        """
+        """Edges of the claim between written secrets: tail, head, length in nats as an exact hexadecimal float."""
         edges = self.stored.edges
         listed = zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True)
         return [(u, v, length.hex()) for u, v, length in listed if u in self.rows and v in self.rows]
 
     @cached_property
     def patches(self) -> list[list[int | str]]:
-        """Where any position is drawn, for every cell the nine rows around it and the levels at its corners, or at
-        those of its quarters, in nats per `unit` as exact hexadecimal floats (positions/patches.py says in which
-        order); only with all rows.
+        """For every cell the nine rows around it and the levels at its corners or quarters, in nats per `unit`.
+
+        Levels are exact hexadecimal floats, in the order of positions/patches.py; only with all rows.
         """
         positions = self.stored.positions
         if positions is None or len(self.rows) < len(self.secrets):
@@ -140,10 +128,7 @@ class Content:
 
     @property
     def comments(self) -> dict[str, Any]:
-        """What is said beside the table, by name. claim is the claim as data: metric and domain as files hold them, the
-        metric that positions are claimed by, and what masses are divided by. sha256 is what `sha256sum` prints of the
-        mechanism's file; None where it was not saved.
-        """
+        """Comments by name; claim: the claim as data; sha256: that of the mechanism's file, None if unsaved."""
         mechanism, unit = self.stored.mechanism, self.stored.report_unit
         claim: dict[str, Any] = {
             "metric": self.stored.metric.describe(),
@@ -276,18 +261,12 @@ class Format:
 
     Attributes
     ----------
-    write : callable
-        write(content, path).
-    beside : callable
-        beside(content, path, table), for a file beside the table.
+    write, beside : callable
+        write(content, path); beside(content, path, table), for a file next to the table.
     whole : callable
-        In its place, whole(mechanism, path, on_progress), for kinds that contain all of it.
-    factored : bool
-        Whether it has room for rows with sums of their own.
-    partial : bool
-        Whether it may contain some rows only.
-    verified : bool
-        Whether verify_table.py reads it.
+        Instead, whole(mechanism, path, on_progress), for kinds that contain all of it.
+    factored, partial, verified : bool
+        It has room for rows with sums of their own; may contain some rows only; verify_table.py reads it.
     require : callable
         Raises where an extra is missing.
 
@@ -363,30 +342,24 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the table of a mechanism as the suffix of the path says.
+    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .parquet or .compact.
 
-    .csv, .json, .parquet (extra `parquet`), or .compact, a whole factored mechanism of a grid in 5 bytes a place,
-    which `verify` certifies on its own. The mechanism is verified first, and what is said of it are the figures found
-    there. Each file has the claim, units, losses, the edges of the claim, the checksum of the mechanism and that of
-    its own content (of a CSV table in FILE.csv-metadata.json beside it); masses are exact integers, probability =
-    mass / 2^62. Rows of a factored mechanism go to CSV only, with their own sums.
+    Each file has the claim, units, losses, edges and checksums; masses are exact integers, probability = mass / 2^62.
+    .compact is a complete factored mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored
+    mechanism go to CSV only, with their own sums.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
         A table or a factored mechanism.
-    path : str or Path
-        The file to write.
+    path, overwrite : str or Path, bool
+        The file to write, and permission to replace one.
     rows : range
         Secrets to write; all by default, of a factored mechanism at most 1,000. JSON takes all only.
-    degrees : bool
-        Add the longitude and latitude of every place (WGS 84, extra `geo`).
-    with_verifier : bool
-        Write verify_table.py beside a CSV or JSON table.
-    overwrite : bool
-        Replace an existing file.
+    degrees, with_verifier : bool
+        Add longitude and latitude (WGS 84, extra `geo`); write verify_table.py next to a CSV or JSON table.
     on_progress : callable
-        Called while a compact map is made.
+        Called while a device map is made.
 
     Returns
     -------
@@ -395,15 +368,8 @@ def export(
 
     Raises
     ------
-    InputError
-        For another suffix, rows that are not there or too many, an existing file without `overwrite`, a missing
-        folder or extra.
     VerificationError
         For a mechanism that `verify` does not certify.
-
-    Notes
-    -----
-    Cost: that of `verify`, and 1 microsecond a mass; of a compact map about ten passes over all rows.
 
     Examples
     --------

@@ -47,12 +47,10 @@ def read_mechanisms(
 def input_mechanisms(
     problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
 ) -> dict[str, xr.Dataset]:
-    """Mechanisms over the secrets of `problem`, judged by its prior and loss, at the smallest scale of its metric.
+    """Mechanisms over the secrets of `problem`, at the smallest scale of its metric that they satisfy, unrepaired.
 
-    mechanisms: by name, tables (n, m) of probabilities or of counts, or mechanism Datasets, of which the integers
-    are taken, and how positions draw rows. Nothing is repaired; entries of a table below 2^-62 are rounded up to that,
-    but where a zero meets a positive probability: then the ratio is infinite. known: names taken.
-    Cost: O(e m) for each.
+    mechanisms: by name, tables (n, m) of probabilities or counts, or Datasets. Entries of a table below 2^-62 are
+    rounded up to that; where a zero meets a positive probability, the ratio is infinite instead. known: names taken.
     """
     datasets = {}
     for name, value in (mechanisms or {}).items():
@@ -76,10 +74,7 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
 
 
 def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: DesignProblem) -> xr.Dataset:
-    """The same of a table in which a zero meets a positive probability: its own zeros, and an infinite ratio.
-
-    It is a row of a comparison, and not a mechanism: no scale of the metric holds, and `verify` refuses its zeros.
-    """
+    """A row of a comparison for a table with its own zeros and an infinite ratio; `verify` refuses it."""
     mass = np.where(rows == 0, 0, mechanism["mass"].values).astype(np.uint64)
     missing = ROW_SUM - mass.astype(object).sum(axis=1)
     mass[np.arange(len(mass)), mass.argmax(axis=1)] += missing.astype(np.uint64)

@@ -1,8 +1,7 @@
-"""Sentences: what a mechanism protects, how far off its reports are, what the best would be. They are made here alone.
+"""Sentences on protection, error and lower bound, for the terminal, pictures, clients and HTML.
 
-Terminal, pictures, client and the HTML of pages print them; the program of a page makes the same ones from the numbers
-that it recomputed (web/browser/proof/sentence.js). Figures are rounded to the safe side: losses and factors up,
-bounds and radii down.
+The program of a page makes the same ones from the numbers that it recomputed (web/browser/proof/sentence.js). Losses
+and factors are rounded up, bounds and radii down.
 """
 
 from __future__ import annotations
@@ -69,10 +68,7 @@ def limit_sentences(stored: MechanismFile) -> str | None:
 
 
 def error_sentence(stored: MechanismFile, *, at_position: float | None = None) -> str:
-    """How far off reports are: at true positions where that is known, else from the places themselves.
-
-    at_position, the loss at true positions where it was computed already.
-    """
+    """The mean error at true positions where known, else from the places; at_position: that loss, if computed."""
     value, at = headline_loss(stored, at_position=at_position)
     shown = _loss(stored, value, up=True)
     what = "Reports" if stored.same_places or at else "Answers"
@@ -105,14 +101,11 @@ def headline_loss(stored: MechanismFile, *, at_position: float | None = None) ->
 
 
 def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, gap: float | None = None) -> str | None:
-    """The lower bound in a sentence, next to the loss that it bounds; None where nothing was proved, or where the
-    gap is above `QUOTED_GAP`. A program with limits of its own bounds mechanisms that keep these too.
+    """The lower bound next to the loss that it bounds; None without one, or where the gap is above `QUOTED_GAP`.
 
-    gap, (loss - bound) / loss of these two where it was computed already. The bound of a design between centres of
-    cells is one of the loss between centres. Of squared distances it says the same at true positions: those add the
-    variance of a cell to every mechanism that moves a position to the centre of its cell
-    (problem/position_loss.py). Of others it stands beside the loss between centres. The bound of another objective than
-    the expected loss stands beside that objective, which is stated anyway.
+    at_position, gap: the loss at true positions and (loss - bound) / loss, if computed. A bound between centres of
+    cells holds at true positions for squared distances, plus the variance of a cell (problem/position_loss.py); for
+    other losses it stands next to the loss between centres, and for another objective next to that.
     """
     attrs, loss = stored.mechanism.attrs, stored.loss
     bound = float(attrs["lower_bound"]) if "lower_bound" in attrs else 0.0
@@ -163,12 +156,7 @@ def is_far_above(stored: MechanismFile, gap: float | None) -> bool:
 def stopped_sentence(
     stored: MechanismFile, stopped: str | None, gap: float | None, *, limit: float | None = None
 ) -> str | None:
-    """How much a design may be missing that was stopped early, with the option that goes on, or that ended far above
-    the gap that was asked for; else None.
-
-    gap, (loss - bound) / loss; limit, the seconds that it had. A bound that the design did not work towards, beside
-    eikonal weights for example, is quoted as `bound_sentence` does.
-    """
+    """The possible shortfall of a design that stopped early or ended far above its gap, with the remedy; else None."""
     most = 1 if asked_gap(stored) is not None else QUOTED_GAP
     known = gap is not None and 0 <= gap < 1 and gap <= most
     avoidable = f"{at_most(gap)} of the loss may be avoidable" if known and gap is not None else ""

@@ -1,4 +1,4 @@
-"""sweep: the privacy-utility curve, the optimal loss against a scale of the metric, with its baselines beside it.
+"""sweep: the privacy-utility curve, the optimal loss against a scale of the metric, and baselines.
 
 At scale s the claim is s d. A Dataset with one dimension, `scale`, and float variables:
 
@@ -9,11 +9,9 @@ At scale s the claim is s d. A Dataset with one dimension, `scale`, and float va
 | position_loss, NAME_position_loss | to the true position, uniform in its cell |
 | NAME_loss, NAME_effective_scale | the same of the eikonal mechanism and of each baseline made for s d |
 
-A baseline whose NAME_effective_scale exceeds s is not private as claimed: its loss belongs to that level, not to
-s. NaN stands where a mechanism does not fit; one that fits nowhere has no variables. Every figure is that of a
-certified table, but the tables are not kept. A mechanism of the user's own is made for no scale: it has one loss and
-one NAME_effective_scale all along.
-Known: the optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
+A baseline whose NAME_effective_scale exceeds s breaks its claim at s. NaN stands where a mechanism does not fit; one
+that fits nowhere has no variables. A mechanism of the user's own has one loss and one effective scale throughout. The
+optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
 """
 
 from __future__ import annotations
@@ -70,9 +68,7 @@ CurveRow = dict[str, Any]  # a figure by name of variable, None where there is n
 
 
 def baseline_names() -> list[str]:
-    """What `sweep` sets beside the optimum. The constant report is not there: it is the same at every scale, and
-    stands in the attribute constant_loss.
-    """
+    """Baselines of `sweep`; the constant report, equal at every scale, is the attribute constant_loss."""
     return ["eikonal", *(name for name in BASELINES if name != "constant")]
 
 
@@ -98,9 +94,9 @@ def sweep(
     on_progress: Callable[[CurveRow], None] | None = None,
     verbose: bool = False,
 ) -> xr.Dataset:
-    """The privacy-utility curve of a problem: the optimal loss along scales of the metric, with baselines beside it.
+    """The privacy-utility curve of a problem: the optimal loss along scales of the metric, with baselines.
 
-    Scales are solved from the largest down, every solve with the one before as its start; Ctrl-C keeps what is done.
+    Scales are solved from the largest down, each solve started from the last; Ctrl-C returns the finished ones.
 
     Parameters
     ----------
@@ -110,29 +106,15 @@ def sweep(
         Positive, distinct, in any order; by default 9 from 0.25 to 4.
     mechanisms : mapping of str to (n, m) array or Dataset
         Yours by name, as `md.compare` takes them.
-    gap : float
-        Target of the relative gap at every scale.
-    time_limit : float
-        Seconds for each scale.
-    on_progress : callable
-        Called with the row of every scale as it is done.
-    verbose : bool
-        Print a line of progress on standard error.
+    gap, time_limit : float
+        Relative gap, and seconds, at every scale.
+    on_progress, verbose : callable, bool
+        Called with the row of every scale; progress on standard error.
 
     Returns
     -------
     xarray.Dataset
-        Sealed, dimension `scale`, ascending; `.to_dataframe()` is its data frame, a row a scale. Attribute `stopped`
-        is a JSON list of why each solve ended.
-
-    Raises
-    ------
-    InputError
-        For bad scales, targets or mechanisms; what `md.solve` raises.
-
-    Notes
-    -----
-    Cost: k solves, and k times the baselines.
+        Sealed, dimension `scale`, ascending. Attribute `stopped` is a JSON list of why each solve ended.
 
     Examples
     --------
@@ -186,9 +168,7 @@ def headings(row: CurveRow) -> list[str]:
 
 
 def printed_losses(row: CurveRow) -> list[str]:
-    """The figures of `columns`, then the loss of each baseline, as people read them; a star where it breaks its claim,
-    - where there is none.
-    """
+    """The figures of `columns` and the loss of each baseline, rounded; * where it breaks its claim, - if missing."""
     losses = [column.text(row) for column in columns(row)]
     for name, broken in baselines_of(row).items():
         losses.append(format_cell(row[f"{name}_loss"], rounding=Rounding.UP, digits=4) + ("*" if broken else ""))

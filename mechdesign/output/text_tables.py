@@ -1,8 +1,7 @@
-"""The one renderer of commands: a document as JSON, or the same in blocks of text. JSON and blocks on stdout, notes and
-progress on stderr. Names, paths and texts of files are shown as they are: no markup, no control characters.
+"""The renderer of commands: a document as JSON or as blocks of text, on stdout; notes and progress on stderr.
 
-Nothing is cut, and no word or figure is broken: text goes on in the next line, and a table that is too wide goes on
-below itself, its first column again. The width is that of the terminal, or COLUMNS; without either it is not limited.
+Names, paths and texts of files have no markup and no control characters. Nothing is cut: text wraps, and a table that
+is too wide continues below itself, with its first column again. The width is that of the terminal, or COLUMNS.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ class Note(str):
 
 @dataclass(frozen=True)
 class TextTable:
-    """The first column is text, the others are figures, on the right; columns of one of the `groups`, each a list of
-    column numbers, stay together where a wide table goes on below itself.
-    """
+    """The first column is text, the others figures; columns of one of the `groups` stay together in wide tables."""
 
     head: Sequence[str]
     rows: Iterable[Sequence[str]]
@@ -153,10 +150,7 @@ def note(text: str) -> None:
 
 
 def where_possible(what: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:
-    """Return compute(), or `otherwise` with a note where memory, time or the range of doubles does not suffice.
-
-    For figures beside a mechanism, which must not cost the mechanism.
-    """
+    """Return compute(), or `otherwise` with a note where memory, time or the range of doubles does not suffice."""
     try:
         return compute()
     except _BEYOND_REACH as error:

@@ -1,9 +1,8 @@
-"""Answers: pictures of mechanisms whose reports are no places of their domain: answers of queries, released numbers.
+"""Pictures of mechanisms whose reports are not places of their domain: answers of queries, released numbers.
 
-Over a grid of two axes: which answer is likeliest at every place, the expected loss, and P(y|u) of the answers that are
-reported most, each as a map over the secrets u; with secrets named, their rows as bars instead. Over one axis, such as
-incomes: P(y|u) as an image, secrets to the right and answers upwards, with the cheapest answer as a line, and a few
-rows below it.
+Over a grid of two axes: the likeliest answer and the expected loss at every place, and P(y|u) of the most reported
+answers as maps over u; with secrets named, bars of their rows. Over one axis: P(y|u) as an image with the cheapest
+answer as a line, and a few rows below it.
 """
 
 from __future__ import annotations
@@ -60,9 +59,7 @@ def probability(share: float) -> str:
 
 
 def draws_answers(mechanism: xr.Dataset, domain: Domain) -> bool:
-    """Whether it is a table over a grid of one or two axes whose reports are other things than its places; between
-    positions reports are places of an area within its rectangle.
-    """
+    """True for a table over one or two axes whose reports are not its places."""
     lattice = domain.kind == "grid" and domain.dimension <= 2 and "around_row" not in mechanism
     return lattice and "mass" in mechanism and not np.array_equal(rows_of(mechanism).report_points, domain.points)
 

@@ -1,10 +1,7 @@
-"""Canvas: what every picture is made with, its colours and the ground that values are drawn on.
+"""Canvas: colours and grounds of every picture.
 
-Colours: those of Okabe and Ito, which readers with any colour vision can distinguish, and one colour and one marker for
-every mechanism. Mechanisms that are not named here take a grey and a marker by their name.
-
-Grounds: the cells of a grid or the nodes of a network of streets, with lines of a GeoJSON file, coasts or streets,
-where the domain stands on Earth.
+Colours are those of Okabe and Ito, safe for any colour vision, one colour and one marker a mechanism; other names get a
+grey. Grounds are the cells of a grid or the nodes of streets, with lines of a GeoJSON file on Earth.
 """
 
 from __future__ import annotations

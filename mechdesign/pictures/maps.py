@@ -1,11 +1,9 @@
-"""Maps: pictures of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
+"""Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
 
-A mechanism over a grid of two axes, whose reports are secrets: the privacy level eps(u), times the scale of the
-metric, and the prior, each where it varies; the expected loss of every cell or, where the file has them, excess and
-rings of its diagnosis; and P(.|u) at a few secrets, all on one logarithmic colour scale that ends at 10^-5 of the
-largest probability shown. Over one axis the maps are lines. Masked cells are grey. A mechanism along streets is drawn
-on its network, values as dots at the nodes. Headings say how likely the true place is reported, and the radius that
-holds 95 % of the reports. Other reports, answers of queries and released numbers, are in answers.py.
+Over two axes: the level eps(u), times the scale of the metric, and the prior, each where it varies; the expected loss
+or, where the file has them, excess and rings of its diagnosis; and P(.|u) at a few secrets, on one logarithmic colour
+scale down to 10^-5 of the maximum. Over one axis these are lines, along streets dots at the nodes; masked cells are
+grey. Headings give the probability of the true place and the radius that holds 95 % of the reports.
 Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
@@ -70,19 +68,18 @@ SHARE = 0.95  # of the reports that a radius holds
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
-    """The figure of a mechanism over a grid of one or two axes or along streets, or of one that answers queries or
-    releases numbers.
+    """Draw a mechanism over a grid of one or two axes, along streets, or of answers or released numbers.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
         A table or a factored mechanism.
     secrets : sequence of int
-        Up to 9 place numbers whose rows are drawn. By default three: of the highest, the median and the lowest prior
-        among the cells that are at least a third as deep in the domain as the deepest, or among all nodes; under a
-        uniform prior the place nearest to the middle, the one farthest from it and one half-way in rank.
+        Up to 9 places whose rows are drawn. By default three: of the highest, median and lowest prior among nodes, or
+        among cells at least a third as deep in the domain as the deepest; under a uniform prior the nearest to the
+        middle, the farthest from it and one half-way.
     over : str or Path
-        A GeoJSON file in degrees whose lines and borders are drawn on the maps of a domain that stands on Earth.
+        A GeoJSON file in degrees whose lines are drawn on a domain on Earth.
 
     Returns
     -------
@@ -91,18 +88,8 @@ def plot_mechanism(
 
     Raises
     ------
-    UnsuitableError
-        For other domains.
-    InputError
-        For secrets that are not there, and for `over` where the domain has no plane.
-    FileFormatError
-        For a file that holds no lines.
-    VerificationError
-        For a mechanism that `md.verify` does not certify.
-
-    Notes
-    -----
-    Cost: that of `md.verify`, and the rows that are drawn.
+    UnsuitableError, FileFormatError, VerificationError
+        For other domains; a file without lines; a mechanism that `md.verify` does not certify.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""Panels: what several pictures are built from, `draw_map` for values on a ground and `draw_rows` for curves.
-
-`plot_diagnosis` is the picture of where K w = 1 has negative weights: the level, the excess of curvature, the weights.
-"""
+"""Panels that several pictures share, and `plot_diagnosis`: where K w = 1 has negative weights."""
 
 from __future__ import annotations
 
@@ -69,9 +66,7 @@ def draw_map(
     bar: Mapping[str, Any] | None = None,
     **style: Any,
 ) -> None:
-    """Values (n,) on a ground, with a colour bar where they have a label, as high as the map beside it, and circles
-    around points (k, 2).
-    """
+    """Draw values (n,) on a ground, with a colour bar if labelled, and circles around points `marks` (k, 2)."""
     drawn = ground.draw(axes, values, **{"cmap": LEVELS, **style})
     furnish(axes, ground, title)
     if marks is not None:
@@ -119,9 +114,7 @@ def draw_rows(axes: Axes, at: Array, rows: Iterable[Array], names: Iterable[str]
 
 
 def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Figure:
-    """The figure of panels in reading order, two in a row where there are two or four, else up to three; maps of grids
-    are `panel` inches wide.
-    """
+    """The figure of panels in reading order, up to three in a row; maps of grids are `panel` inches wide."""
     columns = min(len(panels), 2 if len(panels) == 4 else 3)
     rows = math.ceil(len(panels) / columns)
     wide, high = ground.size(max(panel, _FEW if columns < 3 else 0))
@@ -169,23 +162,17 @@ def tidy(axes: Axes) -> None:
 
 @validated
 def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
-    """The figure of a diagnosis over a grid of two axes: eps(u) where it varies, the excess, and negative weights
-    where known.
+    """Draw a diagnosis over two axes: eps(u) where it varies, the excess of curvature, and negative weights.
 
     Parameters
     ----------
     diagnosis : xarray.Dataset
-        What `md.diagnosis` returned.
+        A result of `md.diagnosis` with the curvature rule.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
-
-    Raises
-    ------
-    UnsuitableError
-        For a diagnosis without the curvature rule, or on another number of axes.
 
     Examples
     --------

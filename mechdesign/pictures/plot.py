@@ -1,10 +1,9 @@
 """Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
 
 A sweep. Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the optimum, and every
-baseline at the level it truly has, hollow where that breaks the claim it was made for; a baseline that goes on at
-levels left of the axis has an arrow there, with the least level that it has. Below, how far the certified mechanisms
-are from the lower bound, in percent. Levels are scales of the metric; where the metric is stated with one level, or has
-a smallest one, that stands above, in nats per unit.
+baseline at its effective level, hollow where that breaks its claim, with an arrow where it continues left of the axis.
+Below, the distance of certified mechanisms from the lower bound, in percent. Levels are scales of the metric; the top
+axis has nats per unit, for metrics with one level or a smallest one.
 """
 
 from __future__ import annotations
@@ -57,22 +56,17 @@ _REACH = 3.0  # the axis goes down to the least scale divided by this: further d
 
 @validated
 def plot_sweep(curve: xr.Dataset) -> Figure:
-    """The figure of a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
+    """Draw a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
 
     Parameters
     ----------
     curve : xarray.Dataset
-        What `md.sweep` returned.
+        A result of `md.sweep`.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
-
-    Raises
-    ------
-    InputError
-        For a Dataset that is no sweep.
 
     Examples
     --------
@@ -206,7 +200,7 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
 
 @validated
 def load_drawable(path: str | Path) -> xr.Dataset:
-    """Read a file that `md.plot.save` draws: a mechanism, a sweep or a diagnosis.
+    """Read a file that `md.plot.save` draws; VerificationError if it is damaged or of another schema.
 
     Parameters
     ----------
@@ -216,14 +210,7 @@ def load_drawable(path: str | Path) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        What it holds.
-
-    Raises
-    ------
-    InputError
-        If there is no such file.
-    VerificationError
-        If it is damaged or of another schema.
+        A mechanism, a sweep or a diagnosis.
 
     Examples
     --------
@@ -246,34 +233,23 @@ def save_plot(
     over: str | Path | None = None,
     title: str | None = None,
 ) -> Path:
-    """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure that was drawn.
+    """Draw a mechanism, a sweep or a diagnosis to a file, atomically, or write a figure.
 
     Parameters
     ----------
     result : Dataset, Figure, str or Path
-        What to draw, by its schema, the path of such a file, or a matplotlib figure.
-    path : str or Path
-        A .png, .pdf or .svg file.
-    overwrite : bool
-        Replace an existing file.
-    secrets : sequence of int
-        Of a mechanism: place numbers whose rows are drawn.
-    over : str or Path
-        Of a mechanism: a GeoJSON file of lines.
+        A Dataset, its path, or a matplotlib figure.
+    path, overwrite : str or Path, bool
+        A .png, .pdf or .svg file, and permission to replace one.
+    secrets, over : sequence of int, str or Path
+        Of a mechanism: places whose rows are drawn; a GeoJSON file of lines.
     title : str
-        A line above what the heading says.
+        A line above the heading.
 
     Returns
     -------
     Path
         The file.
-
-    Raises
-    ------
-    InputError
-        For anything else, an existing file without `overwrite`, and for secrets or lines without a mechanism.
-    FileFormatError
-        If the disk refuses.
 
     Examples
     --------

@@ -2,9 +2,8 @@
 
     ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite if a zero is below a positive    (1)
 
-The doubles of the table are taken as the exact numbers they are. (1) is rounded up, by 2^-46 of itself and twice that
-until exact integers find no triple above it (mechanism/certificate.py): the table is private at that scale. The figure
-is about the table as given, not about the program that samples from it.
+Doubles are exact numbers. (1) is rounded up until exact integers find no triple above it (mechanism/certificate.py):
+the table is private at that scale. The program that samples from it is not examined.
 """
 
 from __future__ import annotations
@@ -41,31 +40,29 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(FrozenRecord):
-    """What a table is, and what is claimed for it; keys of the JSON form, where infinite figures are null.
+    """Figures of a table and of its claim; keys of the JSON form, where infinite figures are null.
 
     Attributes
     ----------
     secrets, reports, metric
         n, m, and the metric in words.
     divided, row_sums
-        "counts" or "rows" if rows were divided by their sums; before that, the largest deviation of a sum from 1, its
+        "counts" or "rows" if rows were divided by their sums; the largest deviation of a sum from 1 before that, its
         row, the smallest and the largest sum.
     verdict, breaches
-        "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; the (pair, direction,
-        report) triples above the claim, by exact integers, over the pairs that imply all others.
+        "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; triples above the claim.
     infinite, ratio, finite_epsilon
         True if a zero meets a positive entry; the scale of the metric at which the table is private, rounded up, None
-        if infinite; the largest ratio that meets no zero, in floating point.
+        if infinite; the largest ratio without zeros, in floating point.
     claimed_epsilon, effective_epsilon, epsilon_unit
         Level of the metric, and ratio times it; None for metrics without a single level.
     worst
         secret, other, report, their probabilities, log_ratio and distance (nats) of the triple that attains the ratio.
     zeros
-        entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry, which rule secrets out.
-    loss, loss_unit, prior
-        Expected loss under the prior, "uniform" or "given"; None if the reports have no known places.
-    notes
-        What could not be said, and why.
+        Entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry, which rule secrets out.
+    loss, loss_unit, prior, notes
+        Expected loss under the prior, "uniform" or "given", None without places of reports; reasons for missing
+        figures.
     """
 
     secrets: int
@@ -111,28 +108,21 @@ def audit(
 ) -> Audit:
     """Audit a table of probabilities against the metric of a problem, whose secrets are its rows in order.
 
-    Integers above 1 are counts and are divided by their row sums. What is audited then are the quotients, rounded to
-    doubles.
-
     Parameters
     ----------
     table : (n, m) array, str or Path
-        The table, or the file of one.
+        The table, or its file. Integers above 1 are counts and are divided by their row sums.
     problem : DesignProblem
         Metric, and prior and loss for the expected loss.
     normalise : bool
-        Divide rows that do not sum to 1 by their sums.
+        Divide rows by their sums.
     on_progress : callable
-        Called with how many edges of each pass are done.
+        Called with the number of edges done in each pass.
 
     Returns
     -------
     Audit
-        Verdict, ratio, effective epsilon and the worst triple.
-
-    Notes
-    -----
-    Cost: O(e m), e the edges of the metric: 2 s for 500 secrets and all pairs, 5 s for 900.
+        Verdict, ratio, effective epsilon and the worst triple; O(e m), e the edges of the metric.
 
     Examples
     --------
@@ -203,16 +193,14 @@ def audit_checked(
 
 @validated
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
-    """The certified mechanism that repair finds near a table, private for the metric of a problem.
+    """Repair a table into a certified mechanism, private for the metric of a problem.
 
     Parameters
     ----------
-    table : (n, m) array, str or Path
-        The table, or the file of one.
+    table, normalise : (n, m) array, str or Path, bool
+        As for `md.audit`.
     problem : DesignProblem
         The claim, and prior and loss, which decide where slack goes.
-    normalise : bool
-        As for `md.audit`.
 
     Returns
     -------

@@ -1,10 +1,9 @@
-"""Prove or refuse the claim of a stored mechanism, trusting nothing but its integers.
+"""Prove or refuse the claim of a stored mechanism from its integers alone.
 
-Edges and lengths are rebuilt from the metric and the geometry, not taken from the file; the claim, the loss, the
-effective epsilon and the lower bound are recomputed and compared with the file. Only the edges of a graph are the
-file's own, and the answer then says "edge list only"; lengths in nats along given streets are rebuilt from their
-lengths ("streets"). If the objective is not the expected loss, the program is stated again from its parameters, and
-objective, limits and bound are checked against it.
+Edges and lengths are rebuilt from the metric and the geometry; the claim, the loss, the effective epsilon and the lower
+bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"); lengths
+along given streets are rebuilt ("streets"). Another objective than the expected loss is stated again from the
+program's parameters, and its limits and bound are checked.
 """
 
 from __future__ import annotations
@@ -48,10 +47,9 @@ CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are n
 
 
 def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
-    """Check objective, limits and bound of a mechanism whose objective is not the expected loss.
+    """Reasons to refuse another objective than the expected loss, its limits and bound; True if the bound is proved.
 
-    Returns: reasons to refuse it; True if the stored bound follows from the stored multipliers, None if there is none
-    or if the program has constraints of the user's own, which a file cannot hold.
+    None without a stored bound, or with constraints of the user's own, which a file cannot hold.
     """
     mechanism = stored.mechanism
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
@@ -134,24 +132,24 @@ class Verification(FrozenRecord):
     Attributes
     ----------
     certified, reasons
-        True if rows sum to exactly 2^62, no edge is violated and everything the file says was recomputed; why not.
+        True if rows sum to exactly 2^62, no edge is violated and the whole file was recomputed; reasons against it.
     violations, claim, rebuilt
-        (edge, direction, report) triples that break the claim; the claim as rebuilt; where edges come from: "geometry",
+        (edge, direction, report) triples that break the claim; the rebuilt claim; the origin of edges: "geometry",
         "streets", "edge list only" or "levels of the map".
     ratio, worst, effective_epsilon
         Largest log-ratio over claimed length, 1 if the claim between positions is certified; the secret, other and
-        report that attain it; ratio times the level of the problem's metric, None if that has no single level.
+        report that attain it; ratio times the level of the problem's metric, None without a single level.
     expected_loss, lower_bound_checked, lower_bound_reason
-        Recomputed; True if the stored bound follows from the stored multipliers, None if there is none, if it rests on
-        constraints that a file cannot hold, or if it was not to be checked; why it is not proved, and shown nowhere.
+        Recomputed; True if the stored bound follows from the stored multipliers, None without a bound or a check, or
+        with constraints that a file cannot hold; the reason why it is not proved.
     position_claim, position_breaches, row_ratio
         The claim between positions; (cell, report) pairs that break it; the ratio of rows, which may exceed 1, since
         only means of rows are drawn.
     windows
-        Of a session design: the most that a calendar day and any 24 hours cost on any transcript, an exact multiple of
-        the metric, and how many transcripts were walked through one by one, None if they are too many.
+        Of a session design: the maximum cost of a calendar day and of any 24 hours, an exact multiple of the metric,
+        and the number of transcripts that were enumerated, None if they are too many.
     protection, file, sha256
-        What a certified mechanism protects; the `MechanismFile` of a table or factors; the SHA-256 of its file.
+        The protection of a certified mechanism; its `MechanismFile`; the SHA-256 of its file.
     """
 
     certified: bool = field(init=False)
@@ -206,12 +204,10 @@ def protected(p: Protection | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class FileKind:
-    """How a kind of mechanism is verified and read.
+    """How a kind of mechanism is verified and read; source: a `MechanismFile` for Datasets.
 
-    check(source, bound=, on_progress=) verifies it; protection(source) is what it protects if it is certified. The
-    source is a `MechanismFile` for Datasets. Other kinds have source_type, a class in memory; recognises(path), True
-    for their files; load(path), the source of a file; open(path), the object in memory, if that is another; and
-    sampler(source, on_progress=), which draws reports.
+    Other kinds have source_type, a class in memory; recognises(path); load(path), the source of a file; open(path), the
+    object in memory, if it differs; and sampler(source, on_progress=), which draws reports.
     """
 
     check: Callable[..., Verification]
@@ -225,18 +221,16 @@ class FileKind:
 
 @validated
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
-    """Verify a file or a mechanism in memory, a session design or a compact map, or the file of one.
-
-    What a file says is rebuilt and recomputed. Everything that is wrong is returned: certified False, with reasons.
+    """Rebuild and recompute all figures of a mechanism; faults are returned as reasons, with certified False.
 
     Parameters
     ----------
     source : str, Path, Dataset, SessionDesign or DeviceMap
-        What to verify.
+        A mechanism, a session design or a device map, or its file.
     bound : bool
-        Whether the lower bound of a factored mechanism is recomputed, which may take longer than all else.
+        Recompute the lower bound of a factored mechanism, which may take longer than all else.
     on_progress : callable
-        Called with where the verification stands.
+        Called with the progress of the verification.
 
     Returns
     -------
@@ -245,14 +239,8 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
 
     Raises
     ------
-    InputError
-        If there is no such file, or it is an export.
     VerificationError
-        If it is damaged: cut short, altered, not a mechanism, not what its schema says.
-
-    Notes
-    -----
-    Cost: O(e m) integer comparisons, plus the pricing of every report where there is a lower bound.
+        If the file is damaged or does not satisfy its schema.
 
     Examples
     --------

@@ -1,8 +1,6 @@
-"""client: a mechanism, a compact map or a session design as the folder that an app ships, for browsers and Node.
+"""client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node.
 
-The folder is whole or not there: it is written beside its place, then renamed to it. One that stands there is replaced
-only if it holds nothing but what this writes: no file of anybody else is lost. Its promise, what a report protects and
-how far off it is, is a sentence for people from what was proved.
+It is written next to its place, then renamed. An old folder is replaced only if it holds nothing but such files.
 """
 
 from __future__ import annotations
@@ -107,9 +105,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
-    """Write the files (by name, of `NAMES`) and give them the name `target`; nothing stays behind on failure, and a
-    folder that stood there stands again.
-    """
+    """Write files (by name, of `NAMES`) and rename their folder to `target`; a failure restores the old folder."""
     beside, old = None, None
     try:
         beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
@@ -143,22 +139,19 @@ def write_client(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the folder of a client: report.bin, report.mjs and node.mjs (modules), report.js (a classic script that
-    contains the table), types, package.json, README.md.
+    """Verify a source and write the folder of its client.
 
-    Of a mechanism index.html too, a page to try it on; of a compact map region.map and sample_region.c, for devices
-    without JavaScript. The source is verified first. The folder is whole or not there.
+    It has report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the table), types,
+    package.json and README.md; of a mechanism index.html, of a device map region.map and sample_region.c.
 
     Parameters
     ----------
     source : Dataset, DeviceMap or SessionDesign
-        What reports.
-    folder : str or Path
-        The folder to write.
-    overwrite : bool
-        Replace a folder that a client was written to.
+        The mechanism, device map or session design.
+    folder, overwrite : str or Path, bool
+        The folder to write, and permission to replace the folder of a client.
     on_progress : callable
-        Called with where the verification of a compact map stands.
+        Called with the progress of verifying a device map.
 
     Returns
     -------
@@ -167,18 +160,8 @@ def write_client(
 
     Raises
     ------
-    VerificationError
-        For what `md.verify` does not certify.
-    InputError
-        For a folder that exists without `overwrite`, or that holds other files.
-    SizeError
-        For more than 2^26 masses, or 2^17 places of factors.
-    UnsuitableError
-        For a rule, or a model of movement, that the client does not follow.
-
-    Notes
-    -----
-    Cost: that of `md.verify`, and 0.1 microseconds a mass, 1 a place of a compact map.
+    VerificationError, SizeError, UnsuitableError
+        If it is not certified; has over 2^26 masses, or 2^17 places of factors; has unsupported rules or movement.
 
     Examples
     --------
@@ -237,9 +220,7 @@ def folder_contents(
     cells: int,
     nouns: Words = CELLS,
 ) -> dict[str, bytes]:
-    """Every file of the folder, by name, but a page; own, the words of its README that no other has; nouns, what it
-    calls the secrets.
-    """
+    """Files of the folder by name, except a page; own: words of its README; nouns: names of its secrets."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {

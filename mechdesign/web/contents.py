@@ -1,4 +1,4 @@
-"""What a page carries: the mechanism that it was made from, whole where it can be, and what it says in words.
+"""Contents of a page: the mechanism, complete where it fits, and figures about it.
 
 One JSON object, and all arrays little-endian one after another, compressed by gzip. Names of the object:
 
@@ -8,13 +8,13 @@ One JSON object, and all arrays little-endian one after another, compressed by g
 | attrs | attributes of the mechanism, by name |
 | arrays | its variables, by name: dtype, shape, units where it has some, start in the bytes |
 | beside | arrays that it lacks, in the same form: edges rebuilt, degrees, secrets whose rows are carried |
-| edges | how many edges the claim has |
+| edges | number of edges of the claim |
 | protection | within, factor (null where it is not known, "unbounded" where there is none), exact, path |
 | position_loss | the loss to true positions, or null |
-| verification | what `verify` found when the page was made |
+| verification | the outcome of `verify` when the page was made |
 | facts | names, units, provenance, how to cite, a table for readers without scripts |
 
-No sentence is carried: the page puts its own together from these numbers, once it has found them again.
+The page makes its own sentences from these numbers, once it has recomputed them.
 """
 
 from __future__ import annotations
@@ -76,19 +76,14 @@ class Arrays:
         return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **attributes}
 
     def packed(self, contents: dict[str, Any]) -> bytes:
-        """The length of `contents` (uint32), these in JSON, and from the next multiple of 8 bytes on the arrays.
-
-        All is compressed, to the same bytes for the same arguments; the checksum of gzip tells damage.
-        """
+        """The length of `contents` (uint32), these in JSON, then at a multiple of 8 bytes the arrays; compressed."""
         text = json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
         before = len(text).to_bytes(4, "little") + text
         return gzip.compress(b"".join([before, bytes(-len(before) % 8), *self._parts]), 6, mtime=0)
 
 
 def headline(stored: MechanismFile, checked: Verification) -> str:
-    """What a page begins with: what a design may be missing that was stopped or ended far above its gap, what is
-    protected, how far off reports are, and the lower bound where `verify` found it again.
-    """
+    """The first sentences of a page: shortfall, protection, error, and the bound if `verify` proved it."""
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
     parts: list[str | None] = [protects(checked.protection), limit_sentences(stored)]

@@ -22,9 +22,7 @@ CHECKSUM = "sha256sum of the file"  # name of the provenance
 
 
 def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, **beside: str) -> dict[str, Any]:
-    """Name, provenance and how to cite a file of this kind; checksum, that of the file where it is no Dataset; beside,
-    more of the provenance, by name.
-    """
+    """Name, provenance and citation of a file of this kind; checksum: of a file without Dataset."""
     attrs = dataset.attrs
     name, digest = visible(attrs["problem"]), file_digest(dataset) if checksum is None else checksum
     recorded, now = json.loads(attrs["versions"]), json.loads(versions())

@@ -47,11 +47,7 @@ DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "f
 
 
 def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
-    """The file, of a mechanism that was proved; about, what its header says to people.
-
-    Raises: SizeError for more than 2^26 masses, or 2^17 places, 2^19 columns or 2^24 generators of factors.
-    Cost: 0.1 microseconds a mass; for `verify`'s part of it, see there.
-    """
+    """The bytes of a proved mechanism; about: texts of its header. SizeError beyond the limits of this file."""
     domain = stored.domain
     mechanism = stored.mechanism
     header: dict[str, Any] = {

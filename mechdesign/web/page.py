@@ -1,9 +1,8 @@
-"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs nothing else, not even a network.
+"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network.
 
-The file of a mechanism or a map carries the data in exact integers (contents.py), the program that proves and shows
-them (web/browser), and a policy that lets it load nothing. Its sentences and figures stand in the HTML too, for
-readers without scripts; a browser puts its own together from the data, and says what it proved of them. Pages of sweeps
-and estimates are pictures and tables, without scripts.
+The file of a mechanism or a map carries its exact integers (contents.py), the program that proves and shows them
+(web/browser), and a policy that lets it load nothing. Its HTML has the sentences and figures for readers without
+scripts. Pages of sweeps and estimates have no scripts.
 """
 
 from __future__ import annotations
@@ -72,24 +71,22 @@ def save_page(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Write the page of a mechanism, a table or a factored one, of a compact map, a sweep or an estimate, atomically.
+    """Write the page of a mechanism, a device map, a sweep or an estimate, atomically.
 
     Parameters
     ----------
     result : Dataset or DeviceMap
-        What to show.
-    path : str or Path
-        An .html file.
+        The subject of the page.
+    path, overwrite : str or Path, bool
+        An .html file, and permission to replace one.
     comparison : sequence of rows
-        Of `md.compare`, to show beside the mechanism.
+        Of `md.compare`, to show next to the mechanism.
     mechanisms : sequence of Dataset
-        Of an estimate, all that made its reports: with them the intervals are found again before they are shown.
+        All mechanisms of an estimate's reports: its intervals are then recomputed first.
     title : str
-        A line of yours that stands first, such as the name of the place.
-    overwrite : bool
-        Replace an existing file.
+        A line at the top, such as the name of the place.
     on_progress : callable
-        Called with where the verification of a compact map stands.
+        Called with the progress of verifying a device map.
 
     Returns
     -------
@@ -98,16 +95,8 @@ def save_page(
 
     Raises
     ------
-    InputError
-        For another suffix, a file that exists, another Dataset, factors of more than 50,000 places, and mechanisms
-        that did not make the reports.
     VerificationError
-        For a mechanism that `md.verify` does not certify, and for an estimate whose figures do not follow from its
-        counts.
-
-    Notes
-    -----
-    Cost: that of `md.verify`, and 12 bytes a mass before compression.
+        If `md.verify` does not certify the mechanism, or an estimate's figures do not follow from its counts.
 
     Examples
     --------
@@ -145,9 +134,7 @@ RESULT_PAGES = ResultPages()
 
 
 def load_shown(path: str | Path) -> Any:
-    """Read a file that `save_page` shows: a mechanism, a compact map, a sweep or an estimate. Raises what `load` and
-    what other kinds raise.
-    """
+    """Read a file that `save_page` shows: a mechanism, a device map, a sweep or an estimate."""
     kind = file_kind(path)
     if kind is not None:
         return kind.load(path)

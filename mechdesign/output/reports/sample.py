@@ -29,19 +29,11 @@ def sample_document(
     seed: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
-    """`count` reports for the place `at` (in the unit of the domain), for degrees (east, north) where the domain has a
-    plane, or for the number `secret`: one of the three. A mechanism with a claim about positions draws for that very
-    place, for a secret at its centre; another one, and a compact map, for its cell. on_progress, called with where the
-    verification of a compact map stands.
+    """Draw `count` reports for one of: a place `at`, degrees (east, north), or the number `secret`.
 
-    One report without a seed is drawn by the guarded scan (`Sampler.report`), others by search.
-    Returns: reports, report_x, report_y, report_z as far as there are, report_longitude and report_latitude where
-        degrees were given, accuracy, for each the radius in `unit` about it that holds the true position with 95 %
-        under the prior (None for factored mechanisms), unit, bits, claim, cost. Coordinates are those of the cells, to
-        a tenth of a cell: further digits would only look precise. The secret is not there: a document that names it
-        protects nothing.
-    Raises: VerificationError for a mechanism that is not certified; InputError for a place that is not there;
-        SizeError for more than a million reports.
+    With a claim about positions the very place draws (a secret: its centre), otherwise its cell. One report without a
+    seed is drawn by the guarded scan. The document has reports, their coordinates (to a tenth of a cell), accuracy,
+    unit, bits, claim and cost, and never the secret. Raises VerificationError for a mechanism that is not certified.
     """
     if count > MOST:
         raise SizeError(f"at most {MOST:,} reports are written at a time", field="n", value=count)

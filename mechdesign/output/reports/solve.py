@@ -68,14 +68,11 @@ def proved(mechanism: xr.Dataset) -> Verification:
 class SolveReport:
     """Figures of one mechanism; None where one does not exist. Losses in loss units.
 
-    gap is relative to the objective, where the program names one in objective_of, else to the loss; remapped_gap, of a
-    factored mechanism, to the remapped loss, which the lower bound bounds as well. within_cell_error: the mean loss of
-    snapping to cell centres; position_loss: to the true position; cell_lower_bound: of that loss for mechanisms that
-    are private between centres of cells alone; price: how far the objective is above it, relative. method: "columns"
-    where weights of columns stand for the optimal program. peak_mb: the largest resident memory of this process in
-    10^6 bytes. fallback and diagnosis where the program had no solution. claimed_epsilon and effective_epsilon in nats
-    per unit, where there is one level: the first as `compare` has it, the second what the mechanism truly has.
-    beside: further figures of a command, by name.
+    gap: relative to the objective, where the program names one in objective_of, else to the loss; remapped_gap: to the
+    remapped loss of a factored mechanism. within_cell_error: the mean loss of snapping to cell centres; position_loss:
+    to the true position; cell_lower_bound: of that loss for mechanisms that are private between cell centres; price:
+    the objective above it, relative. peak_mb: peak resident memory in 10^6 bytes. claimed_epsilon, effective_epsilon:
+    nats per unit, where there is one level. beside: further figures by name.
     """
 
     mechanism: xr.Dataset
@@ -185,9 +182,7 @@ class SolveReport:
         yield self.rows(verbose=verbose)
 
     def sentences(self, *, because: str | None = None, limit: float | None = None) -> list[str | None]:
-        """What is protected, how far off reports are, what the best would be; because, why no more is protected; limit,
-        the seconds that the search had.
-        """
+        """Sentences on protection, error and bound; because: why no more is protected; limit: seconds of the search."""
         stored = MechanismFile.read(self.mechanism)
         assert self.verification.protection is not None
         parts = [
@@ -226,9 +221,7 @@ class SolveReport:
         }
 
     def exit_code(self, *, remedy: str) -> int:
-        """1 if the search ended far above the gap that was asked for or proved no bound, and neither its time limit nor
-        Ctrl-C ended it. A line on stderr says so wherever a method ended short of the gap.
-        """
+        """1 if the search ended far above its gap or without a bound, and neither a time limit nor Ctrl-C ended it."""
         stored = MechanismFile.read(self.mechanism)
         asked = asked_gap(stored)
         if asked is None or self.stopped in ("time", "interrupt"):
@@ -269,9 +262,7 @@ def _price(price: float, stored: MechanismFile) -> str:
 
 
 def worst_prior(mechanism: xr.Dataset) -> str:
-    """A sentence on the prior under which no mechanism does better than the worst case of a minimax mechanism: its
-    three likeliest places. It is made of the multipliers of the secrets' losses.
-    """
+    """A sentence on the worst-case prior of a minimax mechanism, from its multipliers: the likeliest places."""
     weight, domain = mechanism["multiplier"].values, stored_domain(mechanism)
     share = weight / weight.sum()
     places = [

@@ -35,9 +35,7 @@ _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 def verification_words(
     result: Verification, stored: MechanismFile | None = None, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """The outcome of a verification, reasons included; the claim and the rows of the table if `verbose`; stored, the
-    mechanism where it is one and certified, for what it protects and costs.
-    """
+    """The outcome and its reasons; the claim and rows if `verbose`; stored: a certified mechanism."""
     if result.certified and result.windows is not None:
         yield "Certified: every table is private as claimed, and no transcript costs more than a window is said to."
     elif result.certified:
