@@ -82,7 +82,6 @@ def _settle_potential(
 
 
 def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) -> DeviceMap:
-    """The map with a step and a bound that its exact sums certify."""
     factor = 1 / max(1.0, kappa)
     while True:
         if factor < _LEAST_FACTOR:
@@ -104,7 +103,6 @@ def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) 
 
 
 def _round_potential(device_map: DeviceMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
-    """Potentials (R, C) of secrets (n,) in nats."""
     whole = np.rint(np.ldexp(potential, POTENTIAL_BITS))
     if np.abs(whole).max() >= 1 << 15:
         raise DesignError("row sums differ by more than 2 nats", field="potential", value=float(np.ptp(potential)))
@@ -112,7 +110,6 @@ def _round_potential(device_map: DeviceMap, potential: NDArray[np.float64]) -> N
 
 
 def _initial_map(stored: MechanismFile) -> DeviceMap:
-    """Levels, weights and units, with no potential yet."""
     margin = _margin(stored)
     domain, factors = stored.domain, stored.factors
     cells = domain.shape
@@ -146,7 +143,6 @@ def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint1
 
 
 def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
-    """The map with levels lowered where an edge is longer than in the design, until none is."""
     # The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
     edges, design = device_map.edges, stored.edges
     own, theirs = (each.tail * device_map.secrets + each.head for each in (edges, design))
@@ -172,7 +168,6 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
 
 
 def _margin(stored: MechanismFile) -> int:
-    """How many cells there are around the secrets of a whole grid."""
     if not stored.factored or "first_generator" in stored.mechanism:
         raise _unsuitable("is no mechanism of factors over places", "schema", stored.mechanism.attrs["schema"])
     domain, factors = stored.domain, stored.factors

@@ -216,22 +216,18 @@ class DeviceMap(FrozenRecord):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(R, C), the cells with the frame."""
         return self.cells[0] + 2 * self.margin, self.cells[1] + 2 * self.margin
 
     @property
     def secrets(self) -> int:
-        """Number of secrets n."""
         return math.prod(self.cells)
 
     @cached_property
     def inside(self) -> NDArray[np.bool_]:
-        """Whether a cell is a secret (R, C)."""
         return np.pad(np.ones(self.cells, bool), self.margin)
 
     @cached_property
     def inner(self) -> NDArray[np.int64]:
-        """The place of every secret (n,)."""
         return np.flatnonzero(self.inside)
 
     @cached_property
@@ -244,12 +240,10 @@ class DeviceMap(FrozenRecord):
 
     @cached_property
     def domain(self) -> Domain:
-        """The secrets."""
         return Domain.grid(self.cells, cell=self.cell, unit=self.unit, origin=self.origin, plane=self.plane)
 
     @cached_property
     def target(self) -> NDArray[np.int64]:
-        """The number of the secret whose cell is reported for every place (k,)."""
         return np.pad(np.arange(self.secrets).reshape(self.cells), self.margin, mode="edge").ravel()
 
     def edges_by_step(self) -> Iterator[Along]:
@@ -265,7 +259,6 @@ class DeviceMap(FrozenRecord):
 
     @property
     def longest(self) -> int:
-        """The largest length."""
         return max(int(length.max(initial=0)) for _, _, length in self.edges_by_step())
 
     def units(self, edges: Along) -> NDArray[np.uint16]:
@@ -291,7 +284,6 @@ class DeviceMap(FrozenRecord):
 
     @cached_property
     def factors(self) -> Factors:
-        """The integers of the mechanism. Memory: 50 bytes an edge."""
         parts = [(origin, end, self.units((origin, end, length))) for origin, end, length in self.edges_by_step()]
         tail, head, units = (np.concatenate(each) for each in zip(*parts, strict=True))
         points = np.stack(np.unravel_index(np.arange(math.prod(self.shape)), self.shape), axis=1).astype(float)
@@ -335,7 +327,6 @@ class DeviceMap(FrozenRecord):
         )
 
     def header(self) -> dict[str, Any]:
-        """Everything that the header of a file says."""
         ratio, shift = exp_lower(self.step * _NATS)
         numbers = ("unit", "stencil", "level_unit", "grain", "step", "cap")
         header: dict[str, Any] = {

@@ -83,7 +83,6 @@ class Drawing:
 
     @cached_property
     def _weights(self) -> NDArray[np.int64]:
-        """W (k,) added up, place by place: under 2^52."""
         return np.cumsum(WEIGHTS[self.device_map.weight.ravel()], dtype=np.int64)
 
     @cached_property
@@ -119,7 +118,6 @@ class Drawing:
         return places
 
     def _place(self, order: RowOrder, drawn: int) -> int:
-        """The place that an integer below S belongs to."""
         if drawn < order.sums[-1]:
             return int(order.places[bisect_right(order.sums, drawn)])
         rank = (drawn - order.sums[-1]) // self._kernel[self.device_map.cap]
@@ -159,7 +157,6 @@ class MapSampler(FrozenRecord, Drawing):
 
     @property
     def domain(self) -> Domain:
-        """The secrets, which are the reports too."""
         return self.device_map.domain
 
     def sample(

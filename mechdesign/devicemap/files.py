@@ -117,7 +117,6 @@ def load_compact(path: str | Path) -> DeviceMap:
 
 
 def _layout(header: dict[str, Any]) -> Layout:
-    """The arrays of a header, of a size that fits in memory."""
     cells, frame = header.get("cells"), whole(header.get("frame"), "frame", 0, MOST_PLACES)
     shape = [int(count) + 2 * frame for count in wholes(cells, "cells", 2, MOST_PLACES)]
     places = math.prod(shape)

@@ -59,12 +59,10 @@ def region_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progres
 
 
 def _per(unit: str) -> tuple[float, str]:
-    """The length in the unit that levels are said per, and its name."""
     return (1000.0, "km") if unit == "m" else (1.0, lengths(unit, 1))
 
 
 def _levels(device_map: DeviceMap) -> Any:
-    """Levels (n1, n2) of the secrets, per length of `_per`."""
     return (
         device_map.level[device_map.inside].reshape(device_map.cells) * device_map.level_unit * _per(device_map.unit)[0]
     )

@@ -57,11 +57,9 @@ class SparseRays:
     blocks: list[Arrays]
 
     def across(self, values: Vector) -> Vector:
-        """Sum over places of g_y(u) values(u), for every report (n,)."""
         return np.concatenate([_across(rays["count"], rays["place"], rays["ray"], values) for rays in self.blocks])
 
     def down(self, values: Vector) -> Vector:
-        """Sum over reports of values_y g_y(u), for every place (n,)."""
         total, start = np.zeros(self.size), 0
         for rays in self.blocks:
             _down(rays["count"], rays["place"], rays["ray"], values[start:], total)
@@ -92,7 +90,6 @@ def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:
 
 
 def _moved_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState:
-    """(1) and (2)."""
     total = rows.across(np.ones(rows.size))
     weight = state.weight * np.exp(-CONSTANTS.weight_step * np.clip(ratio - 1, -0.2, 0.2))
     weight = np.maximum(weight, CONSTANTS.smallest)

@@ -245,7 +245,6 @@ class Places:
 
     @classmethod
     def of(cls, problem: DesignProblem) -> Places:
-        """The places of a problem whose reports are its secrets. Memory: the table of a loss without a code."""
         matrix, code = problem.edges.matrix(problem.domain.size).tocsr(), problem.loss.code
         matrix.sort_indices()
         costs = Costs(

@@ -100,7 +100,6 @@ class Factors:
 
     @cached_property
     def halves(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """High and low 29 bits of `kernel`."""
         return _halves(self.kernel)
 
     @cached_property
@@ -130,12 +129,10 @@ class Factors:
 
     @cached_property
     def _above(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """High and low 29 bits of E(t) - E(F)."""
         return _halves(self.kernel - self.kernel[-1])
 
     @cached_property
     def _floor(self) -> int:
-        """E(F) times the sum of all weights."""
         return int(self.kernel[-1]) * int(self.weight.sum(dtype=np.uint64))
 
     def breaches(self, edges: Edges, row_sums: list[int]) -> int:
@@ -167,7 +164,6 @@ class Factors:
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)
 
     def units_of(self, edges: Edges) -> NDArray[np.int64]:
-        """j_e (e,), the units that the integer metric gives to edges over the secrets; -1 where it has no such edge."""
         own = _keys(self.metric.tail, self.metric.head, self.metric.size)
         wanted = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
         order = np.argsort(own)

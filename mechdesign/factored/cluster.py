@@ -72,8 +72,6 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Block:
-    """A block under way on a cluster."""
-
     client: Any
     rows: str
     future: Any
@@ -156,7 +154,6 @@ def _check_answer(scheduler: str) -> None:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    """Raise an InputError unless there are workers, and all of them can compute; the scheduler reads blocks too."""
     # One that cannot import a block is silent for ever.
     try:
         client.wait_for_workers(1, timeout=WAIT)

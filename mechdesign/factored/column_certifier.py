@@ -48,7 +48,6 @@ class ColumnCertifier:
 
     @cached_property
     def units(self) -> Units:
-        """How nats become whole units."""
         return Units.for_lengths(self.problem.edges.length)
 
     def certify(self) -> CertifiedFactors:

@@ -33,7 +33,6 @@ class Columns:
 
     @classmethod
     def joined(cls, parts: Sequence[Columns]) -> Columns:
-        """The columns of all parts, one part after the other."""
         starts = np.cumsum([0, *(len(part.place) for part in parts[:-1])])
         return cls(
             place=np.concatenate([part.place for part in parts]),
@@ -51,7 +50,6 @@ class Columns:
         return np.append(self.first, len(self.place))
 
     def select(self, numbers: NDArray[np.int64]) -> Columns:
-        """Some of the columns, in the order of these numbers (k,)."""
         width = np.diff(self.bounds)[numbers]
         first = np.cumsum(width) - width
         chosen = np.repeat(self.first[numbers] - first, width) + np.arange(width.sum())
@@ -66,7 +64,6 @@ class Columns:
 
 @numba.njit(cache=True, nogil=True)
 def _gather(distances, place, offset, first, cap, gathered):  # type: ignore[no-untyped-def]
-    """Write the least offset + distance over the generators of every column to `gathered`, at most the cap."""
     for k in range(first.size):
         row = gathered[k]
         row[:] = cap

@@ -125,7 +125,6 @@ def make_factored(
 
 
 def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: LossFigures) -> dict[str, Any]:
-    """The variables of the integers, the rows, the prior and the claim."""
     domain, rows, factors = problem.domain, certified.rows, certified.data.factors
     metric, columns = factors.metric, factors.columns
     variables: dict[str, Any] = {

@@ -149,7 +149,6 @@ def solve_factored(
 
 
 def _run_to_mechanism(program: EikonalWeights, run: FactoredRun, first: EikonalState, bounded: bool) -> xr.Dataset:
-    """The mechanism of a run from its first state; bounded, with a lower bound."""
     run.keep_time(first)
     state, expected, stopped = run.weigh_rounds(first)
     certified = run.certify(state, expected)
@@ -264,7 +263,6 @@ class FactoredRun:
         return *weighed, stopped
 
     def _weigh(self, state: EikonalState) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        """A round's pass: the row sums (n,), the update of the weights (k,), and kappa."""
         self.stage = f"round {state.number + 1} of {self.rounds}"
         exact = self.has_short_edges or leaves_weights(state, self.rounds)
         units = self.units.within(SETTLED if exact else MOVING)
@@ -285,8 +283,6 @@ class FactoredRun:
         return arrays["row_sum"], update, kappa
 
     def certify(self, state: EikonalState, expected: NDArray[np.float64]) -> CertifiedFactors:
-        """Integers that satisfy the certificate."""
-
         def exact(data: LossData) -> Arrays:
             return self._pass(f"certificate {state.number} {data.factors.step}", row_block, data)
 
@@ -310,7 +306,6 @@ class FactoredRun:
         return bound, "time" if late or time.monotonic() > deadline else stopped
 
     def _lengths(self, state: EikonalState) -> NDArray[np.float64]:
-        """Lengths (e,) of the framed graph in nats, those of the claim as they are `left`."""
         length = self.frame.edges.length.copy()
         length[self.claimed] = remaining_length(self.claim, state.potential, SLACK)
         return length
@@ -329,7 +324,6 @@ class FactoredRun:
 
 
 def _widest_frame(problem: DesignProblem) -> int:
-    """Most cells of frame: none on a line, nor where steps at the border are so long that no weight is negative."""
     shape, border = problem.domain.shape, border_step(problem)
     if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
         return 0
@@ -337,7 +331,6 @@ def _widest_frame(problem: DesignProblem) -> int:
 
 
 def _require_room(problem: DesignProblem, width: int) -> None:
-    """Raise a SizeError for what would not fit, before a frame of `width` cells is made around the places."""
     size, shape, edges = problem.domain.size, problem.domain.shape, len(problem.edges.tail)
     wider = math.prod((side + 2 * width) / side for side in shape or ())
     require_bytes(

@@ -153,7 +153,6 @@ def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, hea
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _offer(heap, top, d, v, far, seen):  # type: ignore[no-untyped-def]
-    """Put v into the heap of `top` entries where d is nearer than before: the new (seen, top)."""
     key, held, distance = heap.key, heap.held, heap.distance
     if d >= distance[v]:
         return seen, top

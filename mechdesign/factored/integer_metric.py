@@ -46,7 +46,6 @@ class Neighbours:
 
     @classmethod
     def of(cls, size: int, tail: NDArray[np.int64], head: NDArray[np.int64], units: NDArray[np.uint16]) -> Neighbours:
-        """Those of undirected edges between `size` places, in the order of the edges."""
         own, other = np.column_stack([tail, head]).ravel(), np.column_stack([head, tail]).ravel()
         order = np.argsort(own, kind="stable")
         first = np.append(0, np.cumsum(np.bincount(own, minlength=size)))
@@ -54,7 +53,6 @@ class Neighbours:
 
     @cached_property
     def range(self) -> tuple[int, int]:
-        """The shortest and the longest length."""
         return int(self.units.min(initial=_UNSEEN)), int(self.units.max(initial=0))
 
 
@@ -66,7 +64,6 @@ class Window:
     field: Distances
 
     def dense(self, size: int, cap: int) -> Distances:
-        """The distances (size, b) of all places, the cap outside."""
         nearby = np.full((size, self.field.shape[1]), cap, np.uint16)
         nearby[self.places] = self.field
         return nearby
@@ -183,7 +180,6 @@ def _search(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignore[no-untyped-def]
-    """Neighbours by their numbers in the window, rank (k,), or -1 outside."""
     # Of place i those before it from ends[i, 0] to ends[i, 1], those after it from ends[i, 2] to ends[i, 3]. What lies
     # between is no neighbour: both ends are written without a branch.
     for i in range(count):
@@ -200,7 +196,6 @@ def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignor
 
 @numba.njit(cache=True, nogil=True)
 def _lower(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
-    """Lower row i to what its neighbours low..high allow; True if a number changed."""
     # least (b,) is room for a row: loops over it and one other row are vectorised, since the two never overlap.
     row = field[i]
     for b in range(least.size):
@@ -220,7 +215,6 @@ def _lower(field, i, low, high, near, units, least):  # type: ignore[no-untyped-
 
 @numba.njit(cache=True, nogil=True)
 def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
-    """Mark the neighbours low..high among the first `size` places as stale; how many were not."""
     more = 0
     for e in range(low, high):
         if near[e] < size and not stale[near[e]]:

@@ -124,7 +124,6 @@ def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignPr
 
 
 def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
-    """Eps^p, and eps^k times the area of a cell, at every place."""
     level, cell, code = problem.metric.level_at(problem.domain), problem.domain.cell, problem.loss.code
     assert level is not None and cell is not None and code is not None
     level = level * problem.metric.scale
@@ -132,7 +131,6 @@ def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
 
 
 def _carry(values: Vector, coarse: Domain, domain: Domain) -> Vector:
-    """Values at cells of a coarse grid, interpolated in the logarithm; those not positive from the nearest that is."""
     assert coarse.shape is not None and domain.shape is not None and domain.index is not None
     field = np.full(coarse.shape, np.nan)
     field[coarse.lookup >= 0] = np.where(np.isfinite(values) & (values > 0), values, np.nan)

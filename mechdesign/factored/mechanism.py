@@ -60,17 +60,14 @@ class FactoredMechanism(Rows):
 
     @cached_property
     def stored(self) -> MechanismFile:
-        """What the Dataset says, rebuilt."""
         return MechanismFile.read(self.dataset)
 
     @cached_property
     def factors(self) -> Factors:
-        """The integers of the mechanism."""
         return self.stored.factors
 
     @cached_property
     def row_sums(self) -> list[int]:
-        """S(u) of every secret, exact."""
         return join_words(self.dataset["row_sum"].values)
 
     def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:

@@ -79,7 +79,6 @@ class PoolConstants:
     bound_core: float = 10.0  # narrower ones than in pricing lose 0.09 %, measured on Philadelphia
 
     def rounds(self, size: int) -> int:
-        """Rounds at most for so many reports."""
         return min(max(self.fewest_rounds, self.priced_reports // size), self.most_rounds)
 
 
@@ -178,7 +177,6 @@ class Pool:
     matrix: Matrix  # their fields
 
     def with_more(self, more: Pool) -> Pool:
-        """These columns, then others."""
         return Pool(
             columns=Columns.joined([self.columns, more.columns]),
             target=np.concatenate([self.target, more.target]),
@@ -211,7 +209,6 @@ class PoolRun:
         self.pricing_seconds = self.master_seconds = 0.0  # of the last ones
 
     def rounds(self) -> str:
-        """Rounds of pricing and weighing; why they ended."""
         stopped = interrupts.search(self._rounds, "interrupt")
         if self.pool is not None:  # without gigabytes that the certificates do not need
             self.pool = replace(self.pool, matrix=Matrix.empty(self.places.size))
@@ -273,7 +270,6 @@ class PoolRun:
         return self.pool.columns.select(used), target[used], self.best_weight[used]
 
     def bound(self) -> ProvedBound | None:
-        """The proved bound of the last multipliers; None where it is interrupted."""
         on_done = counter(self.report, "bound, certificate", self.places.size)
 
         def certified() -> ProvedBound:
@@ -283,7 +279,6 @@ class PoolRun:
         return interrupts.search(certified, None)
 
     def _extend(self) -> bool:
-        """Price all reports; rays that the pool lacks join it; True if there were any."""
         started, n, dual = time.monotonic(), self.places.size, self.state.dual
         task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
@@ -306,7 +301,6 @@ class PoolRun:
         return bool(fresh)
 
     def _unseen(self, columns: Columns, reports: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of the columns that the pool lacks."""
         unseen, coarse = [], max(1, round(CONSTANTS.same / self.step))
         bounds = columns.bounds
         for k in range(columns.size):
@@ -318,7 +312,6 @@ class PoolRun:
         return np.array(unseen, np.int64)
 
     def _add(self, columns: Columns, target: NDArray[np.int64]) -> None:
-        """Add columns to the pool, with a share of the weight of their reports."""
         if self.pool is None:
             share = self.state.weight
         else:
@@ -331,7 +324,6 @@ class PoolRun:
         self.pool = fresh if self.pool is None else self.pool.with_more(fresh)
 
     def _fields(self, columns: Columns, target: NDArray[np.int64]) -> tuple[Matrix, Vector]:
-        """The fields of columns, and their expected losses."""
         task = FieldTask(
             places=self.places,
             units=self.lengths,
@@ -347,7 +339,6 @@ class PoolRun:
         return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
     def _improve(self, blocks: OverlappingBlocks) -> float:
-        """Better weights and multipliers; the loss of the weights with what their row sums will cost."""
         assert self.pool is not None
         started = time.monotonic()
         weight, dual, loss = self._master(blocks, self.pool.weight, self.state.dual, self._latest())
@@ -385,7 +376,6 @@ class PoolRun:
         return weight, np.maximum(dual, 0.0), loss
 
     def _gap(self) -> float:
-        """The gap of the best weights, as estimated."""
         return (self.least_loss - self.best_bound) / self.least_loss
 
     def _spent(self, sums: Vector) -> float:
@@ -395,7 +385,6 @@ class PoolRun:
 
 
 def _table_design(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
-    """A table of integers, with the best bound of some multipliers, priced on the whole graph."""
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)

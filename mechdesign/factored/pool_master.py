@@ -77,45 +77,37 @@ class Matrix:
 
     @classmethod
     def of(cls, count: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], secrets: int) -> Matrix:
-        """From the number of entries of every column."""
         first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         return cls(first=first, place=place, value=value, secrets=secrets)
 
     @classmethod
     def empty(cls, secrets: int) -> Matrix:
-        """No columns."""
         return cls.of(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), secrets)
 
     @property
     def size(self) -> int:
-        """Number of columns c."""
         return len(self.first) - 1
 
     @cached_property
     def transposed(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """G' in compressed rows: first (n + 1,), column, value. Memory: as much again."""
         narrow = self.first[-1] <= np.iinfo(np.int32).max
         first = self.first.astype(np.int32) if narrow else self.first  # SciPy widens all its indices to this type
         matrix = csr_array((self.value, self.place, first), shape=(self.size, self.secrets)).tocsc()
         return np.asarray(matrix.indptr, np.int64), np.asarray(matrix.indices, np.int32), matrix.data
 
     def across(self, values: Vector) -> Vector:
-        """G values, (c,)."""
         return _product(self.first, self.place, self.value, values)
 
     def down(self, weight: Vector) -> Vector:
-        """G' weight, (n,)."""
         return _product(*self.transposed, weight)
 
     @cached_property
     def visible(self) -> Matrix:
-        """The entries that the equations of a step see."""
         kept = np.flatnonzero(self.value >= CONSTANTS.visible)
         first = np.searchsorted(kept, self.first)
         return Matrix(first=first, place=self.place[kept], value=self.value[kept], secrets=self.secrets)
 
     def with_more(self, more: Matrix) -> Matrix:
-        """These columns, then others."""
         return Matrix(
             first=np.concatenate([self.first, more.first[1:] + self.first[-1]]),
             place=np.concatenate([self.place, more.place]),
@@ -179,7 +171,6 @@ class OverlappingBlocks:
         self.inverse: list[NDArray[np.float32]] = []
 
     def factor(self, matrix: Matrix, scale: Vector, ridge: Vector) -> None:
-        """Invert the blocks of G' diag(scale) G + diag(ridge). Memory: 4 bytes times the squares of their sizes."""
         root = np.sqrt(scale).astype(np.float32)
         transposed = matrix.transposed
         self.inverse = [np.zeros((0, 0), np.float32)] * len(self.nodes)
@@ -200,7 +191,6 @@ class OverlappingBlocks:
         in_blocks(invert, len(self.nodes), 8)
 
     def apply(self, values: Vector) -> Vector:
-        """The sum of the inverses of the blocks, applied to (n,)."""
         parts: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(self.nodes)
         single = values.astype(np.float32)
 
@@ -248,7 +238,6 @@ def _halved(points: NDArray[np.float64], own: NDArray[np.int64]) -> list[NDArray
 
 
 def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray[np.float32]:
-    """The inverse of part' part + diag(ridge), weighted on both sides."""
     normal = (part.T @ part).astype(float)
     diagonal = np.arange(len(ridge))
     normal[diagonal, diagonal] += ridge

@@ -100,7 +100,6 @@ class LocalProgram:
         self.k, self.core, self.edges = 0, 0, 0
 
     def open(self, y: int, *, exact: bool) -> None:
-        """Search the ball of a report."""
         task, own = self.task, self.places
         self.k, self.core, self.edges = open_ball(
             y, self.reach, task.core, exact, self.width, own.graph, self.costs, self.dual, self.room, self.inner

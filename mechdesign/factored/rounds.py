@@ -59,27 +59,22 @@ class Units:
 
     @classmethod
     def for_lengths(cls, length: NDArray[np.float64], reach: float = RANGE) -> Units:
-        """The smallest step with which the reach and the longest edge (itself cut at the reach) fit 16 bits."""
         longest = min(reach, float(length.max()))
         step = int(np.ceil(np.ldexp(reach + longest, STEP_BITS) / (LARGEST - 1)))
         return cls(step=step, cap=int(np.ldexp(reach, STEP_BITS)) // step, reach=reach)
 
     def within(self, reach: float) -> Units:
-        """The same units, with a cap of fewer nats."""
         return Units(step=self.step, cap=int(np.ldexp(reach, STEP_BITS)) // self.step, reach=reach)
 
     @property
     def nats(self) -> float:
-        """The step in nats."""
         return float(np.ldexp(self.step, -STEP_BITS))
 
     def quantise(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Lengths (e,) in nats as whole units, rounded down, cut at the cap."""
         units = np.floor(np.ldexp(np.minimum(length, self.reach), STEP_BITS)).astype(np.int64) // self.step
         return np.minimum(units, self.cap)
 
     def metric(self, points: NDArray[np.float64], edges: Edges, units: NDArray[np.int64]) -> IntegerMetric:
-        """The integer metric of edges with these whole lengths (e,)."""
         whole = units.astype(np.uint16)
         return IntegerMetric(points=points, tail=edges.tail, head=edges.head, units=whole, cap=self.cap)
 
@@ -146,7 +141,6 @@ def next_round(
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-untyped-def]
-    """Add the sum over places of weight * kernel to `total`, per source."""
     size, sources = distances.shape
     part = np.empty(sources, np.float32)
     for first in range(0, size, _CHUNK):
@@ -161,7 +155,6 @@ def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _add_columns(distances, places, kernel, inverse, rise, mass):  # type: ignore[no-untyped-def]
-    """Add the sums over sources of kernel / row sum and of kernel, per place."""
     for p in range(places.size):
         scaled, plain = np.float32(0), np.float32(0)
         for b in range(inverse.size):

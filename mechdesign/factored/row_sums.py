@@ -54,7 +54,6 @@ def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], cod
 
 
 def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
-    """T of the distance."""
     # Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
     # and what the nodes add up is read between them.
     axes = u.shape[1]
@@ -80,7 +79,6 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
 
 
 def _side(values: Vector, axes: int) -> tuple[float, float, int]:
-    """The low end, the step and the number of nodes of an axis."""
     nodes = np.unique(values)
     low, span = float(nodes[0]), float(nodes[-1] - nodes[0])
     step = span / max(len(nodes) - 1, 1)
@@ -94,7 +92,6 @@ def _side(values: Vector, axes: int) -> tuple[float, float, int]:
 def _corners(
     points: Vector, sides: list[tuple[float, float, int]]
 ) -> list[tuple[tuple[NDArray[np.int64], ...], Vector]]:
-    """The nodes around each point, and its shares of them."""
     at = []
     for values, (low, step, count) in zip(points.T, sides, strict=True):
         position = np.clip((values - low) / step, 0.0, count - 1)
@@ -129,12 +126,10 @@ class LossData:
 
     @property
     def floor(self) -> float:
-        """E(F) of the cap F, times 2^-58."""
         return float(self.factors.kernel[-1]) * 2.0**-KERNEL_BITS
 
     @cached_property
     def far(self) -> NDArray[np.float64]:
-        """Sum over columns of W l(u, report), for every secret (n,)."""
         assert self.loss.code is not None
         return far_losses(self.secrets, self.reports, self.factors.weight, self.loss.code)
 
@@ -258,7 +253,6 @@ def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 @numba.njit(cache=True, nogil=True)
 def _add_losses(distances, columns, kernel, weight, reports, secrets, code, total):  # type: ignore[no-untyped-def]
-    """Add the sum over columns of weight * kernel * loss to `total`, per source; secrets (a, b)."""
     sources = distances.shape[1]
     square, mass = np.empty(sources), np.empty(sources)
     for p in range(columns.size):

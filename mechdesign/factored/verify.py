@@ -80,7 +80,6 @@ def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] 
 
 
 def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]:
-    """What is wrong with the remap, with the curvature excess, and with figures that a factored mechanism has not."""
     mechanism, reasons = stored.mechanism, []
     if float(mechanism.attrs["scale"]) != 1:
         reasons.append("scale: a factored mechanism is made at its claim")

@@ -67,7 +67,6 @@ class Folder:
             return dict(arrays)
 
     def write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep arrays under a name. Raises: FileFormatError where the disk refuses."""
         if self.path is None:
             return
         stream = io.BytesIO()
@@ -77,19 +76,16 @@ class Folder:
         _put(self._block(name), digest + content)
 
     def keep_only(self, *names: str) -> None:
-        """Drop all arrays but those of these names and of the blocks of these passes."""
         prefixes = tuple(f"{name} " for name in names)
         for block in () if self.path is None else self.path.glob("*.block"):
             if not f"{block.stem} ".startswith(prefixes):
                 block.unlink()
 
     def keep_mechanism(self, mechanism: xr.Dataset) -> None:
-        """Keep a finished mechanism."""
         if self.path is not None:
             save(mechanism, self.path / MECHANISM, overwrite=True)
 
     def mechanism(self) -> xr.Dataset | None:
-        """The finished mechanism; None where there is none, or a damaged one."""
         if self.path is None:
             return None
         try:
@@ -147,7 +143,6 @@ def discard_finished(path: str | Path) -> None:
 
 
 def _make(where: Path) -> bool:
-    """Whether the folder had to be made."""
     try:
         str(where).encode()  # the HDF5 library, which writes the mechanism at last, takes no other names
         where.mkdir()
@@ -163,7 +158,6 @@ def _make(where: Path) -> bool:
 
 
 def _claim(where: Path, run: str, *, of: str, created: bool) -> bool:
-    """Mark a folder as that of a run, or check that it is; whether it was made for the run."""
     if not (where / _MANIFEST).exists():
         others = [name for file in where.iterdir() if not (name := file.name).startswith((_LOCK, f".{_MANIFEST}."))]
         if others:

@@ -125,7 +125,6 @@ def column_count(program: Positions, group: Orbits) -> int:
 
 
 def _with_powers(centres: Centres, domain: Domain) -> int:
-    """Columns of these centres, with the powers that they may have."""
     flat = len(centres.nats) == 1 and bool((domain.lookup >= 0).all())
     return math.ceil((1.5 if flat else 1 + CONSTANTS.powers) * len(centres.index))
 
@@ -144,7 +143,6 @@ def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
 
 
 def _centres(program: Positions) -> Centres:
-    """All centres, with the levels of their noise: the lattice of the domain, and cells beyond its border."""
     domain, patches = program.problem.domain, program.patches
     assert domain.shape is not None and domain.index is not None
     highest = patches.corner_level.max(axis=1) * patches.side
@@ -163,7 +161,6 @@ def _centres(program: Positions) -> Centres:
 
 
 def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
-    """One centre of each orbit; all where the cells lie on one line."""
     assert domain.shape is not None
     if len(group.ways) == 1 or min(domain.shape) == 1:
         return centres
@@ -179,7 +176,6 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
 
 
 def _columns(centres: Centres, program: Positions) -> Array:
-    """Columns (n, k) within the cones: noise with its constants, powers of noise, and the constant column last."""
     domain, cones = program.problem.domain, program.cones
     assert domain.index is not None
     low, high = centres.index.min(axis=0), centres.index.max(axis=0)

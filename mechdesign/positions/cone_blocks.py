@@ -64,11 +64,9 @@ class Scaling:
         self.size = np.sqrt(ds / dz)
 
     def times(self, vector: Array) -> Array:
-        """W vector."""
         return _reflected(vector, self.root) * self.size
 
     def inverse(self, vector: Array) -> Array:
-        """W^-1 vector."""
         turned = self.root.copy()
         turned[1:] *= -1
         return _reflected(vector, turned) / self.size
@@ -82,7 +80,6 @@ class Scaling:
 
 
 def _reflected(vector: Array, root: Array) -> Array:
-    """2 r (r v) - J v for vectors v and r (3, k, m), J = diag(1, -1, -1)."""
     image = 2 * (root * vector).sum(axis=0) * root
     image[0] -= vector[0]
     image[1:] += vector[1:]
@@ -289,8 +286,6 @@ def _step(
 
 
 class _Algebra:
-    """Products with the cones of all blocks, and solutions of a Newton step's equations."""
-
     def __init__(self, cones: SplineCones, sums: sp.csr_array) -> None:
         self.sums = sums
         self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
@@ -301,15 +296,12 @@ class _Algebra:
         self.width = int((self.row - self.column).max())
 
     def cone_rows(self, x: Array) -> Array:
-        """G x (3, k, m)."""
         return np.stack([rows @ x for rows in self.parts])
 
     def transpose(self, z: Array) -> Array:
-        """G' z (n, m)."""
         return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
 
     def transposed(self, z: list[Array]) -> Array:
-        """G' z (n, m) of blocks in parts."""
         return np.concatenate([self.transpose(own) for own in z], axis=1)
 
     def parted(self, blocks: int) -> list[slice]:
@@ -348,7 +340,6 @@ class _Algebra:
             raise np.linalg.LinAlgError("the row sums are not positive definite")
 
     def _blocks(self, right: Array) -> Array:
-        """H_y^-1 right_y for every block, (n, m)."""
         solution = np.empty_like(right)
         for y in range(right.shape[1]):
             solution[:, y] = lapack.dpbtrs(self.bands[y].T, right[:, y], lower=1)[0]

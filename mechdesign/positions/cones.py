@@ -190,7 +190,6 @@ def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _halved(level, z):  # type: ignore[no-untyped-def]
-    """Set z (3, 3) to half of the interpolant of level (4,) at corners, middles of sides and centre, rounded down."""
     one = np.uint64(1)
     for k in range(4):
         z[2 * (k // 2), 2 * (k % 2)] = level[k] >> one

@@ -113,13 +113,11 @@ def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
 
 
 def _corner_points(domain: Domain) -> NDArray[np.float64]:
-    """Coordinates (n, 4, 2) of the corners of the cells."""
     assert domain.index is not None
     return np.asarray(domain.origin) + (domain.index[:, None, :] + np.asarray(CORNERS)) * np.asarray(domain.cell)
 
 
 def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least ratio (n,) of eps to the interpolant of `values` (n, 4) at the corners of each cell."""
     level = plane_level_map(metric)
     raster, corners = level.raster, _corner_points(domain)
     low, high = corners[:, 0], corners[:, 3]
@@ -150,7 +148,6 @@ def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[C
 
 
 def _lines(nodes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sides of intervals (n,) and the nodes inside them, (n, k + 2), padded with the upper side."""
     first, last = np.searchsorted(nodes, low, side="right"), np.searchsorted(nodes, high, side="left")
     steps = first[:, None] + np.arange(int((last - first).max()))
     inside = np.where(steps < last[:, None], nodes[np.minimum(steps, len(nodes) - 1)], high[:, None])

@@ -89,11 +89,9 @@ class Patches:
 
     @cached_property
     def whole_level(self) -> NDArray[np.uint64]:
-        """The levels in integers, as the check of the cones takes them."""
         return cones.whole_levels(self.corner_level, self.side)
 
     def breaches(self, mass: NDArray[np.uint64]) -> int:
-        """How many (cell, report) pairs of a table (n, m) break the claim."""
         return cones.breaches(mass, self.around, self.whole_level)
 
     def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
@@ -108,7 +106,6 @@ class Patches:
         return reasons
 
     def variables(self, domain: Domain) -> dict[str, Any]:
-        """The variables that a file keeps (see the module docstring)."""
         name, dim = {4: ("corner_level", "corner"), 16: ("quarter_level", "quarter_corner")}[self.corner_level.shape[1]]
         return {
             "around_row": (("secret", "around"), self.around.copy()),
@@ -116,11 +113,9 @@ class Patches:
         }
 
     def attributes(self, metric: Metric, domain: Domain) -> dict[str, str]:
-        """The rule, and the claim in one sentence."""
         return {"position_rule": RULE, "position_claim": self.sentence(metric, domain)}
 
     def sentence(self, metric: Metric, domain: Domain) -> str:
-        """The claim in one sentence, rebuilt at verification; the digits of the list are a fingerprint."""
         assert domain.shape is not None and domain.cell is not None
         unit, times = unit_word(domain.unit), "" if metric.scale == 1 else f"{float(metric.scale)!r} times "
         where = f"{domain.size} cells, {float(self.side)!r} {unit} wide, of a {' x '.join(map(str, domain.shape))} grid"
@@ -227,7 +222,6 @@ def square_cells(domain: Domain) -> None:
 
 
 def _shared_rows(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of every lattice cell that touches the domain, of `table` with a border of -1; elsewhere -1."""
     padded, shared, size = np.pad(table, 1, constant_values=-1), table.copy(), int(table.max()) + 1
     for steps in (_BESIDE, _DIAGONAL):
         near = [padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i, j in steps]

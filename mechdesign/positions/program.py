@@ -82,7 +82,6 @@ class Positions(Program):
 
     @cached_property
     def patches(self) -> Patches:
-        """The rows around each cell and the levels at its corners."""
         domain, metric = self.problem.domain, self.problem.metric
         square_cells(domain)
         levels = self.corner_level
@@ -90,12 +89,10 @@ class Positions(Program):
 
     @cached_property
     def cones(self) -> SplineCones:
-        """The cones of a column."""
         return spline_cones(self.patches)
 
     @cached_property
     def cost(self) -> NDArray[np.float64]:
-        """C (n, m)."""
         problem = self.problem
         around = self.patches.around
         cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)

@@ -90,7 +90,6 @@ def _around(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
 
 
 def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of squares at these displacements whose convex hull is not inside the area."""
     table, tails, heads = fine.lookup, [], []
     for step in steps.tolist():
         tail, head = displaced_pairs(fine, tuple(step))
@@ -134,7 +133,6 @@ def _ranges(
 
 
 def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
-    """Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around."""
     # The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
     rows = []
     for a, b in ((start, start), (start, end), (end, end)):

@@ -140,7 +140,6 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
 def _first_table(
     program: Positions, targets: Targets, deadline: float, report: Callable[..., None] | None = None
 ) -> tuple[Mass, str]:
-    """The table of weights of columns, and why their search ended."""
     # Where that was early, clamped noise or the best constant report in its place if it is better.
     on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
     found = interrupts.search(
@@ -156,7 +155,6 @@ def _first_table(
 
 
 def _plain_tables(program: Positions) -> list[Mass]:
-    """The best constant report and clamped noise, where they can be certified and fit in memory."""
     constant = np.zeros(program.cost.shape)
     constant[:, program.cost.sum(axis=0).argmin()] = 1.0
     makers: list[Callable[[], Mass]] = [
@@ -187,7 +185,6 @@ def _report_iteration(
 
 
 def _cones_go(program: Positions) -> bool:
-    """True if the rule of the module takes the program of cones."""
     cones, reports = program.cones, program.problem.reports.size
     fewest = -(-reports // SYMMETRIES)
     if not fits_in_memory_and_time(cones, fewest, fewest):
@@ -197,7 +194,6 @@ def _cones_go(program: Positions) -> bool:
 
 
 def _require_room(cones: SplineCones, blocks: int) -> None:
-    """Raise a SizeError before so many blocks of the cones of a column that do not fit in memory."""
     n = cones.bound.shape[1]
     require_bytes(
         bytes_needed(cones, blocks),

@@ -84,7 +84,6 @@ class SplineCones:
 
     @property
     def size(self) -> int:
-        """The number k of cones."""
         return int(self.bound.shape[0])
 
     def excess(self, table: NDArray[np.float64]) -> float:
@@ -218,7 +217,6 @@ def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
 
 
 def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> NDArray[np.float64]:
-    """The kernel at `level` nats per unit, reports outside moved to the border, (n, n)."""
     count = displacements(shape, side, level)
     away = np.arange(count)
     kernel = np.exp(-level * side * (np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + TIP) - math.sqrt(TIP)))

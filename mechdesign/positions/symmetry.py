@@ -46,7 +46,6 @@ class Orbits:
     raised: Array  # the numbers of the constraints, each the largest of its images
 
     def averaged(self, blocks: Array, reports: Cells) -> Array:
-        """The table (n, m) of blocks (n, r) for these reports, averaged over the group."""
         if len(self.ways) == 1:
             return blocks
         total = np.zeros((len(blocks), len(blocks)))
@@ -131,6 +130,5 @@ def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array
 
 
 def _is_group(ways: list[Cells]) -> bool:
-    """True if the ways are closed under composition: what is alike to a tolerance need not be."""
     known = {way.tobytes() for way in ways}
     return bool(ways) and all(one[other].tobytes() in known for one, other in product(ways, repeat=2))
