@@ -110,6 +110,7 @@ class AreaDesign(FrozenRecord):
     Attributes
     ----------
     mechanism, verification : xarray.Dataset, Verification
+        The certified mechanism, and what verification found.
     problem, cells_problem : DesignProblem
         The problem solved, and the same between cells.
     choice, reason : Choice, CellsReason or None

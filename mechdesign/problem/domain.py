@@ -37,6 +37,7 @@ class Domain(FrozenRecord):
     Attributes
     ----------
     kind : {"grid", "points", "nodes"}
+        Cells, places with coordinates, or names alone.
     points : (n, k) array
         Coordinates, k = 1 to 3, in `unit`, a unit of length.
     shape, cell, origin : tuples

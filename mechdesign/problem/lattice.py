@@ -192,7 +192,8 @@ class Edges:
     ----------
     tail, head : (e,) int arrays
         Place numbers, tail < head.
-    length : (e,) float array, in nats
+    length : (e,) float array
+        In nats.
 
     Examples
     --------

@@ -148,7 +148,8 @@ class TableLoss(Loss):
     ----------
     values : (n, m) array
         Losses, not negative.
-    units : str, default "1"
+    units : str
+        Of the values; "1" by default.
 
     Examples
     --------

@@ -355,7 +355,8 @@ class Graph(Metric):
     ----------
     tail, head, length : (e,) arrays
         Place numbers of the ends, without self-loops and repeated pairs; lengths in nats, positive and finite.
-    scale : float, default 1
+    scale : float
+        Factor of every length, 1 by default.
 
     Examples
     --------

@@ -33,8 +33,10 @@ class DesignProblem(FrozenRecord):
     ----------
     domain, metric : Domain, Metric
         The n secrets, and the claim. A level per another unit is converted to that of the domain, and rounded down.
-    prior : (n,) array, of sum 1
+    prior : (n,) array
+        Probabilities, of sum 1.
     loss : Loss
+        What a report costs.
     reports : Domain
         The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
