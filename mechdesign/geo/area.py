@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,16 +40,12 @@ from mechdesign.problem.priors import uniform
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.raster import Raster
+from mechdesign.problem.tables import Note, silent
 
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 PATHS = ("straight", "inside")
-Note = Callable[[str], None]  # called with a sentence for the user
 STEEPEST = 50.0  # nats across a cell: e^50, so that a report names the true cell; larger ones are a wrong unit
 _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all pairs of rows between positions
-
-
-def silent(sentence: str) -> None:
-    """Drop a sentence for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,7 +20,7 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.privacy_radius import level_of_odds
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo import choose
-from mechdesign.geo.area import STEEPEST, Area, Note, silent
+from mechdesign.geo.area import STEEPEST, Area
 from mechdesign.geo.area_inputs import AreaInputs, Levels, LevelsFromPeople, RasterPrior, check_levels
 from mechdesign.geo.area_search import HELD, AreaSearch, AreaStatement
 from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice
@@ -33,6 +33,7 @@ from mechdesign.output.text_tables import Block, where_possible
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.problem.tables import Note, silent
 from mechdesign.solvers.choose import LARGEST_TABLE
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import check_targets

@@ -9,7 +9,7 @@ from mechdesign.base.units import METRES
 from mechdesign.base.validation import positive
 from mechdesign.errors import InputError
 from mechdesign.evaluation.privacy_radius import nats_of_factor
-from mechdesign.geo.area import Area, Note
+from mechdesign.geo.area import Area
 from mechdesign.geo.elastic import elastic_level
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.geo.people import PeoplePoints, read_points
@@ -17,6 +17,7 @@ from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.raster import Raster
+from mechdesign.problem.tables import Note
 
 _RADII = 500.0, 5000.0  # m
 

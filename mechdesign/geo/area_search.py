@@ -15,13 +15,14 @@ from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.geo import choose
-from mechdesign.geo.area import Note, area_problem
+from mechdesign.geo.area import area_problem
 from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice, Named, Refused, WithLimit
 from mechdesign.geo.terminal import reason_words
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.raster import Raster
+from mechdesign.problem.tables import Note
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.optimal import Optimal

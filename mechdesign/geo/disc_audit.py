@@ -22,13 +22,14 @@ from mechdesign.base.formatting import length
 from mechdesign.base.validation import positive, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
-from mechdesign.geo.area import Area, Note, silent
+from mechdesign.geo.area import Area
 from mechdesign.geo.people import read_people
 from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.tables import Note, silent
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"

@@ -24,7 +24,8 @@ from mechdesign.base.json_fields import read_json
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError
-from mechdesign.geo.area import Area, Note, area_of, silent
+from mechdesign.geo.area import Area, area_of
+from mechdesign.problem.tables import Note, silent
 
 _NESTING = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _ESRI = {"spatialReference", "geometryType", "attributes", "rings", "curveRings", "paths"}

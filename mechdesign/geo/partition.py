@@ -28,13 +28,14 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.spreadsheets import text_of
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
-from mechdesign.geo.area import Area, Note, area_of, silent
+from mechdesign.geo.area import Area, area_of
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
 from mechdesign.problem.columns import Columns, named_column, number_column, refuse_line
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.queries import Query
 from mechdesign.problem.rasters import read_raster
+from mechdesign.problem.tables import Note, silent
 from mechdesign.problem.text import is_csv, read_frame
 
 MOST = 1_000  # areas: a table of more shares is a distribution

@@ -21,7 +21,7 @@ from mechdesign.base.units import METRES
 from mechdesign.base.validation import positive, validated
 from mechdesign.cli.inputs import PeopleReader
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo.area import Area, Note, silent
+from mechdesign.geo.area import Area
 from mechdesign.geo.geojson import is_map, points_in_degrees
 from mechdesign.problem.columns import (
     EASTING,
@@ -39,6 +39,7 @@ from mechdesign.problem.columns import (
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.raster import Raster
+from mechdesign.problem.tables import Note, silent
 from mechdesign.problem.text import read_frame
 
 REACH = 8000.0  # m: nobody is spread further

@@ -33,7 +33,7 @@ TABLE_ROLES = ("secret", "report", "probability", "mass", "count")
 _TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc", ".gz", ".bz2", ".xz", ".zip"}
 _VALUES = ("probability", "mass", "count")
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
-Note = Callable[[str], None]
+Note = Callable[[str], None]  # called with a sentence for the user
 
 
 @validated
@@ -69,15 +69,15 @@ def read_table(
         if suffix == ".npy":
             return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))  # no size is taken from its header
         if suffix == ".parquet":
-            return _parquet(source, columns, on_note or _silent)
+            return _parquet(source, columns, on_note or silent)
         if suffix in _TEXT:
-            return _text_table(source, columns, on_note or _silent)
+            return _text_table(source, columns, on_note or silent)
     message = "is no table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
     raise FileFormatError(message, field="table", value=source.name)
 
 
-def _silent(told: str) -> None:
-    """No-op callback."""
+def silent(sentence: str) -> None:
+    """Drop a sentence for the user."""
 
 
 def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:

@@ -70,9 +70,6 @@ class ConeGraph(NamedTuple):
     factors: NDArray[np.float64] = _EMPTY  # (n, n): e^d
 
 
-Graph = ConeGraph  # kernels that Numba kept on disk under the name before are looked up here, then compiled anew
-
-
 class TreeState(NamedTuple):
     """One tree for each of m reports over n places."""
 
