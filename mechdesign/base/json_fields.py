@@ -18,8 +18,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices
 from mechdesign.errors import InputError
 
 Reader = Callable[[Any, str], Any]  # of a value of a description and the name of its field
@@ -91,12 +91,12 @@ def finite(value: object, field: str) -> float:
     return value  # type: ignore[return-value]
 
 
-def wholes(value: object, field: str, least: int, most: int) -> NDArray[np.int64]:
+def wholes(value: object, field: str, least: int, most: int) -> Indices:
     """Integers from `least` to `most`, within 64 bits; shape (k,)."""
     return np.array([whole(entry, field, least, most) for entry in _listed(value, field)], np.int64)
 
 
-def finites(value: object, field: str, axes: int = 1) -> NDArray[np.float64]:
+def finites(value: object, field: str, axes: int = 1) -> Floats:
     """Finite numbers in lists of lists, `axes` deep and equally long at every depth."""
     rows, shape = [value], [1]
     for _ in range(axes):

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix, Points, Vector
 from mechdesign.errors import InputError
 
 _TOTALS = {"all", "total", "totals", "sum", "gesamt", "summe", "total général", "totale"}
@@ -22,7 +23,7 @@ _INDEX = {"index", "id", "secret", "level_0", "unnamed: 0"}  # what pandas calls
 _UNNAMED = "dim_"  # what xarray calls the axes of an array that names none
 
 
-def place_order(labels: Sequence[Any], field: str, side: str) -> NDArray[np.int64]:
+def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
     """The positions (n,) of the places 0 to n - 1 among labels."""
     words = [str(label) for label in labels]
     repeated = next((word for word in words if words.count(word) > 1), None) if len(set(words)) < len(words) else None
@@ -63,7 +64,7 @@ def words_of_rows(values: object) -> list[str]:
     return labels if labels and all(isinstance(label, str) for label in labels) else []
 
 
-def refuse_totals(table: NDArray[np.float64], labels: Sequence[Any] | None, axis: int, field: str) -> None:
+def refuse_totals(table: Matrix, labels: Sequence[Any] | None, axis: int, field: str) -> None:
     """Refuse a last row or column that is named a total and is the sum of the others."""
     if labels is None or len(labels) < _FEWEST or str(labels[-1]).strip().lower() not in _TOTALS:
         return
@@ -83,7 +84,7 @@ def listed(labels: Sequence[Any]) -> str:
 def unlabelled(
     values: ArrayLike,
     field: str,
-    *places: NDArray[np.float64] | None,
+    *places: Points | None,
     ascending: bool = False,
 ) -> ArrayLike:
     """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged.
@@ -98,7 +99,7 @@ def unlabelled(
     return values
 
 
-def _numbers(labels: Sequence[Any]) -> NDArray[np.float64] | None:
+def _numbers(labels: Sequence[Any]) -> Vector | None:
     """The labels as numbers; None where one is not a number."""
     try:
         return np.array([float(label) for label in labels])
@@ -140,7 +141,7 @@ def _refuse_levels(axis: Any, field: str, side: str) -> None:
         raise InputError(message, field=field, value=", ".join(named), remedy="sort by label, x first")
 
 
-def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | None], *, ascending: bool) -> ArrayLike:
+def _of_xarray(values: Any, field: str, places: Sequence[Points | None], *, ascending: bool) -> ArrayLike:
     dims = [str(dim) for dim in values.dims]
     if len(dims) == 2 and dims == list(_SIDES[::-1]):
         values, dims = values.transpose(*_SIDES), list(_SIDES)
@@ -163,9 +164,7 @@ def _of_xarray(values: Any, field: str, places: Sequence[NDArray[np.float64] | N
     return array
 
 
-def _dim_order(
-    values: Any, dim: str, field: str, places: NDArray[np.float64] | None, *, ascending: bool
-) -> NDArray[np.int64]:
+def _dim_order(values: Any, dim: str, field: str, places: Points | None, *, ascending: bool) -> Indices:
     """The positions of the places along an axis of secrets or reports: by coordinates, or by labels."""
     names = [name for axis in _AXES if (name := f"{dim}_{axis}") in values.coords]
     given = np.column_stack([np.asarray(values.coords[name], float) for name in names]) if names else None
@@ -186,7 +185,7 @@ def _dim_order(
     return np.arange(values.sizes[dim])
 
 
-def _of_grid(values: Any, spatial: dict[str, str], field: str, places: NDArray[np.float64] | None) -> ArrayLike:
+def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | None) -> ArrayLike:
     """Values over x, y and z with x first, all ascending."""
     order = sorted(spatial, key=lambda dim: spatial[dim])
     values = values.transpose(*order)
@@ -202,7 +201,7 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: NDArray[n
     return np.asarray(values)
 
 
-def _positions(given: NDArray[np.float64], places: NDArray[np.float64], field: str, side: str) -> NDArray[np.int64]:
+def _positions(given: Points, places: Points, field: str, side: str) -> Indices:
     """The position of every place among given coordinates."""
     order, own = np.lexsort(given.T), np.lexsort(places.T)
     if not np.array_equal(given[order], places[own]):

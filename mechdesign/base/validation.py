@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arrays import AnyArray, Booleans, Floats
 from mechdesign.base.labels import unlabelled
 from mechdesign.errors import InputError
 
@@ -145,42 +146,38 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
     return number
 
 
-def as_numbers(
-    values: ArrayLike, field: str, *places: NDArray[np.float64] | None, ascending: bool = False
-) -> NDArray[np.float64]:
+def as_numbers(values: ArrayLike, field: str, *places: Floats | None, ascending: bool = False) -> Floats:
     """An array of doubles, labelled ones in the order of the places: `unlabelled` says how."""
     return _doubles(unlabelled(values, field, *places, ascending=ascending), field)
 
 
-def _doubles(values: ArrayLike, field: str) -> NDArray[np.float64]:
+def _doubles(values: ArrayLike, field: str) -> Floats:
     try:
         return np.asarray(values, float)
     except (TypeError, ValueError) as error:
         raise InputError("must be an array of numbers", field=field, value=reprlib.repr(values)) from error
 
 
-def finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def finite(values: ArrayLike, name: str) -> Floats:
     """`values` as an array of doubles."""
     array = _doubles(values, name)
     refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
     return array
 
 
-def refuse_entries(
-    wrong: NDArray[np.bool_], values: NDArray[Any], message: str, *, field: str, remedy: str | None = None
-) -> None:
+def refuse_entries(wrong: Booleans, values: AnyArray, message: str, *, field: str, remedy: str | None = None) -> None:
     """Refuse an array some of whose entries are `wrong`."""
     if wrong.any():
         raise InputError(message, field=field, value=_first_entry(wrong, values), remedy=remedy)
 
 
-def check_not_negative(values: NDArray[np.float64], name: str) -> None:
+def check_not_negative(values: Floats, name: str) -> None:
     """Refuse an array with an entry that is negative or not finite."""
     refuse_entries(~np.isfinite(values), values, "must be finite", field=name)
     refuse_entries(values < 0, values, "must not be negative", field=name)
 
 
-def _first_entry(wrong: NDArray[np.bool_], values: NDArray[Any]) -> str:
+def _first_entry(wrong: Booleans, values: AnyArray) -> str:
     """For example "inf at [2], and 3 more"."""
     index, more = np.argwhere(wrong)[0].tolist(), int(np.count_nonzero(wrong)) - 1
     value = values[tuple(index)]
@@ -188,7 +185,7 @@ def _first_entry(wrong: NDArray[np.bool_], values: NDArray[Any]) -> str:
     return shown + (f" at {index}" if index else "") + (f", and {more:,} more" if more else "")
 
 
-def own_array(values: ArrayLike, name: str) -> NDArray[Any]:
+def own_array(values: ArrayLike, name: str) -> AnyArray:
     """`values` as a read-only array that shares no memory with what the caller can write to."""
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values

@@ -15,8 +15,9 @@ from decimal import ROUND_CEILING, Context
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Vector
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.schema import stored_points
@@ -28,7 +29,7 @@ _NOISE = 1e-9  # of a share, by the rounding of sums
 _UP = 1 + 1e-12
 
 
-def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> NDArray[np.float64] | None:
+def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector | None:
     """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up.
 
     None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
@@ -62,7 +63,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> NDArray
     return (radii + beyond) * _UP
 
 
-def rounded_up(radii: NDArray[np.float64]) -> list[float]:
+def rounded_up(radii: Vector) -> list[float]:
     """Radii as reports say them: rounded up to three digits."""
     digits = Context(prec=3, rounding=ROUND_CEILING)
     return [float(digits.create_decimal_from_float(radius)) for radius in radii.tolist()]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Masses, Matrix, Vector
 from mechdesign.mechanism.certificate import max_log_ratio, violations
 from mechdesign.mechanism.claim import COST, claim_sentence
 from mechdesign.mechanism.figures import total_cost
@@ -39,12 +39,12 @@ class Extras:
     scale: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     claimed_epsilon: float | None = None
-    dual: NDArray[np.float64] | None = None
+    dual: Vector | None = None
     lower_bound: float | None = None
     stopped: str | None = None
     reports: Domain | None = None
-    multipliers: NDArray[np.float64] | None = None
-    row_variables: Mapping[str, NDArray[Any]] | None = None
+    multipliers: Vector | None = None
+    row_variables: Mapping[str, AnyArray] | None = None
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     positions: PositionClaim | None = None
 
@@ -52,9 +52,7 @@ class Extras:
 PLAIN = Extras()  # a table at the claim itself
 
 
-def build_dataset(
-    problem: DesignProblem, mass: NDArray[np.uint64], *, program: str, extras: Extras = PLAIN
-) -> xr.Dataset:
+def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras: Extras = PLAIN) -> xr.Dataset:
     """The sealed Dataset of integers (n, m) that are certified for `extras.scale` times the problem's metric."""
     metric, edges = problem.metric, problem.edges
     if extras.scale != 1:
@@ -87,7 +85,7 @@ def build_dataset(
 
 
 def _variables(
-    problem: DesignProblem, mass: NDArray[np.uint64], edges: Edges, loss: NDArray[np.float64], extras: Extras
+    problem: DesignProblem, mass: Masses, edges: Edges, loss: Matrix, extras: Extras
 ) -> dict[str, tuple[Any, ...]]:
     domain, loss_unit = problem.domain, problem.loss.unit(problem.domain.unit)
     variables: dict[str, tuple[Any, ...]] = {
@@ -133,8 +131,8 @@ def _optional(problem: DesignProblem, extras: Extras) -> dict[str, str | float]:
 
 def _expected_loss(
     problem: DesignProblem,
-    mass: NDArray[np.uint64],
-    loss: NDArray[np.float64],
+    mass: Masses,
+    loss: Matrix,
     reports: Domain,
     positions: PositionClaim | None,
 ) -> float:
@@ -142,7 +140,7 @@ def _expected_loss(
     return total_cost(mass, claim_cost(problem.loss, loss, problem.prior_array, problem.domain, reports, around))
 
 
-def _ratio(problem: DesignProblem, mass: NDArray[np.uint64], edges: Edges, scale: float) -> float:
+def _ratio(problem: DesignProblem, mass: Masses, edges: Edges, scale: float) -> float:
     """The largest log-ratio over length of the problem's metric."""
     value = max_log_ratio(mass, problem.edges).value
     # The logarithm rounds to above 1 where the integers are at the claim.

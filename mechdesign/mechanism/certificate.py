@@ -28,8 +28,8 @@ from functools import lru_cache
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Masses, Matrix, Unsigned, Vector
 from mechdesign.base.threads import WORKERS, in_blocks
 from mechdesign.problem.lattice import Edges
 
@@ -69,13 +69,13 @@ def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
     return total >> drop, _WORKING_BITS - drop
 
 
-def edge_ratios(length: NDArray[np.float64], longest: float = _VACUOUS) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def edge_ratios(length: Vector, longest: float = _VACUOUS) -> tuple[Unsigned, Indices]:
     """`exp_lower` of every length: R (e,) and s (e,). Cost: 30 microseconds per distinct length of a new call."""
     return _ratios_of(np.ascontiguousarray(length, np.float64).tobytes(), longest)
 
 
 @lru_cache(maxsize=2)
-def _ratios_of(lengths: bytes, longest: float) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _ratios_of(lengths: bytes, longest: float) -> tuple[Unsigned, Indices]:
     distinct, place = np.unique(np.frombuffer(lengths), return_inverse=True)
     pairs = [exp_lower(float(x), longest) for x in distinct]
     factor = np.array([r for r, _ in pairs], np.uint64)[place]
@@ -158,7 +158,7 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
     return best, edge, report, turned
 
 
-def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math.inf) -> int:
+def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int:
     """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
 
     Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
@@ -168,7 +168,7 @@ def violations(mass: NDArray[np.uint64], edges: Edges, *, deadline: float = math
     return sum(counts)
 
 
-def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
+def certifying_seconds(mass: Masses, edges: Edges) -> float:
     """The seconds that `violations` will take, about, of one block of edges in some: at the machine's load of now."""
     starts = range(0, len(edges.tail), _EDGES)
     every = max(1, len(starts) // (WORKERS * _SAMPLED))
@@ -181,7 +181,7 @@ def certifying_seconds(mass: NDArray[np.uint64], edges: Edges) -> float:
     return (time.monotonic() - started) * len(edges.tail) / len(own)
 
 
-def _counter(mass: NDArray[np.uint64], edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
+def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
     """Counts the violations of a range of edges into a list."""
     table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
     single, tail, head = table.astype(np.float32), edges.tail, edges.head
@@ -220,7 +220,7 @@ def _at_edge(edges: Edges, value: float, edge: int, report: int, turned: bool, f
     )
 
 
-def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
+def max_log_ratio(mass: Masses, edges: Edges) -> MaxLogRatio:
     """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
     table, best = np.ascontiguousarray(mass), {}
     single = table.astype(np.float32)
@@ -235,7 +235,7 @@ def max_log_ratio(mass: NDArray[np.uint64], edges: Edges) -> MaxLogRatio:
     return _at_edge(edges, value, edge, report, turned, value)
 
 
-def row_sums_exact(mass: NDArray[np.uint64]) -> bool:
+def row_sums_exact(mass: Masses) -> bool:
     """True if every entry lies in [1, 2^62] and every row sums to exactly 2^62."""
     if mass.min() < 1 or mass.max() > ROW_SUM:
         return False
@@ -307,7 +307,7 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
 Count = Callable[[int], None]  # called with how many edges of a pass are done
 
 
-def worst_ratio(table: NDArray[np.float64], edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
+def worst_ratio(table: Matrix, edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
     """The largest log-ratio over length of a table (n, m) over edges, and so over all pairs; O(e m), 17 ns a triple."""
     best: dict[int, tuple[float, int, int, bool, float]] = {}
 
@@ -342,7 +342,7 @@ def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count | No
 class Doubles:
     """A table (n, m) of finite doubles >= 0 as the exact numbers that they are, mantissas times powers of 2."""
 
-    def __init__(self, table: NDArray[np.float64]) -> None:
+    def __init__(self, table: Matrix) -> None:
         fraction, exponent = np.frexp(table)
         self._mantissa = np.ldexp(fraction, _BITS).astype(np.uint64)
         self._exponent = exponent.astype(np.int64)
@@ -359,7 +359,7 @@ class Doubles:
         self._broken = np.flatnonzero(self.breaches_by_edge(edges, count=count))
         return len(self._broken) == 0
 
-    def breaches_by_edge(self, edges: Edges, *, count: Count | None = None) -> NDArray[np.int64]:
+    def breaches_by_edge(self, edges: Edges, *, count: Count | None = None) -> Indices:
         """Number (e,) of (direction, report) pairs with P[tail, y] > R 2^-s P[head, y], by exact integers."""
         # Module docstring: an edge without a breach at the shorter length has none at its own.
         fraction, exponent = np.frexp(edges.length)
@@ -371,7 +371,7 @@ class Doubles:
             bad[near] = self._counted(some, some.length, None)
         return bad
 
-    def _counted(self, edges: Edges, length: NDArray[np.float64], count: Count | None) -> NDArray[np.int64]:
+    def _counted(self, edges: Edges, length: Vector, count: Count | None) -> Indices:
         factor, shift = edge_ratios(length, _BEYOND_DOUBLES)
         bad = np.zeros(len(length), np.int64)
 
@@ -384,6 +384,6 @@ class Doubles:
         return bad
 
 
-def breaches(table: NDArray[np.float64], edges: Edges, *, count: Count | None = None) -> int:
+def breaches(table: Matrix, edges: Edges, *, count: Count | None = None) -> int:
     """Number of (edge, direction, report) triples of a table (n, m) that break e^{length}: see `Doubles`."""
     return int(Doubles(table).breaches_by_edge(edges, count=count).sum())

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import IntegerMatrix
 from mechdesign.base.json_fields import read_json
 from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
@@ -186,7 +186,7 @@ class MechanismFile:
         )
 
     @cached_property
-    def report_cells(self) -> NDArray[np.int64] | None:
+    def report_cells(self) -> IntegerMatrix | None:
         """The secrets (m,) at the reports, which may be those of an area in its rectangle; None if one is elsewhere."""
         if self.same_places:
             return np.arange(self.domain.size)

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray
 from mechdesign.base.files import open_regular
 from mechdesign.base.json_fields import read_json
 from mechdesign.errors import MechdesignError
@@ -43,7 +43,7 @@ _KIND = re.compile(_MAGIC + rb'\x01\0.{4}\{"kind": "([a-z]+)"', re.DOTALL)
 def framed(
     kind: str,
     header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, AnyArray],
     *,
     differences: Collection[str] = (),
     plain: bool = False,
@@ -64,7 +64,7 @@ def framed(
 
 def unframed(
     content: bytes, kind: str, layout_of: Callable[[dict[str, Any]], Layout]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Header and arrays of a frame of this kind; layout_of(header) checks the header and returns the arrays to read."""
     if not content.startswith(_MAGIC) or len(content) < _BEFORE + _DIGEST:
         raise refused(f"is no file of the kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
@@ -97,7 +97,7 @@ def is_frame(path: str | Path, kind: str) -> bool:
     return begins is not None and begins[1] == kind.encode()
 
 
-def _arrays(body: bytes, layout: Layout) -> dict[str, NDArray[Any]]:
+def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
     sizes = [math.prod(shape) * int(kind[1]) for _, kind, shape, _ in layout]
     reader = zlib.decompressobj()
     content = reader.decompress(body, sum(sizes) + 1)
@@ -115,7 +115,7 @@ def _arrays(body: bytes, layout: Layout) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _planes(values: NDArray[Any], differences: int) -> bytes:
+def _planes(values: AnyArray, differences: int) -> bytes:
     steps = values.view(f"<u{values.itemsize}")
     for axis in range(values.ndim * differences):
         steps = np.diff(steps, axis=axis, prepend=steps.dtype.type(0))

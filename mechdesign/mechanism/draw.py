@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from mechdesign.base.arrays import Unsigned
 
 
 @numba.njit(cache=True, nogil=True)
@@ -75,7 +76,7 @@ def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: i
             i, j = i + 1, 0
 
 
-def row_masks(rows: int, secret: int) -> NDArray[np.uint64]:
+def row_masks(rows: int, secret: int) -> Unsigned:
     """All bits at `secret`, none elsewhere (rows,); outside the compiled scan, where a compiler might skip rows."""
     difference = np.arange(rows, dtype=np.uint64) ^ np.uint64(secret)
     return ((difference | (np.uint64(0) - difference)) >> np.uint64(63)) - np.uint64(1)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mechdesign.base.arrays import Masses, Matrix
 from mechdesign.errors import DesignError
 from mechdesign.mechanism.certificate import ROW_SUM, Count, Doubles, max_log_ratio, violations
 from mechdesign.problem.domain import Domain
@@ -21,7 +19,7 @@ _STEP_OF_MASSES = 2.0**-40
 _STEP_OF_DOUBLES = 2.0**-46
 
 
-def total_cost(mass: NDArray[np.uint64], cost: NDArray[np.float64]) -> float:
+def total_cost(mass: Masses, cost: Matrix) -> float:
     """Sum over u, y of mass(u, y) 2^-62 cost(u, y), rounded; for cost = prior times loss, the expected loss."""
     return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM
 
@@ -31,7 +29,7 @@ def relative_gap(loss: float, bound: float, scale: float) -> float:
     return max(0.0, (loss - bound) / max(loss, RESOLUTION * scale))
 
 
-def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
+def certified_scale(problem: DesignProblem, mass: Masses) -> float:
     """The smallest scale of the problem's metric that the integers (n, m) are certified for, to 2^-40."""
     ratio = max(max_log_ratio(mass, problem.edges).value, 0.0)
     return _smallest_scale(
@@ -39,9 +37,7 @@ def certified_scale(problem: DesignProblem, mass: NDArray[np.uint64]) -> float:
     )
 
 
-def true_scale(
-    table: NDArray[np.float64], metric: Metric, domain: Domain, ratio: float, *, count: Count | None = None
-) -> float:
+def true_scale(table: Matrix, metric: Metric, domain: Domain, ratio: float, *, count: Count | None = None) -> float:
     """`ratio`, the largest of a table of doubles, rounded up (by 2^-46 first) until no triple breaches the metric."""
     doubles = Doubles(table)
     start = ratio * (1 + _STEP_OF_DOUBLES)

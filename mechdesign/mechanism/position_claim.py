@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, Masses, Points, Vector
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Metric
 
@@ -18,12 +17,12 @@ class PositionClaim(Protocol):
     """A claim between any two positions; a position draws one of the rows `around` (n, 9) its cell."""
 
     @property
-    def around(self) -> NDArray[np.int64]: ...
+    def around(self) -> IntegerMatrix: ...
 
     @property
-    def corner_level(self) -> NDArray[np.float64]: ...
+    def corner_level(self) -> Vector: ...
 
-    def breaches(self, mass: NDArray[np.uint64]) -> int:
+    def breaches(self, mass: Masses) -> int:
         """How many (cell, report) pairs of a table (n, m) break the claim."""
         ...
 
@@ -43,10 +42,10 @@ class PositionClaim(Protocol):
         """A cell at which claims between positions cost 1 % more than between centres, where they cost `price`."""
         ...
 
-    def snapped(self, domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def snapped(self, domain: Domain, positions: Points) -> tuple[Indices, IntegerMatrix]:
         """The cells (b,) of positions (b, 2), and the points (b, 2) in them."""
         ...
 
-    def drawn_steps(self, points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
+    def drawn_steps(self, points: IntegerMatrix, bits: Callable[[int], bytes]) -> Indices:
         """Places 0..8 (b,) in a row of `around` for points (b, 2)."""
         ...

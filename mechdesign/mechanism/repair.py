@@ -20,8 +20,8 @@ import math
 import numba
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Integers, Masses, Matrix, Unsigned
 from mechdesign.base.threads import in_blocks
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import DesignError, InputError
@@ -38,7 +38,6 @@ _ROWS = 256  # rows that are rounded at a time
 _COLUMNS = 64  # that a thread raises at a time: those of some thousand rows stay in its cache
 _VACUOUS = 2.0**64  # the largest ratio in single precision
 _BLOCK = 512  # reports that are remapped at a time
-Table = NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -82,7 +81,7 @@ def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-un
     return need
 
 
-def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
+def envelope(table: Matrix, edges: Edges, *, overwrite: bool = False) -> Matrix:
     """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m)."""
     raised = table if overwrite else np.array(table, float, order="C")
     factor, settled = np.exp(-edges.length) * (1 + MARGIN), []
@@ -99,8 +98,8 @@ def envelope(table: Table, edges: Edges, *, overwrite: bool = False) -> Table:
 
 
 def repair(
-    table: Table, edges: Edges, cost: Table, kernel: Table | None = None, *, overwrite: bool = False
-) -> NDArray[np.uint64]:
+    table: Matrix, edges: Edges, cost: Matrix, kernel: Matrix | None = None, *, overwrite: bool = False
+) -> Masses:
     """A certified integer table close to a table of probabilities.
 
     Parameters
@@ -153,7 +152,7 @@ def repair(
     return min(candidates, key=lambda mass: float((cost * mass).sum()))
 
 
-def _spread(table: Table, kernel: Table) -> Table | None:
+def _spread(table: Matrix, kernel: Matrix) -> Matrix | None:
     """Level the row sums by adding kernel columns with weights >= 0; None where the kernels cannot."""
     rows = table.sum(axis=1)
     if kernel.shape[0] != kernel.shape[1]:
@@ -170,7 +169,7 @@ def _spread(table: Table, kernel: Table) -> Table | None:
     return spread
 
 
-def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
+def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
     """Facts 2 and 3 for a table with the design margin; the slack column is the one that costs least."""
     factor, shift = edge_ratios(edges.length)
     ratio = factor.astype(float) * 2.0 ** (-shift.astype(float))
@@ -201,7 +200,7 @@ def _to_integers(table: Table, edges: Edges, cost: Table) -> NDArray[np.uint64]:
     raise DesignError("no slack makes the table exact: lengthen the shortest edge", field="table", value=f"{n} x {m}")
 
 
-def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
+def _lift(factor: Unsigned, shift: Integers) -> int:
     """The lift c = ceil(1 / (r - 1)) for the smallest certified ratio r = R 2^-s."""
     r, s = min(
         set(zip(factor.tolist(), shift.tolist(), strict=True)), key=lambda pair: math.ldexp(float(pair[0]), -pair[1])
@@ -212,7 +211,7 @@ def _lift(factor: NDArray[np.uint64], shift: NDArray[np.int64]) -> int:
     return max(1, -(-(1 << s) // excess))
 
 
-def round_to_integers(table: Table, edges: Edges) -> NDArray[np.uint64]:
+def round_to_integers(table: Matrix, edges: Edges) -> Masses:
     """The integers of a closed form (n, m), unrepaired: rounded up, the rest to the largest entry of a row."""
     if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InputError("rows must be probabilities: non-negative, of sum 1", field="table")
@@ -230,7 +229,7 @@ def rounding_share(edges: Edges, reports: int) -> float:
     return 4 * math.sqrt(reports / ROW_SUM / shortest) + _COMPUTED / shortest
 
 
-def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
+def round_private(table: Matrix, edges: Edges) -> Masses:
     """The integers of a table (n, m) that is private for lengths shorter by `rounding_share`; the caller certifies.
 
     That share x of every row is spread evenly: entries of at least x 2^62 / m absorb the rounding, 2 units of each, at
@@ -240,7 +239,7 @@ def round_private(table: Table, edges: Edges) -> NDArray[np.uint64]:
     return round_to_integers((1 - even) * table + even / table.shape[1], edges)
 
 
-def best_reports(table: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+def best_reports(table: Matrix, cost: Matrix) -> tuple[Indices, float]:
     """For every report y the z (m,) that minimises sum_u table(u, y) cost(u, z), y itself on ties; and their loss."""
     target, total = np.arange(table.shape[1]), 0.0
     for start in range(0, len(target), _BLOCK):

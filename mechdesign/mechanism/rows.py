@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Integers, Masses, Matrix, Points
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import read_only
@@ -52,12 +53,12 @@ class Rows(FrozenRecord, ABC):
         return int(self.dataset.sizes[self.placed])
 
     @property
-    def report_points(self) -> NDArray[np.float64]:
+    def report_points(self) -> Points:
         """Coordinates of the reports (m, k)."""
         return stored_points(self.dataset, self.placed)
 
     @abstractmethod
-    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, secrets: ArrayLike) -> Matrix:
         """P(y|u) (b, m) of secrets (b,), in floating point: for looking at."""
 
     @abstractmethod
@@ -65,7 +66,7 @@ class Rows(FrozenRecord, ABC):
         """The exact masses of one row over the reports, and their sum."""
 
     @abstractmethod
-    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> Integers:
         """Reports (b, size) drawn independently for secrets (b,); with `rng` for simulations only."""
 
     @abstractmethod
@@ -76,12 +77,12 @@ class Rows(FrozenRecord, ABC):
     def can_report(self, place: int) -> bool:
         """Whether a report has a mass that is not 0."""
 
-    def checked(self, secrets: ArrayLike) -> NDArray[np.int64]:
+    def checked(self, secrets: ArrayLike) -> Indices:
         """The numbers (b,) of secrets, all of them there."""
         return checked_secrets(secrets, self.secrets)
 
 
-def checked_secrets(secrets: ArrayLike, size: int) -> NDArray[np.int64]:
+def checked_secrets(secrets: ArrayLike, size: int) -> Indices:
     """The numbers (b,) of secrets, at least one, each below `size`."""
     numbers = np.atleast_1d(np.asarray(secrets))
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
@@ -98,18 +99,18 @@ class TableMechanism(Rows):
     placed = "report"
 
     @cached_property
-    def mass(self) -> NDArray[np.uint64]:
+    def mass(self) -> Masses:
         """The integers (n, m)."""
         return np.ascontiguousarray(self.dataset["mass"].values)
 
-    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, secrets: ArrayLike) -> Matrix:
         return self.mass[self.checked(secrets)] / float(ROW_SUM)
 
     def integers(self, secret: int) -> tuple[list[int], int]:
         (row,) = self.checked([secret])
         return self.mass[row].tolist(), ROW_SUM
 
-    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> Integers:
         cells, (bits, _) = self.checked(secrets), source(rng)
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)

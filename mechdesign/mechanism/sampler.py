@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, Integers, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
@@ -132,7 +133,7 @@ class Sampler(FrozenRecord):
 
     def _cells(
         self, secrets: ArrayLike | None, at: ArrayLike | None, *, one: bool = False
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    ) -> tuple[Indices, IntegerMatrix | None]:
         """Cells (b,) and, with a claim about positions, the points in them (b, 2)."""
         if (secrets is None) == (at is None):
             raise InputError("either secrets or positions at are needed", field="at", value=at)
@@ -157,7 +158,7 @@ class Sampler(FrozenRecord):
         """The report `place` as `report` returns it, with these attributes beside the claim."""
         return self._labelled(np.asarray(place, np.int64), (), **attributes)
 
-    def _labelled(self, drawn: NDArray[np.int64], dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
+    def _labelled(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
         unit = {"units": self.mechanism[f"{self.rows.placed}_x"].attrs["units"]}
         placed = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
@@ -172,7 +173,7 @@ class Sampler(FrozenRecord):
         attrs = {"claim": self.certificate.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
         return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)
 
-    def _places(self, dim: str) -> dict[str, NDArray[np.float64]]:
+    def _places(self, dim: str) -> dict[str, Vector]:
         dim = self.rows.placed if dim == "report" else dim
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 

@@ -46,8 +46,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Points, Vector
 from mechdesign.base.registry import Registry
 from mechdesign.errors import VerificationError
 from mechdesign.problem.domain import AXES, Domain
@@ -232,7 +232,7 @@ def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | N
         raise refused("has attributes that it cannot have", name, f"{variable.attrs!s:.80}", "units alone")
 
 
-def _validate_place_numbers(name: str, values: NDArray[np.int64], count: int) -> None:
+def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= count):
         raise refused("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
 
@@ -259,13 +259,13 @@ def stored_edges(mechanism: xr.Dataset) -> Edges:
     return Edges(**{part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "length")})
 
 
-def stored_points(mechanism: xr.Dataset, dim: str) -> NDArray[np.float64]:
+def stored_points(mechanism: xr.Dataset, dim: str) -> Points:
     """Coordinates (n, k) of the secrets or reports of a mechanism."""
     names = [f"{dim}_{axis}" for axis in AXES if f"{dim}_{axis}" in mechanism.coords]
     return np.column_stack([mechanism[name].values for name in names])
 
 
-def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, NDArray[np.float64], dict[str, str]]]:
+def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, Vector, dict[str, str]]]:
     """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
     return {
         f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})

@@ -37,8 +37,8 @@ import h5py
 import numpy as np
 import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray
 from mechdesign.base.files import open_regular
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.base.validation import validated
@@ -218,7 +218,7 @@ def _require_room(arrays: dict[str, _Array], stream: BinaryIO) -> None:
     require_bytes(_COPIES * need, what="the arrays of the file", field="file", value=f"{need} bytes")
 
 
-def _values(array: _Array, stream: BinaryIO) -> NDArray[Any]:
+def _values(array: _Array, stream: BinaryIO) -> AnyArray:
     values = np.empty(array.shape, array.dtype.newbyteorder("="))
     for piece in array.pieces:
         stream.seek(piece.byte_offset)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Vector
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
 _EQUAL = 1e-9  # of a cell: edges that agree so far are one, so that no sliver of a full pixel lies in an empty cell
 _AS_LARGE = 1e-6  # relative: pixels of the size of a cell are added up too
-Array = NDArray[np.float64]
 
 
 @validated
-def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Array:
+def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Vector:
     """The prior of a raster of a density or of counts, by cell.
 
     Larger pixels than cells, and places that are not cells, take the value at the place (Koufogiannis & Pappas 2016,
@@ -61,7 +60,7 @@ def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool
     return proportional(amounts_in_cells(raster, domain, extend=extend), field="density")
 
 
-def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Array:
+def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) -> Vector:
     """Amounts (n,) in the places of a domain; where these are not cells, amounts per area."""
     converted = raster.in_unit(domain.unit)
     if not extend:
@@ -94,13 +93,13 @@ def is_finer(pixel: float, cell: float) -> bool:
     return pixel <= cell * (1 + _AS_LARGE)
 
 
-def pixel_edges(nodes: Array) -> Array:
+def pixel_edges(nodes: Vector) -> Vector:
     """The k + 1 borders of pixels about k > 1 nodes, half-way between these."""
     inner = (nodes[1:] + nodes[:-1]) / 2
     return np.concatenate([[2 * nodes[0] - inner[0]], inner, [2 * nodes[-1] - inner[-1]]])
 
 
-def _adds_up(edges: list[Array | None], domain: Domain) -> bool:
+def _adds_up(edges: list[Vector | None], domain: Domain) -> bool:
     if domain.cell is None or any(side is not None for side in edges[domain.dimension :]):
         return False
     pairs = [(side, cell) for side, cell in zip(edges, domain.cell, strict=False) if side is not None]
@@ -108,19 +107,19 @@ def _adds_up(edges: list[Array | None], domain: Domain) -> bool:
     return bool(pairs) and is_finer(pixel, math.prod(cell for _, cell in pairs))
 
 
-def _per_area(amounts: Array, edges: list[Array | None]) -> Array:
+def _per_area(amounts: Floats, edges: list[Vector | None]) -> Floats:
     for axis, side in enumerate(edges):
         if side is not None:
             amounts = amounts / np.diff(side).reshape([-1 if k == axis else 1 for k in range(amounts.ndim)])
     return amounts
 
 
-def _snapped(edges: Array, cells: Array) -> Array:
+def _snapped(edges: Vector, cells: Vector) -> Vector:
     nearest = np.clip(np.rint((edges - cells[0]) / (cells[1] - cells[0])), 0, len(cells) - 1).astype(np.int64)
     return np.where(np.abs(edges - cells[nearest]) <= _EQUAL * (cells[1] - cells[0]), cells[nearest], edges)
 
 
-def _shared(cells: Array, edges: Array, *, extend: bool) -> sp.csr_array:
+def _shared(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_array:
     """Lengths (cells, pixels) that both have in common along an axis; with extend, the outermost pixels have no end."""
     if extend:
         edges = np.concatenate([[min(edges[0], cells[0])], edges[1:-1], [max(edges[-1], cells[-1])]])
@@ -131,7 +130,7 @@ def _shared(cells: Array, edges: Array, *, extend: bool) -> sp.csr_array:
     return sp.csr_array((np.diff(cuts), (places[0], places[1])), shape=(len(cells) - 1, len(edges) - 1))
 
 
-def _along(shares: sp.csr_array, density: Array, axis: int) -> Array:
+def _along(shares: sp.csr_array, density: Floats, axis: int) -> Floats:
     first = np.moveaxis(density, axis, 0)
     flat = first.reshape(len(first), -1)
     if (flat < 0).any() and (shares @ np.minimum(flat, 0)).any():

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Floats, Mask, Matrix, Points
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.plane import unwrapped
 
@@ -79,9 +79,7 @@ def named_column(frame: Any, names: Names, field: str) -> str:
     raise FileFormatError(f"has no column named {listed}", field=field, value=shown, remedy=remedy)
 
 
-def number_column(
-    frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False
-) -> NDArray[np.float64]:
+def number_column(frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False) -> Matrix:
     """The numbers (k,) of a column, or percentages if `shares`; if `whole`, 1.000 may be a thousand."""
     name = named_column(frame, names, field)
     values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
@@ -108,7 +106,7 @@ def number_column(
     return values
 
 
-def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> NDArray[np.float64]:
+def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> Points:
     """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names."""
     longitude, latitude = (number_column(frame, spellings, field) for spellings in names)
     odd = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
@@ -126,7 +124,7 @@ def doubtful_number(word: str, field: str) -> InputError:
     return InputError(message, field=field, value=word, remedy="write decimal points and commas between columns")
 
 
-def numbers_of(words: Any, decimal: str, *, shares: bool = False) -> NDArray[np.float64]:
+def numbers_of(words: Any, decimal: str, *, shares: bool = False) -> Floats:
     """The numbers of a column, nan where a field is not a number."""
     if words.dtype.kind in "iuf":
         return np.asarray(words, float)
@@ -146,7 +144,7 @@ def number_of(word: str, decimal: str, *, shares: bool = False) -> float:
     return float(plain) if _NUMBER.fullmatch(plain) else np.nan
 
 
-def numbers_in(words: NDArray[Any], decimal: str, doubtful: str | None, field: str) -> NDArray[np.float64]:
+def numbers_in(words: AnyArray, decimal: str, doubtful: str | None, field: str) -> Floats:
     """The numbers (n, m) of texts."""
     shares = field == "table"
     try:
@@ -182,7 +180,7 @@ def is_missing(word: str) -> bool:
     return plain in _MISSING or _SUPPRESSED.fullmatch(plain) is not None
 
 
-def refuse_line(odd: NDArray[np.bool_], frame: Any, columns: list[str], field: str, message: str) -> None:
+def refuse_line(odd: Mask, frame: Any, columns: list[str], field: str, message: str) -> None:
     """Raises: InputError with the first odd line, where there is one: its number and what stands in these columns."""
     if odd.any():
         at = int(np.argmax(odd))

@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Integers, Matrix, Points
 from mechdesign.base.json_fields import LARGEST, check_keys, finites, wholes, word
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.records import FrozenRecord
@@ -55,12 +56,12 @@ class Domain(FrozenRecord):
     """
 
     kind: Literal["grid", "points", "nodes"]
-    points: NDArray[np.float64]
+    points: Points
     unit: str
     shape: tuple[int, ...] | None = None
     cell: tuple[float, ...] | None = None
     origin: tuple[float, ...] | None = None
-    index: NDArray[np.int64] | None = None
+    index: Integers | None = None
     plane: Plane | None = None
 
     def __post_init__(self) -> None:
@@ -211,14 +212,14 @@ class Domain(FrozenRecord):
         return float(cKDTree(self.points).query(self.points, k=2)[0][:, 1].min())
 
     @cached_property
-    def lookup(self) -> NDArray[np.int64]:
+    def lookup(self) -> Integers:
         if self.shape is None or self.index is None:
             raise InputError("only a grid has a lattice", field="domain", value=self.kind, remedy="use Domain.grid")
         table = np.full(self.shape, -1, np.int64)
         table[tuple(self.index.T)] = np.arange(self.size)
         return table
 
-    def euclidean_to(self, other: Domain) -> NDArray[np.float64]:
+    def euclidean_to(self, other: Domain) -> Matrix:
         """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`."""
         self.require_alike(other)
         square = np.zeros((self.size, other.size))
@@ -250,7 +251,7 @@ class Domain(FrozenRecord):
         return json.dumps(self.describe(), sort_keys=True)
 
     @classmethod
-    def from_description(cls, description: dict[str, Any], coordinates: NDArray[np.float64]) -> Domain:
+    def from_description(cls, description: dict[str, Any], coordinates: Points) -> Domain:
         """The domain of `describe` at `coordinates` (n, k), from untrusted data."""
         if coordinates.dtype != np.float64 or coordinates.ndim != 2:
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
@@ -284,7 +285,7 @@ class Domain(FrozenRecord):
         return domain
 
 
-def _exact_scale(*points: NDArray[np.float64]) -> float:
+def _exact_scale(*points: Points) -> float:
     """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
     return 2.0**700 if all((np.abs(coordinates) < CLOSE).all() for coordinates in points) else 1.0
 
@@ -319,7 +320,7 @@ def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[fl
     return values
 
 
-def _as_points(coordinates: ArrayLike) -> NDArray[np.float64]:
+def _as_points(coordinates: ArrayLike) -> Points:
     names = list(getattr(coordinates, "columns", []))
     if any(isinstance(name, str) for name in names):
         if sorted(names) != list(AXES[: len(names)]):

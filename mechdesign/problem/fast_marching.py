@@ -9,8 +9,8 @@ integral. Started at one cell, order 2 returns a third of the true value at some
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
@@ -21,7 +21,7 @@ START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this
 _INSIDE = 0.999  # the front lies between cells, never on one
 
 
-def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> NDArray[np.float64]:
+def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> Vector:
     """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is no metric before `lipschitz_minorant`."""
     if domain.kind != "grid" or domain.dimension != 2 or domain.cell is None:
         raise InputError("needs a 2-D grid", field="distances", value="fast-marching", remedy="use graph distances")
@@ -53,7 +53,7 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> NDArray[n
     return field
 
 
-def fast_marching_kernel(domain: Domain, level: PrivacyLevel, edges: Edges) -> NDArray[np.float64]:
+def fast_marching_kernel(domain: Domain, level: PrivacyLevel, edges: Edges) -> Matrix:
     """Distances (n, n), column y the 1-Lipschitz minorant of the fast-marching field from y, in nats; not symmetric."""
     columns = [lipschitz_minorant(fast_marching(domain, level, y), edges) for y in range(domain.size)]
     return np.column_stack(columns)

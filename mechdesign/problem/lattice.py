@@ -23,15 +23,15 @@ from operator import mul
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from mechdesign.base.arrays import Floats, Indices, IntegerMatrix, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+Pairs = tuple[Indices, Indices]
 Step = tuple[int, ...]
 _LINE: tuple[Step, ...] = ((1,),)
 _PLANE: tuple[Step, ...] = ((1, 0), (1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (4, 3), (5, 2), (5, 3))
@@ -139,7 +139,7 @@ def _turned(base: Step) -> list[Step]:
     return [step for step in dict.fromkeys(steps) if step > (0,) * len(base)]
 
 
-def _unblocked(table: NDArray[np.int64], step: Step) -> Pairs:
+def _unblocked(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined = (here >= 0) & (there >= 0)
     pieces = math.gcd(*step)
@@ -148,7 +148,7 @@ def _unblocked(table: NDArray[np.int64], step: Step) -> Pairs:
     return here[joined], there[joined]
 
 
-def _clear(table: NDArray[np.int64], step: Step) -> Pairs:
+def _clear(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
     for moves in _crossings(step):
@@ -159,20 +159,20 @@ def _clear(table: NDArray[np.int64], step: Step) -> Pairs:
     return here[joined], there[joined]
 
 
-def _crossings(step: Step) -> list[list[NDArray[np.int64]]]:
+def _crossings(step: Step) -> list[list[Indices]]:
     """Unit moves between two cells in order; axis k is crossed at (2 m + 1) / (2 |step_k|), m = 0..|step_k| - 1."""
-    moves: defaultdict[Fraction, list[NDArray[np.int64]]] = defaultdict(list)
+    moves: defaultdict[Fraction, list[Indices]] = defaultdict(list)
     for s, axis in zip(step, np.eye(len(step), dtype=np.int64), strict=True):
         for m in range(abs(s)):
             moves[Fraction(2 * m + 1, 2 * abs(s))].append(np.sign(s) * axis)
     return [moves[moment] for moment in sorted(moves)]
 
 
-def _ends(table: NDArray[np.int64], step: Step) -> Pairs:
+def _ends(table: IntegerMatrix, step: Step) -> Pairs:
     return _beyond(table, step, np.zeros(len(step), np.int64)), _beyond(table, step, np.asarray(step))
 
 
-def _beyond(table: NDArray[np.int64], step: Step, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+def _beyond(table: IntegerMatrix, step: Step, offset: Indices) -> IntegerMatrix:
     """The table at `offset`, between 0 and `step`, from every position that `step` leads on from within the lattice."""
     low = [max(0, -s) for s in step]
     high = [max(a, k - max(0, s)) for a, k, s in zip(low, table.shape, step, strict=True)]
@@ -202,9 +202,9 @@ class Edges:
     (array([0, 1]), array([1, 2]))
     """
 
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    length: NDArray[np.float64]
+    tail: Indices
+    head: Indices
+    length: Vector
 
     def __post_init__(self) -> None:
         for name, kind in (("tail", np.int64), ("head", np.int64), ("length", np.float64)):
@@ -219,7 +219,7 @@ class Edges:
     def scaled(self, factor: float) -> Edges:
         return Edges(tail=self.tail, head=self.head, length=self.length * factor)
 
-    def both_ways(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def both_ways(self) -> tuple[Indices, Indices, Vector]:
         return (
             np.concatenate([self.tail, self.head]),
             np.concatenate([self.head, self.tail]),
@@ -242,13 +242,13 @@ def check_connected(edges: Edges, size: int) -> None:
     raise InputError(message, field="mask", value=description, remedy="design each part on its own")
 
 
-def shortest_paths(edges: Edges, size: int) -> NDArray[np.float64]:
+def shortest_paths(edges: Edges, size: int) -> Matrix:
     """All shortest-path distances (n, n) in nats, exactly symmetric. Cost: O(n (e + n log n)) time."""
     distances = dijkstra(edges.matrix(size), directed=True)  # the matrix is symmetric, and this is twice as fast
     return np.minimum(distances, distances.T)
 
 
-def distances_to_sets(edges: Edges, size: int, sets: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def distances_to_sets(edges: Edges, size: int, sets: Sequence[Indices]) -> Matrix:
     """f_S(u) = min over s in S of d(u, s) in nats, (n, k) for k sets of place numbers. Cost: k O(e + n log n)."""
     distances = np.empty((len(sets), size))
     for start in range(0, len(sets), _SETS):
@@ -259,7 +259,7 @@ def distances_to_sets(edges: Edges, size: int, sets: Sequence[NDArray[np.int64]]
     return np.maximum(distances, 0.0, out=distances).T
 
 
-def lipschitz_minorant(field: NDArray[np.float64], edges: Edges) -> NDArray[np.float64]:
+def lipschitz_minorant(field: Vector, edges: Edges) -> Vector:
     """f(u) = min_v field(v) + d(u, v), (n,) in nats: the largest f <= field that is 1-Lipschitz on every edge."""
     size, base = len(field), float(field.min())
     distances = _from_sources(edges, size, 1, np.zeros(size, np.int64), np.arange(size), field - base)
@@ -270,10 +270,10 @@ def _from_sources(
     edges: Edges,
     size: int,
     count: int,
-    source: NDArray[np.int64],
-    place: NDArray[np.int64],
-    start: NDArray[np.float64] | float = 0.0,
-) -> NDArray[np.float64]:
+    source: Indices,
+    place: Indices,
+    start: Floats | float = 0.0,
+) -> Vector:
     """Distances (count, n) from added nodes, source[i] joined to place[i] at distance start[i] >= 0."""
     tail, head, length = edges.both_ways()
     sources = size + np.arange(count)

@@ -31,8 +31,8 @@ Source: Koufogiannis & Pappas 2016, Definition 3 and section IV; Koufogiannis 20
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Points, Vector
 from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import InputError
 from mechdesign.problem.raster import Raster, blend, coordinates
@@ -43,10 +43,9 @@ ROUND_DOWN = 1.0 - 2.0**-44
 LARGEST_DEFECT = 1e-6
 UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 1 << 16  # segments that are integrated at a time
-Array = NDArray[np.float64]
 
 
-def line_integrals(raster: Raster, start: Array, end: Array) -> Array:
+def line_integrals(raster: Raster, start: Points, end: Points) -> Vector:
     """Lengths in nats of the segments start[i] -> end[i] (e, 1..3), rounded down; the bits repeat.
 
     The relative defect is at most 2^-43 while eps varies by less than 128 times and a segment crosses few cells, beyond
@@ -59,7 +58,7 @@ def line_integrals(raster: Raster, start: Array, end: Array) -> Array:
     return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
-def _integrals(raster: Raster, start: Array, end: Array) -> Array:
+def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
     axes, count = raster.axes, len(start)
     smallest, largest = float(raster.values.min()), float(raster.values.max())
     p, q = coordinates(start), coordinates(end)
@@ -91,7 +90,7 @@ def _integrals(raster: Raster, start: Array, end: Array) -> Array:
     return np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
 
 
-def _misplaced(raster: Raster, p: list[Array], q: list[Array], step: list[Array]) -> Array:
+def _misplaced(raster: Raster, p: list[Vector], q: list[Vector], step: list[Vector]) -> Vector:
     """Shares (e,) of the integral added by pieces in part beyond their cell, (2) and (3); coordinates (e,) by axis."""
     range_of_eps = float(raster.values.max()) / float(raster.values.min())
     most, added = np.zeros(len(p[0])), np.zeros(len(p[0]))
@@ -106,11 +105,11 @@ def _misplaced(raster: Raster, p: list[Array], q: list[Array], step: list[Array]
 
 
 def _fractions(
-    nodes: Array,
-    start: Array,
-    step: Array,
-    times: tuple[Array, Array, Array],
-) -> tuple[NDArray[np.int64], list[tuple[Array, Array]]]:
+    nodes: Vector,
+    start: Vector,
+    step: Vector,
+    times: tuple[Vector, Vector, Vector],
+) -> tuple[Indices, list[tuple[Vector, Vector]]]:
     """The left node of the cell at start + times[1] * step; by time the fraction of the cell, and its error bound."""
     if len(nodes) == 1:
         return np.zeros(start.shape, np.int64), [(np.zeros(start.shape), np.zeros(start.shape))] * len(times)
@@ -126,7 +125,7 @@ def _fractions(
     return left, shares
 
 
-def _crossings(nodes: Array, start: Array, end: Array) -> Array:
+def _crossings(nodes: Vector, start: Vector, end: Vector) -> Vector:
     """Parameters t in [0, 1] where each segment crosses a node line, padded with 1; shape (e, most crossings)."""
     low, high = np.minimum(start, end), np.maximum(start, end)
     first = np.searchsorted(nodes, low, side="right")

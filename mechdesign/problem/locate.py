@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Mask, Points
 from mechdesign.base.units import METRES
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
@@ -43,7 +44,7 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     return place
 
 
-def places_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.int64]:
+def places_of(domain: Domain, points: Points) -> Indices:
     """The place of every point (k, axes), -1 for none: its cell, or the nearest place within half the spacing."""
     if domain.shape is None:
         from scipy.spatial import cKDTree
@@ -139,7 +140,7 @@ def reach_margin(domain: Domain) -> float:
     return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
 
 
-def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bool = True) -> None:
+def refuse_degrees(domain: Domain, positions: Points, *, surely: bool = True) -> None:
     """Refuse positions (b, k) that are all degrees of the places' box; surely: if such numbers are rare on the map."""
     if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
         return
@@ -157,9 +158,7 @@ def refuse_degrees(domain: Domain, positions: NDArray[np.float64], *, surely: bo
             raise InputError(message, field="at", value=_words(positions[0].tolist()), remedy=remedy)
 
 
-def _as_degrees(
-    domain: Domain, positions: NDArray[np.float64], *, margin: float
-) -> tuple[float, tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def _as_degrees(domain: Domain, positions: Points, *, margin: float) -> tuple[float, tuple[Mask, Mask]]:
     """The share of the map that its degrees take as numbers, and the positions among them, in either order."""
     assert domain.plane is not None
     scale = METRES[domain.unit] / _DEGREE
@@ -177,7 +176,7 @@ def _as_degrees(
     return share, (among[0], among[1])
 
 
-def identifying_digits(points: NDArray[np.float64]) -> tuple[int | None, ...]:
+def identifying_digits(points: Points) -> tuple[int | None, ...]:
     """The fewest decimals per axis of places (n, k) that move no coordinate by over 1/20 of the least gap; None if
     constant.
     """
@@ -213,7 +212,7 @@ def _several(domain: Domain) -> str:
     return f"must be {words_of(domain).truths} on {axes}, in {domain.unit}"
 
 
-def positions_given(domain: Domain, positions: ArrayLike) -> NDArray[np.float64]:
+def positions_given(domain: Domain, positions: ArrayLike) -> Points:
     """Positions (b, k) from (b, k) or (k,) numbers."""
     try:
         array = np.atleast_2d(np.asarray(positions, float))

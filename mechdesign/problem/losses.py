@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.json_fields import SMALLEST
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
@@ -18,7 +19,6 @@ from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
 SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class Loss(FrozenRecord, ABC):
     code: ClassVar[int | None] = None
 
     @abstractmethod
-    def matrix(self, secrets: Domain, reports: Domain) -> Array:
+    def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         """l(u, y) of shape (n, m)."""
 
     def unit(self, length: str) -> str:
@@ -73,7 +73,7 @@ class SquaredDistance(Loss):
     name = "squared"
     code = SQUARE
 
-    def matrix(self, secrets: Domain, reports: Domain) -> Array:
+    def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         return secrets.euclidean_to(reports) ** 2
 
     def unit(self, length: str) -> str:
@@ -100,7 +100,7 @@ class Distance(Loss):
     name = "distance"
     code = LENGTH
 
-    def matrix(self, secrets: Domain, reports: Domain) -> Array:
+    def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         return secrets.euclidean_to(reports)
 
     def unit(self, length: str) -> str:
@@ -131,7 +131,7 @@ class ZeroOne(Loss):
     name = "zero-one"
     code = APART
 
-    def matrix(self, secrets: Domain, reports: Domain) -> Array:
+    def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         secrets.require_alike(reports)
         pairs = zip(secrets.points.T, reports.points.T, strict=True)
         return np.any([a[:, None] != b[None, :] for a, b in pairs], axis=0).astype(float)
@@ -170,7 +170,7 @@ class TableLoss(Loss):
         check_loss(table)
         object.__setattr__(self, "values", table)
 
-    def matrix(self, secrets: Domain, reports: Domain) -> Array:
+    def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         table = np.asarray(self.values, float)
         n, m = table.shape
         if (n, m) != (secrets.size, reports.size):
@@ -211,7 +211,7 @@ def named_loss(name: str) -> Loss:
     return LOSSES[name]
 
 
-def check_loss(matrix: Array) -> Array:
+def check_loss(matrix: Matrix) -> Matrix:
     """The loss table, if it is finite, not negative and not all zero; else InputError."""
     check_not_negative(matrix, "loss")
     largest = matrix.max(initial=0.0)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Matrix, Vector
 from mechdesign.base.labels import listed
 from mechdesign.errors import InputError
 from mechdesign.problem.columns import INDEX, is_missing, number_of, plain_name
@@ -31,7 +30,7 @@ FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they
 class MatrixLabels:
     """Which of the first line and the first column of a matrix are labels."""
 
-    def __init__(self, words: NDArray[Any], text: TextFile, note: Callable[[str], None]) -> None:
+    def __init__(self, words: AnyArray, text: TextFile, note: Callable[[str], None]) -> None:
         self.words, self.text, self.note = words, text, note
         read = np.frompyfunc(lambda word: number_of(word, text.decimal, shares=True), 1, 1)
         self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
@@ -103,7 +102,7 @@ class MatrixLabels:
         stems, numbers = {part[1] for part in parts if part}, [int(part[2]) for part in parts if part]
         return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
 
-    def _labels(self, words: NDArray[Any]) -> bool:
+    def _labels(self, words: AnyArray) -> bool:
         numbers = np.array([number_of(word, self.text.decimal) for word in words])
         whole = all(WHOLE.fullmatch(word) for word in words)
         rising = bool((np.diff(numbers) > 0).all())
@@ -111,7 +110,7 @@ class MatrixLabels:
             len(words) > 0 and not np.isnan(numbers).any() and (rising or (whole and len(set(numbers)) == len(words)))
         )
 
-    def _block(self, reading: tuple[bool, bool]) -> NDArray[np.float64]:
+    def _block(self, reading: tuple[bool, bool]) -> Matrix:
         words = self.words[reading[0] :, reading[1] :]
         return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
 
@@ -137,7 +136,7 @@ class MatrixLabels:
         self._tell(sound[0], plain)
         return sound[0]
 
-    def _like_data(self, reading: tuple[bool, bool], block: NDArray[np.float64]) -> bool:
+    def _like_data(self, reading: tuple[bool, bool], block: Matrix) -> bool:
         if not _counts(block):
             return False
         line, column = self.first[int(reading[1]) :], self.column[int(reading[0]) :]
@@ -145,7 +144,7 @@ class MatrixLabels:
         sizes += [(column.sum(), block.sum(axis=0).mean())] if reading[1] else []
         return any(usual / _LIKE_THE_OTHERS < size < usual * _LIKE_THE_OTHERS for size, usual in sizes)
 
-    def _without_sums(self, blocks: dict[tuple[bool, bool], NDArray[np.float64]]) -> tuple[bool, bool]:
+    def _without_sums(self, blocks: dict[tuple[bool, bool], Matrix]) -> tuple[bool, bool]:
         """The reading of rows without a common sum: integers beside fractions are labels, others may be."""
         plain, most = next(iter(blocks)), next(reversed(blocks))
         if np.isnan(blocks[most]).any():
@@ -189,7 +188,7 @@ class MatrixLabels:
             if taken and not before:
                 self.note(f"The {kind} of the table is taken as labels, not as data: {listed(list(words))}.")
 
-    def _refusal(self, kind: str, words: NDArray[Any]) -> InputError:
+    def _refusal(self, kind: str, words: AnyArray) -> InputError:
         remedy = {
             "line": "write a header line of words; for data, name the columns alike: r0,r1,r2",
             "column": "write a header line: its first cell empty for labels; for data, all names alike: r0,r1,r2",
@@ -198,11 +197,11 @@ class MatrixLabels:
         return InputError(message, field="table", value=listed(list(words)), remedy=remedy[kind])
 
 
-def _running(numbers: NDArray[np.float64]) -> bool:
+def _running(numbers: Vector) -> bool:
     return len(numbers) >= FEWEST and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
-def _adds_up(block: NDArray[np.float64]) -> bool:
+def _adds_up(block: Matrix) -> bool:
     if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
         return False
     sums = block.sum(axis=1)
@@ -211,5 +210,5 @@ def _adds_up(block: NDArray[np.float64]) -> bool:
     return bool((abs(sums - 1) <= OFF).all())
 
 
-def _counts(block: NDArray[np.float64]) -> bool:
+def _counts(block: Matrix) -> bool:
     return bool((block == np.floor(block)).all() and block.max() > 1)

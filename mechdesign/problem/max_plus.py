@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mechdesign.base.arrays import Indices, Points, Vector
+
 LEAF = 64  # places of a block
 
 
@@ -23,13 +23,13 @@ LEAF = 64  # places of a block
 class Blocks:
     """Places in an order in which blocks are runs: order (n,), start (b + 1,), boxes low and high (b, k)."""
 
-    order: NDArray[np.int64]
-    start: NDArray[np.int64]
-    low: Array
-    high: Array
+    order: Indices
+    start: Indices
+    low: Points
+    high: Points
 
 
-def split(points: Array, leaf: int = LEAF) -> Blocks:
+def split(points: Points, leaf: int = LEAF) -> Blocks:
     """Blocks of points (n, k), halved along their longest side down to `leaf` places. Cost: O(n log n)."""
     rest, runs = [np.arange(len(points))], []
     while rest:
@@ -50,8 +50,15 @@ def split(points: Array, leaf: int = LEAF) -> Blocks:
 
 
 def transform(
-    targets: Array, sources: Array, height: Array, gamma: float, *, linear: bool, radius: float = 0.0, leaf: int = LEAF
-) -> Array:
+    targets: Points,
+    sources: Points,
+    height: Vector,
+    gamma: float,
+    *,
+    linear: bool,
+    radius: float = 0.0,
+    leaf: int = LEAF,
+) -> Vector:
     """The largest over sources j of height_j - gamma d, or if `linear` of height_j / (1 + gamma d), shape (m,)."""
     near, far = split(targets, leaf), split(sources, leaf)
     top = np.maximum.reduceat(height[far.order], far.start[:-1])
@@ -64,7 +71,7 @@ def transform(
     return largest
 
 
-def steepest_chords(points: Array, values: Array, horizon: float = math.inf, leaf: int = LEAF) -> Array:
+def steepest_chords(points: Points, values: Vector, horizon: float = math.inf, leaf: int = LEAF) -> Vector:
     """The largest |f(x) - f(x')| / |x - x'| (n,) over x' with 0 < |x - x'| <= horizon, 0 where there are none."""
     blocks = split(points, leaf)
     order, first = blocks.order, blocks.start[:-1]

@@ -23,8 +23,9 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.json_fields import SMALLEST, Reader, check_keys, finite, to_json, whole, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
@@ -102,11 +103,11 @@ class Metric(FrozenRecord, ABC):
         check_connected(plain, domain.size)
         return edges
 
-    def distances(self, domain: Domain) -> NDArray[np.float64]:
+    def distances(self, domain: Domain) -> Matrix:
         """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""
         return shortest_paths(self.edges(domain), domain.size)
 
-    def straight(self, domain: Domain) -> NDArray[np.float64] | None:
+    def straight(self, domain: Domain) -> Matrix | None:
         """All distances (n, n) in nats where they need no search, right to 1e-12; None elsewhere."""
         return None
 
@@ -138,7 +139,7 @@ class Metric(FrozenRecord, ABC):
         """True if the claim is the list of edges in a file, whose lengths are already scaled."""
         return self.rebuilt == "edge list only"
 
-    def level_at(self, domain: Domain) -> NDArray[np.float64] | None:
+    def level_at(self, domain: Domain) -> Vector | None:
         return None
 
     @property
@@ -229,7 +230,7 @@ class PerLength(Metric):
             return self
         return replace(self, epsilon=rounded_down(Fraction(self.epsilon) / ratio), unit=domain.unit)
 
-    def level_at(self, domain: Domain) -> NDArray[np.float64]:
+    def level_at(self, domain: Domain) -> Vector:
         return np.full(domain.size, self.epsilon, float)
 
     def stated_level(self, unit: str) -> tuple[float, str]:
@@ -266,7 +267,7 @@ class Euclidean(PerLength):
         length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
         return Edges(tail=tail, head=head, length=length)
 
-    def straight(self, domain: Domain) -> NDArray[np.float64]:
+    def straight(self, domain: Domain) -> Matrix:
         return np.asarray(self.epsilon * self.scale * domain.euclidean_to(domain))
 
     def claim(self, domain: Domain) -> str:
@@ -339,7 +340,7 @@ class Eikonal(Metric):
         neighbours = 2 if axes == 1 else self.stencil
         return f"eikonal metric, {neighbours} neighbours, eps = {eps} nats per {unit_word(unit)}"
 
-    def level_at(self, domain: Domain) -> NDArray[np.float64]:
+    def level_at(self, domain: Domain) -> Vector:
         return self.level.at(domain.points)
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Points
 from mechdesign.base.labels import listed
 from mechdesign.base.validation import validated
 from mechdesign.errors import FileFormatError, InputError
@@ -29,7 +29,7 @@ _AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "r
 
 
 @validated
-def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.float64]:
+def read_places(path: str | Path, *, columns: Columns = None) -> Points:
     r"""Coordinates of a text file with one place a line; columns other than x, y and z are ignored.
 
     Parameters
@@ -76,7 +76,7 @@ def read_places(path: str | Path, *, columns: Columns = None) -> NDArray[np.floa
     return places
 
 
-def _named_places(text: TextFile, columns: Columns) -> NDArray[np.float64]:
+def _named_places(text: TextFile, columns: Columns) -> Points:
     frame = text.frame(columns=columns, roles=PLACE_ROLES)
     if frame.empty:
         raise FileFormatError("has a header and no rows", field="places", value=", ".join(frame.columns))

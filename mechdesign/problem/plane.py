@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Points, Vector
 from mechdesign.base.json_fields import check_keys, finite
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
@@ -38,12 +38,12 @@ ELLIPSOID = "WGS84"
 _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 
-def unwrapped(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def unwrapped(degrees: Vector) -> Vector:
     """Differences of longitudes, or longitudes, in [-180, 180)."""
     return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
 
 
-def middle_longitude(longitude: NDArray[np.float64]) -> tuple[float, float]:
+def middle_longitude(longitude: Vector) -> tuple[float, float]:
     """The middle, in (-180, 180], and the width of the shortest arc that holds all longitudes."""
     around = np.unique(longitude % 360)
     gaps = np.diff(np.append(around, around[0] + 360))
@@ -88,12 +88,12 @@ class Plane(FrozenRecord):
         object.__setattr__(self, "unit", unit)
 
     @validated
-    def forward(self, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    def forward(self, longitude: Vector, latitude: Vector) -> Points:
         """Points (n, 2), x east and y north in `unit`, of degrees (n,)."""
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))
         return np.column_stack([east, north]) / METRES[self.unit]
 
-    def backward(self, points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def backward(self, points: Points) -> tuple[Vector, Vector]:
         """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2)."""
         metres = np.asarray(points, float) * METRES[self.unit]
         longitude, latitude = self._projection(metres[:, 0], metres[:, 1], inverse=True)

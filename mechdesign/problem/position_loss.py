@@ -29,8 +29,8 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, IntegerMatrix, Integers, Matrix, Points, Vector
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
 
@@ -39,13 +39,12 @@ _MOMENTS = {-1: (1 / 6, -1 / 24, 1 / 60), 0: (2 / 3, 0.0, 1 / 20), 1: (1 / 6, 1 
 CENTRE_WEIGHTS = np.outer([1.0, 6.0, 1.0], [1.0, 6.0, 1.0]).ravel() / 64  # of the 3 x 3 rows that a centre draws
 _NODES = 20  # of a Gauss-Legendre rule
 _ON_LATTICE = 1e-9  # of a cell
-Array = NDArray[np.float64]
 Step = tuple[int | None, ...]
 
 
 def position_cost(
-    loss: Loss, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None = None
-) -> Array | None:
+    loss: Loss, prior: Vector, domain: Domain, reports: Domain, around: IntegerMatrix | None = None
+) -> Matrix | None:
     """C (n, m): the mean loss to the true position is the sum of C * P; None if unknown; around (n, 9), 3 x 3 cells."""
     alike = (reports.unit, reports.dimension) == (domain.unit, domain.dimension)
     if domain.cell is None or domain.dimension > 2 or not alike:
@@ -62,8 +61,8 @@ def position_cost(
 
 
 def claim_cost(
-    loss: Loss, matrix: Array, prior: Array, domain: Domain, reports: Domain, around: NDArray[np.int64] | None
-) -> Array:
+    loss: Loss, matrix: Matrix, prior: Vector, domain: Domain, reports: Domain, around: IntegerMatrix | None
+) -> Matrix:
     """C (n, m): the expected loss of P under its claim is the sum of C * P; matrix (n, m), losses between centres."""
     if around is None:
         return prior[:, None] * matrix
@@ -76,7 +75,7 @@ def claim_cost(
     return from_centres
 
 
-def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Array] | None:
+def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Matrix] | None:
     if type(loss) is SquaredDistance:
         away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
         return lambda step: _squared(away, cell, step)
@@ -84,7 +83,7 @@ def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...])
     return None if steps is None else lambda step: np.asarray(cell[0] * _distance(steps, step))
 
 
-def _squared(away: Array, cell: tuple[float, ...], step: Step) -> Array:
+def _squared(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
     moments = [_MOMENTS[one] for one in step]
     weight = np.prod([moment[0] for moment in moments])
     total = np.zeros(away.shape[1:])
@@ -93,7 +92,7 @@ def _squared(away: Array, cell: tuple[float, ...], step: Step) -> Array:
     return total
 
 
-def _displacements(domain: Domain, reports: Domain) -> NDArray[np.int64] | None:
+def _displacements(domain: Domain, reports: Domain) -> Integers | None:
     """Displacements y - u in square cells (k, n, m); None where reports lie off their lattice."""
     assert domain.cell is not None and domain.index is not None
     place = (reports.points - np.asarray(domain.origin)) / domain.cell[0] - 0.5
@@ -103,7 +102,7 @@ def _displacements(domain: Domain, reports: Domain) -> NDArray[np.int64] | None:
     return (index.astype(np.int64)[None] - domain.index[:, None]).transpose(2, 0, 1)
 
 
-def _distance(away: NDArray[np.int64], step: Step) -> Array:
+def _distance(away: Integers, step: Step) -> Matrix:
     if len(away) == 1:
         return np.where(away[0] == 0, 0.25, np.abs(away[0]).astype(float))
     low, high = away.reshape(2, -1).min(axis=1), away.reshape(2, -1).max(axis=1)
@@ -111,7 +110,7 @@ def _distance(away: NDArray[np.int64], step: Step) -> Array:
     return table[away[0] - low[0], away[1] - low[1]]
 
 
-def _cell_distances(across: NDArray[np.int64], along: NDArray[np.int64], step: Step) -> Array:
+def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
     """L_i in sides of a cell for reports at displacements across x along."""
     node, weight = leggauss(_NODES)
     at, share = node / 2, weight / 2
@@ -131,7 +130,7 @@ def _cell_distances(across: NDArray[np.int64], along: NDArray[np.int64], step: S
     return table
 
 
-def _spline(step: int | None, s: Array) -> Array:
+def _spline(step: int | None, s: Floats) -> Floats:
     if step is None:
         return np.ones_like(s)
     return 0.75 - s * s if step == 0 else (0.5 + step * s) ** 2 / 2

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.validation import as_numbers, check_not_negative, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
 SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never silently normalised
 _SINGLE_TOLERANCE = 64 * 2.0**-24  # entries rounded to single precision, and a sum of them in blocks of 128
-Array = NDArray[np.float64]
 
 
 @validated
-def uniform(domain: Domain) -> Array:
+def uniform(domain: Domain) -> Vector:
     """1/n at each of the n places.
 
     Parameters
@@ -36,7 +36,7 @@ def uniform(domain: Domain) -> Array:
 
 
 @validated
-def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
+def proportional(weights: ArrayLike, *, field: str = "prior") -> Vector:
     """Weights divided by their sum.
 
     Parameters
@@ -58,13 +58,13 @@ def proportional(weights: ArrayLike, *, field: str = "prior") -> Array:
     return values / values.sum()
 
 
-def _check_weights(values: Array, field: str) -> None:
+def _check_weights(values: Vector, field: str) -> None:
     check_not_negative(values, field)
     if not values.any():
         raise InputError("is zero everywhere", field=field, value="sum 0")
 
 
-def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
+def check_prior(prior: ArrayLike, places: int | Domain) -> Vector:
     """A checked prior (n,), of a grid also in its shape; single precision is divided by its sum in doubles."""
     values = as_numbers(prior, "prior", places.points if isinstance(places, Domain) else None)
     single = np.asarray(prior).dtype == np.float32
@@ -83,7 +83,7 @@ def check_prior(prior: ArrayLike, places: int | Domain) -> Array:
     return values
 
 
-def _of_places(values: Array, domain: Domain) -> Array:
+def _of_places(values: Vector, domain: Domain) -> Vector:
     if values.shape == (domain.size,):
         return values
     if domain.index is None or domain.shape is None or values.shape != domain.shape:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats, Points, Vector
 from mechdesign.base.json_fields import SMALLEST, check_keys, finites, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import length_per_nat, unit_ratio, unit_word
@@ -22,7 +23,6 @@ from mechdesign.problem.line_integrals import LARGEST_DEFECT, UNIT_ROUNDOFF, lin
 from mechdesign.problem.raster import Raster
 
 WIDEST = 2.0**50  # largest level / smallest
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,7 +113,7 @@ class PrivacyLevel(FrozenRecord):
         refuse_entries(~np.isfinite(array), array, "must be finite in every cell", field="epsilon")
         _require_positive(array)
         assert domain.cell is not None and domain.origin is not None
-        axes: list[Array] = [
+        axes: list[Vector] = [
             np.asarray(o + (np.arange(k) + 0.5) * h, np.float64)
             for o, k, h in zip(domain.origin, domain.shape, domain.cell, strict=True)
         ]
@@ -147,7 +147,7 @@ class PrivacyLevel(FrozenRecord):
         values = converted.values * (ratio * (1 - moved))
         return replace(self, raster=level_raster([converted.x, converted.y, converted.z], values, converted.unit))
 
-    def at(self, points: Array) -> Array:
+    def at(self, points: Points) -> Vector:
         return self.raster.at(points)
 
     @property
@@ -158,11 +158,11 @@ class PrivacyLevel(FrozenRecord):
     def largest(self) -> float:
         return float(self.raster.values.max())
 
-    def line_integrals(self, start: Array, end: Array) -> Array:
+    def line_integrals(self, start: Points, end: Points) -> Vector:
         return line_integrals(self.raster, start, end)
 
 
-def _require_positive(levels: Array) -> None:
+def _require_positive(levels: Vector) -> None:
     message = "privacy level must be positive, and at least 2^-960 (eps = 0 admits constant mechanisms only)"
     refuse_entries(~(levels >= SMALLEST), levels, message, field="epsilon")
 
@@ -185,7 +185,7 @@ def _in_nats(raster: Raster) -> Raster:
     return level_raster([raster.x, raster.y, raster.z], raster.values * ratio, raster.unit)
 
 
-def level_raster(axes: Sequence[Array], values: Array, unit: str) -> Raster:
+def level_raster(axes: Sequence[Vector], values: Floats, unit: str) -> Raster:
     """Levels at the nodes of a raster, in nats per unit."""
     x, y, z = axes
     return Raster(x=x, y=y, z=z, values=values, unit=unit, value_unit=f"nats per {unit}", name="eps")

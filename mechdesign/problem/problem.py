@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
@@ -90,7 +91,7 @@ class DesignProblem(FrozenRecord):
         return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in kept}
 
     @property
-    def prior_array(self) -> NDArray[np.float64]:
+    def prior_array(self) -> Vector:
         return np.asarray(self.prior, float)
 
     def facts(self) -> Mapping[str, object]:
@@ -111,12 +112,12 @@ class DesignProblem(FrozenRecord):
         return self.metric.edges(self.domain)
 
     @cached_property
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Matrix:
         require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
         return shortest_paths(self.edges, self.domain.size)
 
     @property
-    def loss_matrix(self) -> NDArray[np.float64]:
+    def loss_matrix(self) -> Matrix:
         """l(u, y), (n, m), checked; computed at every call to free its memory."""
         require_memory(self.domain.size, self.reports.size, tables=3, what="the table of losses")
         table = check_loss(self.loss.matrix(self.domain, self.reports))
@@ -125,12 +126,12 @@ class DesignProblem(FrozenRecord):
         return table
 
     @cached_property
-    def weighted_loss(self) -> NDArray[np.float64]:
+    def weighted_loss(self) -> Matrix:
         """prior(u) l(u, y), (n, m): the expected loss of a table P is the sum of cost * P."""
         return self.prior_array[:, None] * self.loss_matrix
 
     @cached_property
-    def anchors(self) -> NDArray[np.int64]:
+    def anchors(self) -> Indices:
         """For every report the secret it stands for: itself where reports are the secrets, else the cheapest secret."""
         if self.reports is self.domain:
             return np.arange(self.domain.size)

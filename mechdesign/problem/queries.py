@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import Indices
 from mechdesign.base.labels import unlabelled
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validated
@@ -60,15 +61,15 @@ class Query(FrozenRecord):
         return cls(labels=converted.nearest(domain.points))
 
     @cached_property
-    def values(self) -> NDArray[np.int64]:
+    def values(self) -> Indices:
         return np.unique(np.asarray(self.labels))
 
     @cached_property
-    def answer(self) -> NDArray[np.int64]:
+    def answer(self) -> Indices:
         return np.searchsorted(self.values, np.asarray(self.labels))
 
     @cached_property
-    def places(self) -> list[NDArray[np.int64]]:
+    def places(self) -> list[Indices]:
         order = np.argsort(self.answer, kind="stable")
         return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Mask, Points, Vector
 from mechdesign.base.json_fields import LARGEST, SMALLEST
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio
@@ -17,7 +17,6 @@ from mechdesign.problem.domain import AXES
 
 _REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
 _NODATA = "has nodes without a value; fill them, or crop the raster to where it has data"
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,14 +44,14 @@ class Raster(FrozenRecord):
     array([1.5])
     """
 
-    x: Array
-    y: Array
-    z: Array = field(default_factory=lambda: np.zeros(1))
-    values: Array
+    x: Vector
+    y: Vector
+    z: Vector = field(default_factory=lambda: np.zeros(1))
+    values: Floats
     unit: str = "1"
     value_unit: str = "1"
     name: str = "raster"
-    amounts: Array | None = None
+    amounts: Floats | None = None
     counts: bool = False
 
     def __post_init__(self) -> None:
@@ -89,10 +88,10 @@ class Raster(FrozenRecord):
         return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {least} to {most} {self.value_unit}"}
 
     @property
-    def axes(self) -> tuple[Array, ...]:
+    def axes(self) -> tuple[Vector, ...]:
         return (self.x, self.y, self.z)[: self.values.ndim]
 
-    def outside(self, points: Array) -> NDArray[np.bool_]:
+    def outside(self, points: Points) -> Mask:
         """True where points (n, 1..3) lie beyond the outermost nodes by more than half the way to the next ones."""
         outside = np.zeros(len(points), bool)
         for nodes, at in zip(self.axes, coordinates(points), strict=False):
@@ -101,7 +100,7 @@ class Raster(FrozenRecord):
                 outside |= (at < low) | (at > high)
         return outside
 
-    def require_cover(self, points: Array) -> None:
+    def require_cover(self, points: Points) -> None:
         outside = self.outside(points)
         if outside.any():
             axes = [(name, nodes) for name, nodes in zip(AXES, self.axes, strict=False) if len(nodes) > 1]
@@ -119,12 +118,12 @@ class Raster(FrozenRecord):
             return self
         return replace(self, x=self.x * ratio, y=self.y * ratio, z=self.z * ratio, unit=canonical_unit(unit))
 
-    def at(self, points: Array) -> Array:
+    def at(self, points: Points) -> Vector:
         """Values at points (n, 1..3), 0 for a missing coordinate, by +, -, * and / alone: the bits repeat."""
         places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
         return blend(self.values, [(node, share, 0.0) for node, share in places], ())[0]
 
-    def nearest(self, points: Array) -> Array:
+    def nearest(self, points: Points) -> Vector:
         """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0."""
         places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
         return self.values[tuple(node + (share > 0.5) for node, share in places)]
@@ -143,16 +142,16 @@ class Raster(FrozenRecord):
         return digest.hexdigest()[:12]
 
 
-def coordinates(points: Array) -> list[Array]:
+def coordinates(points: Points) -> list[Vector]:
     """The coordinates (n,) along x, y and z of points (n, 1..3), 0 where they have none."""
     return [*points.T, *np.zeros((3 - points.shape[1], len(points)))]
 
 
 def blend(
-    values: Array,
-    places: Sequence[tuple[NDArray[np.int64], Array, Array | float]],
-    corner: tuple[NDArray[np.int64], ...],
-) -> tuple[Array, Array | float]:
+    values: Floats,
+    places: Sequence[tuple[Indices, Vector, Vector | float]],
+    corner: tuple[Indices, ...],
+) -> tuple[Vector, Vector | float]:
     """Values between nodes, along x first, and their error bounds; places: nodes, fractions, errors by axis."""
     if not places:
         return values[corner], 0.0
@@ -164,7 +163,7 @@ def blend(
     return (1 - share) * low + share * high, off
 
 
-def left_nodes(nodes: Array, at: Array) -> tuple[NDArray[np.int64], Array]:
+def left_nodes(nodes: Vector, at: Vector) -> tuple[Indices, Vector]:
     """Left node and fraction in [0, 1] of the way to the next, clamped to the outermost nodes."""
     if len(nodes) == 1:
         return np.zeros(at.shape, np.int64), np.zeros(at.shape)

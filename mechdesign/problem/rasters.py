@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Matrix, Vector
 from mechdesign.base.files import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
@@ -40,8 +40,6 @@ ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"
 _TURNED = 1e-3  # of a pixel, over the whole file: transforms that are rounded
 _SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,9 +47,9 @@ class Pixels:
     """A raster as its file has it: centres x, y in file order, values (columns, rows) on demand, crs or None."""
 
     name: str
-    x: Array
-    y: Array
-    load: Callable[[Index, Index], Array]
+    x: Vector
+    y: Vector
+    load: Callable[[Indices, Indices], Matrix]
     crs: str | Mapping[str, Any] | None = None
     words: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
@@ -132,7 +130,7 @@ def open_pixels(source: str | Path | xr.DataArray | xr.Dataset, variable: str | 
             raise FileFormatError(f"unknown kind of raster: use {kinds}", field="raster", value=path.name)
 
 
-def _values(values: Array) -> Callable[[Index, Index], Array]:
+def _values(values: Floats) -> Callable[[Indices, Indices], Matrix]:
     return lambda columns, rows: values[np.ix_(columns, rows)]
 
 
@@ -165,7 +163,7 @@ def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
         raise FileFormatError("holds complex numbers", field="raster", value=data.dtypes[band - 1])
     scale, offset = float(data.scales[band - 1]), float(data.offsets[band - 1])
 
-    def load(columns: Index, rows: Index) -> Array:
+    def load(columns: Indices, rows: Indices) -> Matrix:
         # a window for each run of columns: those around a seam lie at both ends of the file
         parts = np.split(columns, np.flatnonzero(np.abs(np.diff(columns)) != 1) + 1)
         return np.concatenate([_window(data, band, part, rows) for part in parts]) * scale + offset
@@ -185,7 +183,7 @@ def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
     )
 
 
-def _window(data: Any, band: int, columns: Index, rows: Index) -> Array:
+def _window(data: Any, band: int, columns: Indices, rows: Indices) -> Matrix:
     spans = [(int(axis.min()), int(axis.max()) + 1) for axis in (rows, columns)]
     values = np.ma.filled(data.read(band, window=tuple(spans), masked=True).astype(np.float64), np.nan)
     return np.asarray(values[np.ix_(rows - spans[0][0], columns - spans[1][0])].T)
@@ -234,7 +232,7 @@ def _read_ascii(source: Path) -> Pixels:
         raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=description)
     values = numbers.reshape(rows, columns)[::-1].T
     values = np.where(values == header.get("nodata_value", _ESRI_NODATA), np.nan, values)
-    axes: list[Array] = []
+    axes: list[Vector] = []
     for axis, count in zip("xy", (columns, rows), strict=True):
         step = number(f"d{axis}", "cellsize")
         if not step > 0:
@@ -330,7 +328,7 @@ def _of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
     holders = (data, array, *(data[other] for other in sorted(_mappings(data, array))))
     lowest, highest = _valid_range(array)
 
-    def load(columns: Index, rows: Index) -> Array:
+    def load(columns: Indices, rows: Indices) -> Matrix:
         values = array.isel({across: columns, along: rows}).transpose(across, along).values.astype(np.float64)
         return np.where((values < lowest) | (values > highest), np.nan, values)
 

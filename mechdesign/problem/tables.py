@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Indices, Matrix
 from mechdesign.base.files import readable
 from mechdesign.base.labels import listed, place_order, refuse_totals, refuse_two_orders, unlabelled
 from mechdesign.base.memory import require_memory
@@ -37,9 +37,7 @@ Note = Callable[[str], None]  # called with a sentence for the user
 
 
 @validated
-def read_table(
-    path: str | Path, *, columns: Columns = None, on_note: Callable[[str], None] | None = None
-) -> NDArray[np.float64]:
+def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[str], None] | None = None) -> Matrix:
     r"""The table (n, m) of a file as doubles, neither checked nor normalised.
 
     Parameters
@@ -80,7 +78,7 @@ def silent(sentence: str) -> None:
     """Drop a sentence for the user."""
 
 
-def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:
+def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
     text = TextFile(source, "table")
     names = [name.lower() for name in text.head()]
     if samples := sorted(_SAMPLES & set(names)):
@@ -103,9 +101,7 @@ def _text_table(source: Path, columns: Columns, note: Note) -> NDArray[np.float6
     return _in_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note)
 
 
-def _in_order(
-    table: NDArray[np.float64], words: NDArray[Any], header: bool, index: bool, note: Note
-) -> NDArray[np.float64]:
+def _in_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note) -> Matrix:
     rows = list(words[header:, 0]) if index else None
     columns = list(words[0, index:]) if header else None
     for axis, (labels, side) in enumerate(((rows, "secret"), (columns, "report"))):
@@ -121,7 +117,7 @@ def _in_order(
     return np.ascontiguousarray(table)
 
 
-def _parquet(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:
+def _parquet(source: Path, columns: Columns, note: Note) -> Matrix:
     import pandas as pd
 
     import_optional("pyarrow", "parquet")
@@ -135,13 +131,13 @@ def _parquet(source: Path, columns: Columns, note: Note) -> NDArray[np.float64]:
     return _matrix_of(np.asarray(unlabelled(frame, "table")))
 
 
-def _matrix_of(array: NDArray[Any]) -> NDArray[np.float64]:
+def _matrix_of(array: AnyArray) -> Matrix:
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise FileFormatError("must be a matrix of real numbers", field="table", value=f"{array.dtype} {array.shape}")
     return np.array(array, float, order="C")
 
 
-def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
+def _long_form(frame: Any, note: Note) -> Matrix:
     """The table (n, m) of columns secret, report and probability, mass or count; no larger than the number of lines."""
     present = [name for name in _VALUES if matching_columns(frame, (name,))]
     if present == ["probability", "mass"]:  # of our own tables: the same numbers, exact in the second
@@ -164,7 +160,7 @@ def _long_form(frame: Any, note: Note) -> NDArray[np.float64]:
     return table
 
 
-def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Indices]:
     """Numbers of secrets and reports: integers from 0, or both from 1; other labels in the order of the secrets."""
     import pandas as pd
 

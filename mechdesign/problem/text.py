@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices
 from mechdesign.base.files import readable
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import GROUPED, Columns, Names, columns_named, plain_name
@@ -219,12 +219,12 @@ def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _all_lines(text: str) -> tuple[str, NDArray[np.int64]]:
+def _all_lines(text: str) -> tuple[str, Indices]:
     text = text.rstrip("\n")
     return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
 
 
-def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, NDArray[np.int64]]:
+def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, Indices]:
     """The lines that hold something, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
     lines = text.rstrip("\n").split("\n")
     comment = np.array([line.startswith("#") for line in lines])
