@@ -11,13 +11,13 @@ the simplex.
 
 import argparse
 
+import inclusions
 import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.surveys import frequency_estimation as forms
-from mechdesign.surveys.frequency_estimation import Inclusions
 from mechdesign.surveys.information import asymptotic_mse
 from mechdesign.surveys.statistical_design import StatisticalDesign
 
@@ -87,10 +87,10 @@ def main() -> None:
         "randomized response": md.baselines.randomized_response(problem),
         **{name: md.baselines.FREQUENCY_ORACLES[name](problem) for name in TABLES},
     }
-    sets: dict[str, Inclusions] = {
-        "subset_exponential, 2": forms.subset_exponential_inclusions(problem, subset=2),
-        "subset_selection": forms.subset_selection_inclusions(problem),
-        "unary_encoding": forms.unary_encoding_inclusions(problem),
+    sets: dict[str, inclusions.Inclusions] = {
+        "subset_exponential, 2": inclusions.subset_exponential_inclusions(problem, subset=2),
+        "subset_selection": inclusions.subset_selection_inclusions(problem),
+        "unary_encoding": inclusions.unary_encoding_inclusions(problem),
     }
     print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>11}{'reports':>9}{'effective eps':>15}")

@@ -5,8 +5,8 @@ from .budget import Budget as Budget
 from .design import SessionDesign as SessionDesign
 from .design_files import load_design as load_design
 from .design_files import save_design as save_design
+from .home_away import HomeAway as HomeAway
 from .movement import Chain as Chain
-from .movement import HomeAway as HomeAway
 from .movement import Movement as Movement
 from .movement import Transitions as Transitions
 from .movement import Walk as Walk

@@ -24,7 +24,8 @@ from mechdesign.errors import SizeError, UnsuitableError, VerificationError
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.container import framed
 from mechdesign.sessions.design import SessionDesign
-from mechdesign.sessions.movement import Chain, HomeAwayChain
+from mechdesign.sessions.home_away import HomeAwayChain
+from mechdesign.sessions.movement import Chain
 from mechdesign.sessions.rules import Clock, Risk
 from mechdesign.verification.verify import verify
 from mechdesign.web.client import folder_contents

@@ -22,11 +22,13 @@ from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.storage import check_target, load, save, write_atomically
 from mechdesign.problem.losses import named_loss
 from mechdesign.sessions.design import SessionDesign
-from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.home_away import HomeAway
+from mechdesign.sessions.movement import Movement, Transitions, Walk
 from mechdesign.sessions.rules import Clock, Risk, Rule
 
 SCHEMA = "mechdesign/session-design/1"
 RULES: dict[str, type[Rule]] = {kind.kind: kind for kind in (Clock, Risk)}
+MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions, HomeAway)}
 WINDOWS = ("1d", "24h")  # that a file says the worst of
 _MOST_BYTES = 1 << 26
 _REMEDY = "give the path of a session design"
@@ -171,6 +173,14 @@ def rebuilt(content: Mapping[str, Any], folder: Path) -> SessionDesign:
         raise VerificationError(problem, field=error.field, value=error.value) from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise _damaged(f"is no complete file ({type(error).__name__}: {error})", folder) from error
+
+
+def movement_from_description(description: object) -> Movement:
+    """The model that `Movement.describe` described, from data of anybody. Raises: InputError."""
+    kind = description.get("kind") if isinstance(description, dict) else None
+    if not isinstance(description, dict) or kind not in MOVEMENTS:
+        raise InputError("unknown model", field="movement", value=kind, remedy=f"use {' or '.join(MOVEMENTS)}")
+    return MOVEMENTS[str(kind)].from_description(description)
 
 
 def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:

@@ -16,20 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.json_fields import Reader, check_keys, finite, finites, to_json, whole, wholes
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import positive, refuse_entries
-from mechdesign.errors import InputError, SizeError, UnsuitableError
+from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import stencil_pairs
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.priors import check_prior
 
 ROW_ERROR = 1e-9  # by which the probabilities of a row may miss 1 before they are divided by their sum
-MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it
 MOST_STATES = 1 << 20  # of a description
-HOUSED = 0.95  # of a belief that begins, that the person is at home
-_TINY = float(np.finfo(float).tiny)
 _STENCIL = {1: 4, 2: 8, 3: 26}  # by number of axes: cells that share an edge or a corner
-_RATES = ("leave", "back", "wander", "mix")
 _Floats = NDArray[np.float64]
 
 
@@ -247,201 +242,6 @@ class Transitions(Movement):
         return cls(matrices, initial=initial, place=place)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HomeAway(Movement):
-    """Days of people who live somewhere, leave, stay at other places, and come home.
-
-    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T, from home: away with probability
-    leave_t, to a place x with probability J_t(h, x); from away: home with probability back_t, else on with
-    probability wander_t, to x' with probability J_t(x, x'), else no move.
-
-        J_t = mix_t G + (1 - mix_t) L,    G(x, x') prop. popularity(x'),  L(x, x') prop. e^{-|x - x'| / near},  x' != x
-
-    Parameters
-    ----------
-    home, away, popularity : (n,) arrays
-        Where people live, and are while away, each of sum 1; weights.
-    near : float
-        A length in the unit of the domain.
-    leave, back, wander, mix : (T,) arrays
-        Probabilities for every tick of a day.
-
-    Examples
-    --------
-    >>> uniform, rates = np.full(3, 1 / 3), np.full(2, 0.5)
-    >>> places, ticks = dict.fromkeys(["home", "away", "popularity"], uniform), ["leave", "back", "wander", "mix"]
-    >>> md.sessions.HomeAway(near=1.0, **places, **dict.fromkeys(ticks, rates)).ticks
-    2
-    """
-
-    home: ArrayLike
-    away: ArrayLike
-    popularity: ArrayLike
-    near: float
-    leave: ArrayLike
-    back: ArrayLike
-    wander: ArrayLike
-    mix: ArrayLike
-    kind = "home-away"
-    described = (("near", finite), *((name, finites) for name in ("home", "away", "popularity", *_RATES)))
-
-    def __post_init__(self) -> None:
-        places, ticks = np.size(self.home), np.size(self.leave)
-        for name in ("home", "away"):
-            object.__setattr__(self, name, check_prior(getattr(self, name), places))
-        popularity = np.asarray(self.popularity, float)
-        if popularity.shape != (places,):
-            raise InputError(f"must have shape ({places},)", field="popularity", value=popularity.shape)
-        wrong = ~((popularity > 0) & (popularity < np.inf))
-        refuse_entries(wrong, popularity, "must be positive and finite", field="popularity")
-        object.__setattr__(self, "popularity", popularity)
-        object.__setattr__(self, "near", positive(self.near, "near"))
-        for name in _RATES:
-            rates = np.asarray(getattr(self, name), float)
-            if rates.shape != (ticks,) or not ticks or not ((rates >= 0) & (rates <= 1)).all():
-                raise InputError("must be probabilities, one for every tick of a day", field=name, value=rates.shape)
-            object.__setattr__(self, name, rates)
-
-    @property
-    def ticks(self) -> int:
-        """T."""
-        return np.size(self.leave)
-
-    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> HomeAwayChain:
-        home, away, n = np.asarray(self.home, float), np.asarray(self.away, float), domain.size
-        if len(home) != n:
-            raise InputError(f"must have one value for each of the {n} places", field="home", value=len(home))
-        if n > MOST_HOMES:
-            problem = f"takes at most {MOST_HOMES:,} places"
-            raise SizeError(problem, field="movement", value=n, remedy="use larger cells, or Walk")
-        initial = np.concatenate([HOUSED * home, ((1 - HOUSED) * home[:, None] * away).ravel()])
-        place = np.concatenate([np.arange(n), np.tile(np.arange(n), n)])
-        distances = domain.euclidean_to(domain)
-        return HomeAwayChain(size=n, initial=initial, place=place, matrices=(), model=self, distances=distances)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HomeAwayChain(Chain):
-    """The n + n^2 states: home h first, then away at x with a home at h, x fastest. Cost of a tick: O(n^3)."""
-
-    model: HomeAway
-    distances: _Floats = field(repr=False)
-
-    @cached_property
-    def kernels(self) -> tuple[_Floats, _Floats]:
-        """G and L (n, n)."""
-        weights = np.tile(np.asarray(self.model.popularity, float), (self.size, 1))
-        return tuple(map(jumping, (weights, np.exp(-self.distances / self.model.near))))  # type: ignore[return-value]
-
-    @cached_property
-    def _rates(self) -> list[list[float]]:
-        return np.stack([np.asarray(getattr(self.model, name), float) for name in _RATES], axis=1).tolist()
-
-    def rates(self, tick: int) -> tuple[float, float, float, _Floats]:
-        """leave, back, wander and J (n, n) of a tick."""
-        leave, back, wander, mix = self._rates[tick % self.model.ticks]
-        far, near = self.kernels
-        return leave, back, wander, mix * far + (1 - mix) * near
-
-    def step(self, belief: _Floats, tick: int) -> _Floats:
-        n, (leave, back, wander, jump) = self.size, self.rates(tick)
-        jump = jump.astype(belief.dtype, copy=False)
-        home, away = self._parts(belief)
-        new = np.empty_like(belief).reshape(-1, n + n * n)
-        moved = (away.reshape(-1, n) @ jump).reshape(away.shape)
-        moved *= (1 - back) * wander
-        moved += ((1 - back) * (1 - wander)) * away
-        moved += leave * home[:, :, None] * jump
-        new[:, n:] = moved.reshape(-1, n * n)
-        new[:, :n] = (1 - leave) * home + back * away.sum(axis=2)
-        return new.reshape(belief.shape)
-
-    def back(self, values: _Floats, tick: int) -> _Floats:
-        n, (leave, back, wander, jump) = self.size, self.rates(tick)
-        home, away = self._parts(values)
-        new = np.empty((len(home), n + n * n))
-        new[:, :n] = (1 - leave) * home + leave * (away * jump).sum(axis=2)
-        on = (1 - wander) * away + wander * (away @ jump.T)
-        new[:, n:] = (back * home[:, :, None] + (1 - back) * on).reshape(-1, n * n)
-        return new.reshape(values.shape)
-
-    def places(self, belief: _Floats) -> _Floats:
-        home, away = self._parts(belief)
-        return (home + away.sum(axis=1)).reshape(*belief.shape[:-1], self.size)
-
-    def homes(self, belief: _Floats) -> _Floats:
-        """The distributions (..., n) of where homes are."""
-        home, away = self._parts(belief)
-        return (home + away.sum(axis=2)).reshape(*belief.shape[:-1], self.size)
-
-    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats]:
-        n = self.size
-        flat = belief.reshape(-1, n + n * n)
-        return flat[:, :n], flat[:, n:].reshape(-1, n, n)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FactoredHomeAway:
-    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3).
-
-    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
-
-        step      p' = (1 - p) back + p (1 - leave),  O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
-        update    H, O, p by Bayes' rule, H as far as the person is at home
-
-    Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
-    """
-
-    chain: HomeAwayChain
-
-    @property
-    def initial(self) -> _Floats:
-        """The belief (1 + 2 n,) before anything is released."""
-        model = self.chain.model
-        return np.concatenate([[HOUSED], np.asarray(model.home, float), np.asarray(model.away, float)])
-
-    def step(self, belief: _Floats, tick: int) -> _Floats:
-        """The beliefs at `tick` that follow from those at the tick before."""
-        housed, home, away = self._parts(belief)
-        leave, back, wander, jump = self.chain.rates(tick)
-        stay, left = (1 - housed) * (1 - back), housed * leave
-        weights = stay[:, None] * (away + wander * (away @ jump - away)) + left[:, None] * (home @ jump)
-        return self._joined(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
-
-    def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
-        """The beliefs after something whose probability from every place is (k, n)."""
-        housed, home, away = self._parts(belief)
-        at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
-        now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
-        homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
-        return self._joined(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
-
-    def places(self, belief: _Floats) -> _Floats:
-        """The distributions (k, n) of where people are."""
-        housed, home, away = self._parts(belief)
-        return housed[:, None] * home + (1 - housed)[:, None] * away
-
-    def homes(self, belief: _Floats) -> _Floats:
-        """The distributions (k, n) of where their homes are."""
-        return self._parts(belief)[1]
-
-    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats, _Floats]:
-        """P (k,), H (k, n) and O (k, n)."""
-        n = self.chain.size
-        return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
-
-    @staticmethod
-    def _joined(housed: _Floats, home: _Floats, away: _Floats) -> _Floats:
-        return np.concatenate([housed[:, None], home, away], axis=1)
-
-
-def jumping(weights: _Floats) -> _Floats:
-    """Rows of weights (n, n) as probabilities of another place than that of the row."""
-    moving = weights + np.finfo(float).tiny
-    np.fill_diagonal(moving, 0.0)
-    return moving / moving.sum(axis=1, keepdims=True)
-
-
 def stochastic(matrix: sp.csr_array, field: str) -> sp.csr_array:
     """The square matrix with its rows divided by their sums."""
     sums = np.asarray(matrix.sum(axis=-1)).ravel()
@@ -451,14 +251,3 @@ def stochastic(matrix: sp.csr_array, field: str) -> sp.csr_array:
         worst = f"{' x '.join(map(str, matrix.shape))}, rows that sum to {sums.min():.6g} to {sums.max():.6g}"
         raise InputError("must be square, not negative, with rows that sum to 1", field=field, value=worst)
     return sp.csr_array(sp.diags_array(1 / sums) @ matrix)
-
-
-MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions, HomeAway)}
-
-
-def movement_from_description(description: object) -> Movement:
-    """The model that `Movement.describe` described, from data of anybody. Raises: InputError."""
-    kind = description.get("kind") if isinstance(description, dict) else None
-    if not isinstance(description, dict) or kind not in MOVEMENTS:
-        raise InputError("unknown model", field="movement", value=kind, remedy=f"use {' or '.join(MOVEMENTS)}")
-    return MOVEMENTS[str(kind)].from_description(description)

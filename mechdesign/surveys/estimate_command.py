@@ -53,28 +53,17 @@ def estimate(
     from mechdesign.geo.partition import read_areas
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.channel import shared_domain
     from mechdesign.surveys.document import EstimateDocument
-    from mechdesign.surveys.export import check_shares_target, save_shares
     from mechdesign.surveys.reports import ROLES
     from mechdesign.surveys.shares import estimate_shares
     from mechdesign.surveys.terminal import estimate_words
 
-    if reports.suffix.lower() == ".nc":
-        raise InputError(
-            "is a mechanism file, not reports",
-            field="reports",
-            value=reports,
-            remedy=f"give the reports first: mechdesign estimate {' '.join(map(str, [*files, reports]))}",
-        )
+    _refuse_swapped(reports, files)
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
     for path in output or []:
-        if _is_page(path):
-            PAGE_WRITER.get().check_target(path, overwrite=overwrite)
-        else:
-            check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
+        _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, name_field, crs) != (None, None, None):
         raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
     inputs = InputOptions(columns, crs)
@@ -90,7 +79,7 @@ def estimate(
             name_field=name_field,
             crs=crs,
             columns=named,
-            on_note=lambda told: printing.note(as_options(told)),
+            on_note=lambda text: printing.note(as_options(text)),
         )
     estimated = estimate_shares(
         mechanisms,
@@ -101,13 +90,43 @@ def estimate(
         against=None if against is None else list(periods["against_columns"].counts.values()),
     )
     for path in output or []:
-        if _is_page(path):
-            PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
-        else:
-            save_shares(estimated, path, overwrite=overwrite)
+        _save(estimated, path, mechanisms, overwrite=overwrite)
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": each.read, "left_aside": each.left_aside} for key, each in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
+
+
+def _refuse_swapped(reports: Path, files: list[Path]) -> None:
+    """Refuse a mechanism file in the place of the reports."""
+    if reports.suffix.lower() == ".nc":
+        raise InputError(
+            "is a mechanism file, not reports",
+            field="reports",
+            value=reports,
+            remedy=f"give the reports first: mechdesign estimate {' '.join(map(str, [*files, reports]))}",
+        )
+
+
+def _check_target(path: Path, *, overwrite: bool, on_earth: bool) -> None:
+    """Refuse a file that cannot be written, before anything is estimated."""
+    from mechdesign.output.export import PAGE_WRITER
+    from mechdesign.surveys.export import check_shares_target
+
+    if _is_page(path):
+        PAGE_WRITER.get().check_target(path, overwrite=overwrite)
+    else:
+        check_shares_target(path, overwrite=overwrite, on_earth=on_earth)
+
+
+def _save(estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, overwrite: bool) -> None:
+    """Write a page or a file of shares."""
+    from mechdesign.output.export import PAGE_WRITER
+    from mechdesign.surveys.export import save_shares
+
+    if _is_page(path):
+        PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
+    else:
+        save_shares(estimated, path, overwrite=overwrite)
 
 
 def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:

@@ -2,20 +2,13 @@ r"""Mechanisms of the literature on estimating distributions, for comparison wit
 
 Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential mechanism
 is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
-Where reports are sets of secrets, their inclusions suffice, without listing the sets:
-
-    H(u, c) = P(c in S | u),    h = H^T pi,    M(c, c') = sum_u pi(u) P(c in S and c' in S | u)
-
-The inclusion estimator counts how often each secret is in a report, f with mean h, and solves H^T p = f. Its covariance
-is A (M - h h^T) A^T / N with A = H^-T, so that N times its mean squared error in a norm W is tr(W A (M - h h^T) A^T),
-at least the asymptotic error of the best estimator.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +16,6 @@ import scipy.linalg
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
-from scipy.special import gammaln
 
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.closed_forms.lattice_noise import lattice_problem
@@ -35,7 +27,7 @@ from mechdesign.problem.problem import DesignProblem
 
 MOST = 5000  # reports of a mechanism that is kept as a table
 _SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and a series has them
-_SAME = 1e-9  # relative; distances nearer than this are one
+SAME_DISTANCE = 1e-9  # relative; distances nearer than this are one
 _Floats = NDArray[np.float64]
 
 
@@ -196,7 +188,7 @@ def unary_encoding_table(size: int, epsilon: float) -> _Floats:
     """P(b|u), (n, 2^n), strings as binary numbers, secret 0 the last digit. Raises: UnsuitableError beyond 12."""
     _check_count(2**size, "cells", "use at most 12 cells, or the inclusions")
     bits = (np.arange(2**size)[None, :] >> np.arange(size)[:, None]) & 1
-    wrong = _wrong_bit(epsilon)
+    wrong = wrong_bit(epsilon)
     logs = np.log(np.where(bits == 1, wrong, 1 - wrong))
     return np.asarray(np.exp(logs.sum(axis=0) - logs) / 2)
 
@@ -229,7 +221,7 @@ def subset_exponential_table(distances: _Floats, subset: int = 1) -> _Floats:
     weight = np.exp(-distances[:, chosen].min(axis=2))
     total = weight.sum(axis=1)
     empty = np.maximum(1 - total / subset_exponential_divisor(distances, total), 0.0)
-    if empty.max() <= _SAME:  # sums that are equal, but for the order they were rounded in
+    if empty.max() <= SAME_DISTANCE:  # sums that are equal, but for the order they were rounded in
         return np.asarray(weight / total[:, None])
     return np.column_stack([weight * ((1 - empty) / total)[:, None], empty])
 
@@ -247,7 +239,7 @@ def _with_odds(near: NDArray[np.bool_], epsilon: float) -> _Floats:
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _wrong_bit(epsilon: float) -> float:
+def wrong_bit(epsilon: float) -> float:
     """Q of unary encoding."""
     return 1 / (math.exp(min(epsilon, 700.0)) + 1)
 
@@ -257,95 +249,3 @@ def _check_count(count: int, field: str, remedy: str) -> None:
     if count > MOST:
         message = f"has too many reports for a table, which takes at most {MOST}"
         raise UnsuitableError(message, field=field, value=f"{float(count):.3g} reports", remedy=remedy)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Inclusions:
-    """H (n, n), M (n, n) with diagonal h, and the smallest scale of the problem's metric that the law satisfies."""
-
-    hit: _Floats
-    pairs: _Floats
-    scale: float
-
-    def mse(self, norm: _Floats) -> float:
-        """N times the mean squared error in a norm W (n, n) with rows of sum 0; infinite where H is singular."""
-        mean = np.diag(self.pairs)
-        try:
-            spread = np.linalg.solve(self.hit.T, self.pairs - np.outer(mean, mean))
-            covariance = np.linalg.solve(self.hit.T, spread.T)
-        except np.linalg.LinAlgError:
-            return math.inf
-        return float((norm * covariance).sum())
-
-
-def subset_selection_inclusions(problem: DesignProblem, epsilon: float | None = None) -> Inclusions:
-    """The inclusions of subset selection at `epsilon` nats. Cost: O(n^2)."""
-    level, n = shortest_edge(problem, epsilon), problem.domain.size
-    k = subset_size(n, level)
-    with_true = [float(_share(n - 1 - j, k - 1 - j, n, k)) for j in (0, 1, 2)]  # sets with j given others
-    rest = [float(_share(n - 1 - j, k - j, n, k)) for j in (0, 1, 2)]
-    odds = math.exp(-level)
-    total = with_true[0] + odds * rest[0]
-    own, other = with_true[0] / total, (with_true[1] + odds * rest[1]) / total
-    own_pair, other_pair = with_true[1] / total, (with_true[2] + odds * rest[2]) / total
-    return _alike(problem, level, (own, other), (own_pair, other_pair))
-
-
-def unary_encoding_inclusions(problem: DesignProblem, epsilon: float | None = None) -> Inclusions:
-    """The inclusions of unary encoding at `epsilon` nats: the bits that are 1. Cost: O(n^2)."""
-    level = shortest_edge(problem, epsilon)
-    wrong = _wrong_bit(level)
-    return _alike(problem, level, (0.5, wrong), (0.5 * wrong, wrong**2))
-
-
-def subset_exponential_inclusions(problem: DesignProblem, *, subset: int = 1) -> Inclusions:
-    """The inclusions with sets of `subset` secrets, the empty report holding none. Cost: O(n^3)."""
-    distances, prior, n = problem.distances, problem.prior_array, problem.domain.size
-    mass, single, double = (np.zeros((n, n)) for _ in range(3))
-    place = np.zeros((n, n), np.int64)
-    for u in range(n):
-        order = np.argsort(distances[u], kind="stable")
-        near = distances[u][order]
-        fresh = np.r_[True, np.diff(near) > _SAME * near[-1]]
-        first = np.flatnonzero(fresh)
-        place[u, order] = np.cumsum(fresh) - 1
-        beyond = np.r_[n - first, 0]  # secrets at each distance or farther
-        weight = np.exp(-near[first])
-        for into, fixed in ((mass, 0), (single, 1), (double, 2)):
-            left = beyond - fixed
-            tail = _share(np.maximum(left, 0), subset - fixed, n, subset) * (left >= subset - fixed)
-            into[u, : len(first)] = np.cumsum(weight * (tail[:-1] - tail[1:])) + weight * tail[1:]
-            if not fixed:
-                into[u, : len(first)] = np.cumsum(weight * (tail[:-1] - tail[1:]))
-    total = np.array([mass[u, place[u].max()] for u in range(n)])
-    size = subset_exponential_divisor(distances, total)
-    hit = np.take_along_axis(single, place, axis=1) / size
-    pairs = np.zeros((n, n))
-    for u in range(n):
-        nearer = np.minimum.outer(place[u], place[u])
-        pairs += prior[u] * double[u][nearer] / size
-    np.fill_diagonal(pairs, hit.T @ prior)
-    return Inclusions(hit=hit, pairs=pairs, scale=1.0)
-
-
-def _alike(
-    problem: DesignProblem, level: float, single: tuple[float, float], double: tuple[float, float]
-) -> Inclusions:
-    """The inclusions of a symmetric law: single and double, of (pairs with) the true secret and of others."""
-    (own, other), (own_pair, other_pair) = single, double
-    n, prior = problem.domain.size, problem.prior_array
-    hit = np.full((n, n), other) + (own - other) * np.eye(n)
-    pairs = other_pair + (own_pair - other_pair) * (prior[:, None] + prior[None, :])
-    np.fill_diagonal(pairs, hit.T @ prior)
-    return Inclusions(hit=hit, pairs=pairs, scale=level / float(problem.edges.length.min()))
-
-
-def _share(size: NDArray[np.int64] | int, chosen: int, total: int, most: int) -> _Floats:
-    """C(size, chosen) / C(total, most), in floating point, 0 where size < chosen; any shape of size."""
-    sizes = np.asarray(size)
-    log = _log_binomial(np.maximum(sizes, chosen), chosen) - _log_binomial(np.array(total), most)
-    return np.asarray(np.where((sizes >= chosen) & (chosen >= 0), np.exp(log), 0.0))
-
-
-def _log_binomial(size: NDArray[np.int64], chosen: int) -> _Floats:
-    return np.asarray(gammaln(size + 1.0) - gammaln(chosen + 1.0) - gammaln(size - chosen + 1.0))

@@ -75,18 +75,9 @@ def plan(
 
     Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
     """
-    from mechdesign.base.validation import positive
-
     given = _Source.of(source, box, context.args)
-    if given.is_file:
-        parameter_values("a mechanism file", (), context.args)
-        if levels is not None:
-            raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
-    if given.name is not None and box is not None:
-        raise InputError("is an area of its own, beside no other source", field="box", value=given.name)
-    within = None if within is None else positive(within, "within")
-    if given.is_area and within is None:
-        within = RADIUS
+    _check_source(given, levels, context.args)
+    within = _radius(within, given)
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(given.name if given.is_area else None, areas if Path(areas).suffix else None)
     problem = None if given.is_file else _problem(given, crs, within, context)
@@ -99,11 +90,8 @@ def plan(
 
     if output is not None:
         check_shares_target(output, overwrite=overwrite, on_earth=False)
-    if not 0 < error < 0.5:
-        points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
-        raise InputError("must be a share between 0 and 0.5", field="error", value=error, remedy=points)
-    files = [*([Path(str(given.name))] if given.is_file else []), *(mine or [])]
-    collection = _collection(given, problem, files, levels, within)
+    _check_error(error)
+    collection = _collection(given, problem, mine or [], levels, within)
     partition = read_areas(
         areas,
         collection.domain,
@@ -112,8 +100,8 @@ def plan(
         columns=inputs.columns_of("cell", "area"),
         on_note=lambda text: printing.note(as_options(text)),
     )
-    options: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
-    options["error"] = error
+    wanted: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
+    wanted["error"] = error
     planned = make_plan(
         collection.tables,
         partition,
@@ -121,17 +109,42 @@ def plan(
         truth=collection.truth,
         problem=Path(str(given.name)).stem if problem is None else problem.name,
         described=collection.described,
-        **options,
+        **wanted,
     )
-    needed = {} if problem is None else {FAMILY: _epsilon_needed(given, problem, partition, options)}
+    needed = {} if problem is None else {FAMILY: _epsilon_needed(given, problem, partition, wanted)}
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
     document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": needed}
-    if within is not None:
-        document |= {"within": within, "designs": [_with_odds(design, within) for design in document["designs"]]}
+    document = _with_radius(document, within)
     if given.is_area:
         document["next"] = _next_command(given, collection, crs, needed[FAMILY])
     printing.show(document, plan_words(document, collection.domain.unit), as_json=as_json)
+
+
+def _check_source(given: _Source, levels: str | None, words: list[str]) -> None:
+    """Refuse options that the source does not take."""
+    if given.is_file:
+        parameter_values("a mechanism file", (), words)
+        if levels is not None:
+            raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
+    if given.name is not None and given.box is not None:
+        raise InputError("is an area of its own, beside no other source", field="box", value=given.name)
+
+
+def _radius(within: float | None, given: _Source) -> float | None:
+    """The radius of --within in metres; None where none was given and the source is not an area."""
+    from mechdesign.base.validation import positive
+
+    if within is None:
+        return RADIUS if given.is_area else None
+    return positive(within, "within")
+
+
+def _check_error(error: float) -> None:
+    """Refuse an error that is not a share."""
+    if not 0 < error < 0.5:
+        points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
+        raise InputError("must be a share between 0 and 0.5", field="error", value=error, remedy=points)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,9 +202,10 @@ def _problem(given: _Source, crs: str | None, within: float | None, context: typ
 
 
 def _collection(
-    given: _Source, problem: DesignProblem | None, files: list[Path], levels: str | None, within: float | None
+    given: _Source, problem: DesignProblem | None, mine: list[Path], levels: str | None, within: float | None
 ) -> _Collection:
     """The designs of a problem at its levels, and those of mechanism files, which must have its secrets."""
+    files = [Path(str(given.name)), *mine] if given.is_file else mine
     domain, truth, tables, described = _of_files(files)
     if problem is None:
         assert domain is not None
@@ -213,11 +227,11 @@ def _collection(
     )
 
 
-def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, options: dict[str, Any]) -> float | None:
+def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, wanted: dict[str, Any]) -> float | None:
     """The least epsilon of the family for the wanted error, on the ground for an area; None where none is enough."""
     from mechdesign.surveys.plan import epsilon_for
 
-    least = epsilon_for(problem, FAMILY, partition, **options)
+    least = epsilon_for(problem, FAMILY, partition, **wanted)
     return least if least is None or not given.is_area else least * _lengthened(problem.domain)
 
 
@@ -254,12 +268,16 @@ def _lengthened(domain: Domain) -> float:
     return 1.0 if domain.plane is None else 1 / plane_level(domain, 1.0, positions=True)
 
 
-def _with_odds(design: dict[str, Any], within: float) -> dict[str, Any]:
-    """A design with the largest factor by which one report changes the odds between two places so far apart."""
+def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, Any]:
+    """The document with the largest factor by which one report of a design changes odds within the radius, if any."""
     from mechdesign.evaluation.privacy_radius import nats_within, odds_factor
 
-    epsilon = design.get("epsilon")
-    return design | {"odds_within": None if epsilon is None else odds_factor(nats_within(within, epsilon))}
+    if within is None:
+        return document
+    levels = [design.get("epsilon") for design in document["designs"]]
+    odds = [None if level is None else odds_factor(nats_within(within, level)) for level in levels]
+    designs = [design | {"odds_within": odd} for design, odd in zip(document["designs"], odds, strict=True)]
+    return document | {"within": within, "designs": designs}
 
 
 def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:

@@ -18,7 +18,7 @@ from mechdesign.base import memory
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.sessions.advance import begin, draw_report, plan_tick, replay, seeded_draws
-from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.design_files import movement_from_description
 
 ROUNDING = 1e-12  # of sums of some thousand products of doubles
 

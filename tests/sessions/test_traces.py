@@ -25,7 +25,7 @@ from mechdesign.sessions import (
     walks,
 )
 from mechdesign.sessions.advance import begin, draw_report, plan_tick, seeded_draws
-from mechdesign.sessions.movement import movement_from_description
+from mechdesign.sessions.design_files import movement_from_description
 from mechdesign.sessions.study.propose import homes_found, session_design
 from mechdesign.sessions.study.setting import Setting, SimulatedRun
 from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions, split

@@ -104,19 +104,6 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     assert found == pytest.approx(printed, rel=1e-10)
 
 
-@each_row("epsilon", [0.5, 1.0, 2.0, 4.0])
-def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
-    """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
-    bits are independent.
-    """
-    problem = problem_on(4, epsilon)
-    rare = 1e-9
-    object.__setattr__(problem, "prior", np.array([rare, rare, *np.full(2, 0.5 - rare)]))
-    difference = np.outer([1, -1, 0, 0], [1, -1, 0, 0])
-    printed = 4 * math.exp(epsilon) / (math.exp(epsilon) - 1) ** 2
-    assert forms.unary_encoding_inclusions(problem).mse(difference) == pytest.approx(2 * printed, rel=1e-7)
-
-
 @each_row("epsilon", LEVELS)
 @each_row("size", [3, 7, 12])
 def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
@@ -146,46 +133,6 @@ def test_widths_fall_with_the_level_and_disks_are_whole():
     assert widths[0] == pytest.approx(0.5, rel=1e-5)
     table = forms.disk_area_table(np.indices((3, 5)).reshape(2, -1).T, 1.0, 2)
     assert (table > table.min() * 1.1).sum(axis=1).tolist() == [13] * 15
-
-
-INCLUDED = {
-    "subset selection": (
-        lambda p: forms.subset_selection_inclusions(p),
-        lambda p: forms.subset_selection_table(6, 0.8, forms.subset_size(6, 0.8)),
-        lambda: [set(s) for s in itertools.combinations(range(6), forms.subset_size(6, 0.8))],
-    ),
-    "unary encoding": (
-        lambda p: forms.unary_encoding_inclusions(p),
-        lambda p: forms.unary_encoding_table(6, 0.8),
-        lambda: [{u for u in range(6) if bits >> u & 1} for bits in range(64)],
-    ),
-    **{
-        f"subset exponential, {k}": (
-            lambda p, k=k: forms.subset_exponential_inclusions(p, subset=k),
-            lambda p, k=k: forms.subset_exponential_table(p.distances, k),
-            lambda k=k: [*map(set, itertools.combinations(range(6), k)), set()],
-        )
-        for k in (1, 2, 3)
-    },
-}
-
-
-@each_row("name", INCLUDED)
-def test_inclusions_are_those_of_the_table(name):
-    """Counted over all reports; and their error is at least the asymptotic one of the table."""
-    problem = problem_on((2, 3), 0.8, seed=3)
-    make, table_of, sets = INCLUDED[name]
-    found, table, reports = make(problem), table_of(problem), sets()
-    member = np.array([[float(u in report) for report in reports] for u in range(6)])
-    assert found.hit == pytest.approx(table @ member.T, rel=1e-10)
-    seen = problem.prior_array @ table
-    assert found.pairs == pytest.approx((member * seen) @ member.T, rel=1e-10)
-    for norm in (centred(6), md.surveys.StatisticalDesign(problem=problem).norm):
-        least = asymptotic_error(table, problem.prior_array, norm)
-        assert least * (1 - 1e-9) <= found.mse(norm) <= 1.5 * least
-    assert found.scale == pytest.approx(1)
-    singular = forms.Inclusions(hit=np.ones((2, 2)), pairs=np.eye(2), scale=1.0)
-    assert singular.mse(centred(2)) == math.inf
 
 
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)

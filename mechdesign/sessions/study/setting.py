@@ -15,7 +15,7 @@ from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Euclidean
 from mechdesign.sessions.belief import best_places
-from mechdesign.sessions.movement import FactoredHomeAway, HomeAway, HomeAwayChain
+from mechdesign.sessions.home_away import FactoredHomeAway, HomeAway, HomeAwayChain
 from mechdesign.sessions.tables import report_table
 
 _DIGITS = 9  # of a cost in nats: tables of the same digits are one

@@ -26,7 +26,7 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
-from mechdesign.sessions.movement import HomeAway, jumping
+from mechdesign.sessions.home_away import HomeAway, jumping
 
 CENTRES = np.array([(0.25, 0.25), (0.75, 0.29), (0.29, 0.79)])
 HOME, WORK, WORKS, APART = 3 / 16, 1 / 6, 7 / 12, 1 / 5  # of the box: deviations, the middle of work, least distance
