@@ -18,7 +18,8 @@ from rewritten import rewritten
 import mechdesign as md
 from mechdesign import baselines
 from mechdesign.mechanism.claim import MechanismFile
-from mechdesign.output.export import Content, write_content
+from mechdesign.output.export import write_content
+from mechdesign.output.table_formats import Content
 from mechdesign.utility import bayes_remap
 from mechdesign.verification import verify_table
 

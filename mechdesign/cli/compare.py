@@ -130,7 +130,7 @@ def _table(
     if output is not None and output.suffix.lower() == ".html":
         if table:
             page_of = best_private(table, tables)
-            PAGE_WRITER.get().save(page_of, output, comparison=table, overwrite=overwrite)
+            PAGE_WRITER.get().save(page_of, output, comparison=[row.to_json() for row in table], overwrite=overwrite)
     elif output is not None:
         write_rows(table, output, overwrite=overwrite)
     document = [row.to_json() for row in table]
@@ -155,7 +155,7 @@ def _curve(
     from mechdesign.output.comparison_files import CURVES, save_curve
     from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
     from mechdesign.output.reports.curve import curve_words
-    from mechdesign.output.sweep import sweep, sweep_rows
+    from mechdesign.output.sweep import curve_points, curve_rows, sweep
 
     printing.note_compiling()
     with printing.progress(problem.name, limit=targets["time_limit"]) as advance:
@@ -166,7 +166,7 @@ def _curve(
             mechanisms=mechanisms,
             gap=targets["gap"],
             time_limit=targets["time_limit"] / len(scales),
-            on_progress=lambda row: advance(f"{next(done)} of {len(scales)}: scale {row['scale']:.4g}"),
+            on_progress=lambda point: advance(f"{next(done)} of {len(scales)}: scale {point.scale:.4g}"),
         )
     if output is not None:
         suffix = output.suffix.lower()
@@ -176,5 +176,5 @@ def _curve(
             PAGE_WRITER.get().save(curve, output, overwrite=overwrite)
         else:
             PICTURE_WRITER.get().save(curve, output, overwrite=overwrite)
-    rows = sweep_rows(curve)
-    printing.show(rows, curve_words(rows, problem), as_json=as_json)
+    points = curve_points(curve)
+    printing.show(curve_rows(points), curve_words(points, problem), as_json=as_json)

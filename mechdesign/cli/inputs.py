@@ -23,7 +23,7 @@ PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file 
 class PeopleReader(Protocol):
     """Reads how many people live at places."""
 
-    def people_of_places(
+    def __call__(
         self,
         path: Path,
         domain: Domain,
@@ -73,4 +73,4 @@ class InputOptions:
         if self.people is None:
             return None
         columns, reader = self.columns_of(*PEOPLE), PEOPLE_READER.get()
-        return reader.people_of_places(self.people, domain, columns=columns, crs=self.crs, on_note=note)
+        return reader(self.people, domain, columns=columns, crs=self.crs, on_note=note)

@@ -26,7 +26,7 @@ from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.verify import protection_of_map
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import framed
-from mechdesign.output.export import handed_over
+from mechdesign.output.packaged import package_file
 from mechdesign.output.sentences import joined, protects
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import Verification, require_certified
@@ -141,4 +141,4 @@ def region_contents(device_map: DeviceMap, on_progress: Callable[[Progress], Non
         "room": size_words(room(device_map)),
     }
     contents = folder_contents("web/device/REGION.md", words, table, device_map.header()["about"], device_map.secrets)
-    return contents | {"region.map": flat, "sample_region.c": handed_over("devicemap/sample_region.c")}
+    return contents | {"region.map": flat, "sample_region.c": package_file("devicemap/sample_region.c")}

@@ -19,7 +19,6 @@ from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
 from mechdesign.base.validation import positive, validated
-from mechdesign.cli.inputs import PeopleReader
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area
 from mechdesign.geo.geojson import is_map, points_in_degrees
@@ -152,18 +151,6 @@ def persons_of(people: People, domain: Domain) -> NDArray[np.float64]:
     assert domain.cell is not None and domain.index is not None
     persons = people.density.values * math.prod(domain.cell)
     return np.asarray(persons[tuple(domain.index.T)])
-
-
-class PeopleOfPlaces(PeopleReader):
-    """People of CSV files, spread over cells."""
-
-    def people_of_places(
-        self, path: Path, domain: Domain, *, columns: dict[str, str] | None, crs: str | None, on_note: Note
-    ) -> NDArray[np.float64]:
-        return people_of_places(path, domain, columns=columns, crs=crs, on_note=on_note)
-
-
-PEOPLE_OF_PLACES = PeopleOfPlaces()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

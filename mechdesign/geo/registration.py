@@ -8,7 +8,8 @@ TABLES = {
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
     "roles": {
         "discs": "mechdesign.geo.disc_audit:RULE_DISCS",
-        "people": "mechdesign.geo.people:PEOPLE_OF_PLACES",
+        "lines": "mechdesign.geo.geojson:read_lines",
+        "people": "mechdesign.geo.people:people_of_places",
         "rules": "mechdesign.geo.rules:ROUNDING_RULES",
     },
 }

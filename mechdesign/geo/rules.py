@@ -24,7 +24,7 @@ Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,6 @@ from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.geo.terminal import rule_words
 from mechdesign.output.reports.verdict import RuleAuditor
-from mechdesign.output.text_tables import Block
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells
@@ -184,14 +183,6 @@ def _at(rule: Rule, distance: int) -> dict[str, Any]:
     }
 
 
-class RoundingRules(RuleAuditor):
-    """Audits of the rules of this file."""
-
-    def audit(self, rule: str) -> dict[str, Any]:
-        return audit_rule(rule) | {"vectors": vectors(rule)}
-
-    def words(self, document: Mapping[str, Any]) -> Iterator[Block]:
-        return rule_words(document)
-
-
-ROUNDING_RULES = RoundingRules()
+ROUNDING_RULES = RuleAuditor(
+    audit=lambda rule: audit_rule(rule) | {"vectors": vectors(rule)}, words=lambda document: rule_words(document)
+)

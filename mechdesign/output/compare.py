@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -261,15 +261,8 @@ def columns(rows: Sequence[ComparisonRow]) -> tuple[Column, ...]:
     return COLUMNS + POSITION_COLUMNS if any(row.claim_over == POSITIONS for row in rows) else COLUMNS
 
 
-class ChannelFigures(Protocol):
-    """Figures of a mechanism as the channel of a survey."""
-
-    def rank_and_mse(self, mechanism: xr.Dataset) -> tuple[int | None, float | None]:
-        """The rank of the channel and the asymptotic mean squared error of estimates; None where too costly."""
-        ...
-
-
-CHANNEL_FIGURES: Role[ChannelFigures] = Role("channel")
+# The rank of a mechanism as the channel of a survey, and the asymptotic MSE of estimates; None if too costly.
+CHANNEL_FIGURES: Role[Callable[[xr.Dataset], tuple[int | None, float | None]]] = Role("channel")
 
 
 def printed(row: ComparisonRow, shown: Sequence[Column] = COLUMNS) -> list[str]:
@@ -286,7 +279,7 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Comparis
     rank: int | None = None
     asymptotic: float | None = None
     if CHANNEL_FIGURES.is_filled:
-        figures = partial(CHANNEL_FIGURES.get().rank_and_mse, mechanism)
+        figures = partial(CHANNEL_FIGURES.get(), mechanism)
         rank, asymptotic = where_possible(f"{name}: the error of many reports", figures, (rank, asymptotic))
     if math.isinf(ratio):  # a report is possible from one secret and impossible from another
         effective: float | None = math.inf

@@ -42,8 +42,9 @@ def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) 
     target = check_table_target(path, CURVES, overwrite=overwrite)
     if target.suffix.lower() == ".nc":
         return save(curve, target, overwrite=overwrite)
-    rows = sweep.sweep_rows(curve)
-    return _write(target, rows, sweep.headings(rows[0]), [sweep.printed_losses(row) for row in rows])
+    points = sweep.curve_points(curve)
+    lines = [sweep.printed_losses(point) for point in points]
+    return _write(target, sweep.curve_rows(points), sweep.headings(points[0]), lines)
 
 
 def _write(target: Path, rows: Sequence[Mapping[str, Any]], head: list[str], lines: list[list[str]]) -> Path:

@@ -20,7 +20,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,41 @@ COLUMNS = (  # of the optimum
     Column("position loss", "position_loss", digits=5),
 )
 
-CurveRow = dict[str, Any]  # a figure by name of variable, None where there is none, and the word `stopped`
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineFigures:
+    """Losses of one baseline at one scale, and the scale that it satisfies; None if it does not fit."""
+
+    loss: float | None
+    position_loss: float | None
+    effective_scale: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """A sweep at one scale: figures of the optimal mechanism, and of each baseline by name."""
+
+    scale: float
+    loss: float
+    position_loss: float | None
+    lower_bound: float
+    gap: float
+    effective_scale: float
+    stopped: str
+    baselines: Mapping[str, BaselineFigures]
+
+    def is_broken(self, name: str) -> bool:
+        """True if a baseline breaks the claim at this scale."""
+        scale = self.baselines[name].effective_scale
+        return scale is not None and scale > self.scale * AT_CLAIM
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures by variable name."""
+        flat = {figure.name: getattr(self, figure.name) for figure in fields(self)}
+        stopped, baselines = flat.pop("stopped"), flat.pop("baselines")
+        for name, figures in baselines.items():
+            flat |= {f"{name}_{figure}": value for figure, value in asdict(figures).items()}
+        return {**flat, "stopped": stopped}
 
 
 def baseline_names() -> list[str]:
@@ -91,7 +125,7 @@ def sweep(
     mechanisms: InputMechanisms | None = None,
     gap: float = 1e-3,
     time_limit: float = math.inf,
-    on_progress: Callable[[CurveRow], None] | None = None,
+    on_progress: Callable[[CurvePoint], None] | None = None,
     verbose: bool = False,
 ) -> xr.Dataset:
     """The privacy-utility curve of a problem: the optimal loss along scales of the metric, with baselines.
@@ -109,7 +143,7 @@ def sweep(
     gap, time_limit : float
         Relative gap, and seconds, at every scale.
     on_progress, verbose : callable, bool
-        Called with the row of every scale; progress on standard error.
+        Called with the `CurvePoint` of every scale; progress on standard error.
 
     Returns
     -------
@@ -125,8 +159,8 @@ def sweep(
     check_targets(gap, time_limit)
     scales = _checked(scale_range() if scales is None else scales)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
-    own = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
-    rows: list[CurveRow] = []
+    mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
+    points: list[CurvePoint] = []
     start: Design | None = None
     with verbosely(verbose, problem.name, None) as report:
         for number, scale in enumerate(reversed(scales), 1):
@@ -134,44 +168,61 @@ def sweep(
                 report(f"{number} of {len(scales)}: scale {scale:.4g}")
             there = replace(problem, metric=scale * problem.metric, matched_distance=None)
             start = _solve(there, start, gap=gap, time_limit=time_limit)
-            rows.insert(0, _row(there, scale, start, gap) | _figures(own))
+            points.insert(0, _point(there, scale, start, gap, mine))
             if on_progress is not None:
-                on_progress(rows[0])
+                on_progress(points[0])
             if start.stopped == "interrupt":
                 break
-    return _dataset(problem, rows, gap)
+    return _dataset(problem, points, gap)
 
 
-def sweep_rows(curve: xr.Dataset) -> list[CurveRow]:
-    """One dict per scale, keys as the variables, with the word why the solve stopped; None for NaN."""
-    table = curve.to_dataframe().reset_index().astype(object)
-    return table.where(table.notna(), None).assign(stopped=json.loads(curve.attrs["stopped"])).to_dict("records")
+def curve_points(curve: xr.Dataset) -> list[CurvePoint]:
+    """One point per scale, with the baselines that fit at some scale: ours first, then those of the user."""
+    names = [str(key).removesuffix("_effective_scale") for key in curve if str(key).endswith("_effective_scale")]
+    ours = [name for name in baseline_names() if name in names]
+    stopped = json.loads(curve.attrs["stopped"])
+
+    def value(name: str, k: int) -> Any:
+        number = float(curve[name].values[k]) if name in curve else math.nan
+        return None if math.isnan(number) else number
+
+    def figures(k: int, prefix: str = "") -> dict[str, Any]:
+        return {figure.name: value(prefix + figure.name, k) for figure in fields(BaselineFigures)}
+
+    return [
+        CurvePoint(
+            **figures(k),
+            **{name: value(name, k) for name in ("scale", "lower_bound", "gap")},
+            stopped=stopped[k],
+            baselines={name: BaselineFigures(**figures(k, f"{name}_")) for name in dict.fromkeys([*ours, *names])},
+        )
+        for k in range(curve.sizes["scale"])
+    ]
 
 
-def baselines_of(row: CurveRow) -> dict[str, bool | None]:
-    """Whether each baseline of a row breaks the claim at its scale; None where it does not fit. Ours come first."""
-    names = [key.removesuffix("_effective_scale") for key in row if key.endswith("_effective_scale")]
-    levels = {name: row[f"{name}_effective_scale"] for name in names if f"{name}_loss" in row}
-    ours = [name for name in baseline_names() if name in levels]
-    ordered = dict.fromkeys([*ours, *levels])
-    return {name: None if levels[name] is None else levels[name] > row["scale"] * AT_CLAIM for name in ordered}
+def curve_rows(points: Sequence[CurvePoint]) -> list[dict[str, Any]]:
+    """The points as JSON and CSV have them, without figures that no point has."""
+    rows = [point.to_json() for point in points]
+    present = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    return [{name: row[name] for name in present} for row in rows]
 
 
-def columns(row: CurveRow) -> tuple[Column, ...]:
-    """COLUMNS, but for the last where the loss of the problem is not known at positions."""
-    return COLUMNS if row.get("position_loss") is not None else COLUMNS[:-1]
+def columns(point: CurvePoint) -> tuple[Column, ...]:
+    """COLUMNS, without the position loss if the problem has none."""
+    return COLUMNS if point.position_loss is not None else COLUMNS[:-1]
 
 
-def headings(row: CurveRow) -> list[str]:
-    """What stands above the figures of `printed_losses`."""
-    return [column.heading for column in columns(row)] + [name.replace("_", " ") for name in baselines_of(row)]
+def headings(point: CurvePoint) -> list[str]:
+    """The headings above `printed_losses`."""
+    return [column.heading for column in columns(point)] + [name.replace("_", " ") for name in point.baselines]
 
 
-def printed_losses(row: CurveRow) -> list[str]:
-    """The figures of `columns` and the loss of each baseline, rounded; * where it breaks its claim, - if missing."""
-    losses = [column.text(row) for column in columns(row)]
-    for name, broken in baselines_of(row).items():
-        losses.append(format_cell(row[f"{name}_loss"], rounding=Rounding.UP, digits=4) + ("*" if broken else ""))
+def printed_losses(point: CurvePoint) -> list[str]:
+    """The figures of `columns` and the loss of each baseline, rounded; * if it breaks its claim, - if missing."""
+    losses = [column.text(point) for column in columns(point)]
+    for name, figures in point.baselines.items():
+        star = "*" if point.is_broken(name) else ""
+        losses.append(format_cell(figures.loss, rounding=Rounding.UP, digits=4) + star)
     return losses
 
 
@@ -192,40 +243,43 @@ def _checked(scales: Sequence[float]) -> list[float]:
     return ascending
 
 
-def _row(problem: DesignProblem, scale: float, design: Design, gap: float) -> CurveRow:
-    """`problem` has the scaled metric; levels are told as scales of the metric before that."""
+def _point(
+    problem: DesignProblem, scale: float, design: Design, gap: float, mine: Mapping[str, xr.Dataset]
+) -> CurvePoint:
+    """The figures at one scale. `problem` has the scaled metric; effective scales are of the metric at scale 1."""
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
-    row: CurveRow = {
-        "scale": scale,
-        "loss": design.loss,
-        "position_loss": None if cost is None else total_cost(design.mass, cost),
-        "lower_bound": design.lower_bound,
-        "gap": relative_gap(design.loss, design.lower_bound, problem.constant_loss),
-        "effective_scale": scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
-    }
-    results = dict(each_mechanism(problem, gap=gap, only=baseline_names()))
-    return row | _figures(results, scale=scale) | {"stopped": design.stopped}
+    made = each_mechanism(problem, gap=gap, only=baseline_names())
+    return CurvePoint(
+        scale=scale,
+        loss=design.loss,
+        position_loss=None if cost is None else total_cost(design.mass, cost),
+        lower_bound=design.lower_bound,
+        gap=relative_gap(design.loss, design.lower_bound, problem.constant_loss),
+        effective_scale=scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
+        stopped=design.stopped,
+        baselines={name: _figures(result, scale) for name, result in made}
+        | {name: _figures(mechanism, 1.0) for name, mechanism in mine.items()},
+    )
 
 
-def _figures(results: Mapping[str, xr.Dataset | MechdesignError], scale: float = 1.0) -> CurveRow:
-    """Loss and level of each mechanism, made for a problem at `scale`; None for those that do not fit."""
-    row: CurveRow = {}
-    for name, mechanism in results.items():
-        attrs = mechanism.attrs if isinstance(mechanism, xr.Dataset) else None
-        row[f"{name}_loss"] = None if attrs is None else float(attrs["expected_loss"])
-        row[f"{name}_position_loss"] = position_loss(mechanism) if isinstance(mechanism, xr.Dataset) else None
-        row[f"{name}_effective_scale"] = None if attrs is None else scale * float(attrs["ratio"])
-    return row
+def _figures(result: xr.Dataset | MechdesignError, scale: float) -> BaselineFigures:
+    """The figures of a mechanism that was made for the metric at `scale`."""
+    if not isinstance(result, xr.Dataset):
+        return BaselineFigures(loss=None, position_loss=None, effective_scale=None)
+    return BaselineFigures(
+        loss=float(result.attrs["expected_loss"]),
+        position_loss=position_loss(result),
+        effective_scale=scale * float(result.attrs["ratio"]),
+    )
 
 
-def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dataset:
-    loss_unit = problem.loss.unit(problem.domain.unit)
+def _dataset(problem: DesignProblem, points: list[CurvePoint], gap: float) -> xr.Dataset:
+    rows, loss_unit = curve_rows(points), problem.loss.unit(problem.domain.unit)
     table = {name: np.array([row[name] for row in rows], float) for name in rows[0] if name != "stopped"}
     scales = table.pop("scale")
     variables: dict[str, Any] = {
         name: ("scale", values, {"units": loss_unit if name.endswith(("loss", "lower_bound")) else "1"})
         for name, values in table.items()
-        if not np.isnan(values).all()
     }
     attrs = {
         "schema": SWEEP.name,
@@ -236,7 +290,7 @@ def _dataset(problem: DesignProblem, rows: list[CurveRow], gap: float) -> xr.Dat
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "loss": problem.loss.name,
         "constant_loss": problem.constant_loss,
-        "stopped": json.dumps([row["stopped"] for row in rows]),
+        "stopped": json.dumps([point.stopped for point in points]),
         "versions": versions(),
     }
     return seal(xr.Dataset(variables, coords={"scale": ("scale", scales, {"units": "1"})}, attrs=attrs))

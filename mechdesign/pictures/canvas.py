@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.formatting import number
 from mechdesign.base.optional import import_optional
+from mechdesign.base.registry import Role
 from mechdesign.base.streams import visible
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
@@ -58,6 +59,7 @@ _OTHERS = ("*", "h", "d", "p", "<", ">")
 _BLANK = "0.8"  # grey, of cells without a secret and of streets
 _FORMULA = "$\\mathdefault"  # how Matplotlib writes powers of ten
 _MARGIN = 0.05  # of a network, on each side
+LINE_READER: Role[Callable[[str | Path], list[NDArray[np.float64]]]] = Role("lines")  # of a GeoJSON file, in degrees
 
 
 def new_figure(**settings: Any) -> Figure:
@@ -107,16 +109,10 @@ def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float
         return []
     if domain.plane is None:
         raise InputError("is in degrees, and the mechanism does not say where on Earth it is", field="over", value=path)
-    try:
-        from mechdesign.geo.geojson import read_lines
-    except ModuleNotFoundError as error:
-        remedy = "install all of mechdesign"
-        raise InputError("is not part of this installation", field="lines", remedy=remedy) from error
-
     low, high = domain.points.min(axis=0), domain.points.max(axis=0)
     margin = float((high - low).max())
     near = []
-    for line in read_lines(path):
+    for line in LINE_READER.get()(path):
         points = domain.plane.forward(line[:, 0], line[:, 1])
         if (np.fmax.reduce(points) >= low - margin).all() and (np.fmin.reduce(points) <= high + margin).all():
             near.append(np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan))

@@ -30,8 +30,8 @@ from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.captions import loss_words, mechanism_words, metric_sentence, problem_sentence
 from mechdesign.output.compare import AT_CLAIM
-from mechdesign.output.export import PictureWriter
-from mechdesign.output.sweep import SWEEP, baselines_of, sweep_rows
+from mechdesign.output.export import ResultWriter
+from mechdesign.output.sweep import SWEEP, curve_points
 from mechdesign.pictures.canvas import (
     BLACK,
     mechanism_style,
@@ -94,7 +94,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
     at, loss, bound = (curve[name].values for name in ("scale", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
-    for name in reversed(baselines_of(sweep_rows(curve)[0])):
+    for name in reversed(list(curve_points(curve)[0].baselines)):
         baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_scale"].values
         breaks = level > at * AT_CLAIM
         broken |= bool(breaks.any())
@@ -266,19 +266,7 @@ def save_plot(
     return target
 
 
-class Pictures(PictureWriter):
-    """Pictures as the commands of the core write them."""
-
-    suffixes = KINDS
-
-    def check_target(self, path: Path, *, overwrite: bool) -> Path:
-        return check_plot_target(path, overwrite=overwrite)
-
-    def save(self, result: Any, path: Path, *, overwrite: bool) -> Path:
-        return save_plot(result, path, overwrite=overwrite)
-
-
-PICTURES = Pictures()
+PICTURES = ResultWriter(suffixes=KINDS, check_target=check_plot_target, save=save_plot)
 
 
 def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:

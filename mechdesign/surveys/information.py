@@ -27,7 +27,6 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.schema import stored_edges
-from mechdesign.output.compare import ChannelFigures
 from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.surveys.error_norm import LARGEST, dual_sobolev_norm
@@ -128,14 +127,9 @@ def _table(mechanism: xr.Dataset | ArrayLike) -> _Floats:
     return table
 
 
-class SurveyFigures(ChannelFigures):
+def rank_and_mse(mechanism: xr.Dataset) -> tuple[int | None, float | None]:
     """`channel_rank` and `asymptotic_mse`; None beyond 1,600 secrets, and for an infinite error."""
-
-    def rank_and_mse(self, mechanism: xr.Dataset) -> tuple[int | None, float | None]:
-        if mechanism.sizes["secret"] > LARGEST:
-            return None, None
-        error = asymptotic_mse(mechanism)
-        return channel_rank(mechanism), error if math.isfinite(error) else None
-
-
-SURVEY_FIGURES = SurveyFigures()
+    if mechanism.sizes["secret"] > LARGEST:
+        return None, None
+    error = asymptotic_mse(mechanism)
+    return channel_rank(mechanism), error if math.isfinite(error) else None

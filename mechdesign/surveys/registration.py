@@ -9,7 +9,7 @@ TABLES = {
         "square_wave": "mechdesign.surveys.frequency_estimation:square_wave",
         "disk_area": "mechdesign.surveys.frequency_estimation:disk_area",
     },
-    "roles": {"channel": "mechdesign.surveys.information:SURVEY_FIGURES"},
+    "roles": {"channel": "mechdesign.surveys.information:rank_and_mse"},
     "commands": {
         "plan": "mechdesign.surveys.plan_command:plan",
         "estimate": "mechdesign.surveys.estimate_command:estimate",

@@ -24,7 +24,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
 from mechdesign.mechanism.storage import check_target, unwritten
 from mechdesign.output import sentences
-from mechdesign.output.export import handed_over, handed_script
+from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
@@ -206,9 +206,9 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
 
 def _trial_page() -> bytes:
     """A page to try the folder on, which draws its map as other pages do."""
-    view = "\n".join(handed_script(f"web/browser/view/{name}.js") for name in ("numbers", "colours", "ground", "map"))
-    page = handed_over("web/device/index.html").decode()
-    page = page.replace("/* page.css */", handed_over("web/browser/page.css").decode())
+    view = "\n".join(package_script(f"web/browser/view/{name}.js") for name in ("numbers", "colours", "ground", "map"))
+    page = package_file("web/device/index.html").decode()
+    page = page.replace("/* page.css */", package_file("web/browser/page.css").decode())
     return page.replace("/* view */", view).encode()
 
 
@@ -234,8 +234,8 @@ def folder_contents(
         "report.bin": table,
         "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
-        **{name: handed_over(f"web/device/{name}") for name in _CODE},
-        "README.md": Template(_renamed(handed_over(readme).decode(), nouns)).substitute(words).encode(),
+        **{name: package_file(f"web/device/{name}") for name in _CODE},
+        "README.md": Template(_renamed(package_file(readme).decode(), nouns)).substitute(words).encode(),
         "package.json": _package(words).encode(),
     }
 
@@ -255,7 +255,7 @@ def _renamed(text: str, nouns: Words) -> str:
 
 def joined(home: str) -> str:
     """The modules in one, without imports and exports; home, where it finds its table."""
-    return "\n".join(handed_script(f"web/device/{name}") for name in (*_BEFORE, home, *_AFTER))
+    return "\n".join(package_script(f"web/device/{name}") for name in (*_BEFORE, home, *_AFTER))
 
 
 def package_name(problem: str) -> str:

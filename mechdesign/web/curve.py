@@ -15,7 +15,7 @@ from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.output.captions import readable_unit
-from mechdesign.output.sweep import baselines_of, columns, printed_losses, sweep_rows
+from mechdesign.output.sweep import columns, curve_points, printed_losses
 from mechdesign.problem.losses import LOSSES
 from mechdesign.web.identity import identity_of, parameter_words
 
@@ -24,21 +24,21 @@ _ROUNDING = 1e-9  # of a bound over what it bounds
 
 def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there."""
-    attrs, rows = curve.attrs, sweep_rows(curve)
-    for below, row in zip([rows[0], *rows], rows, strict=False):
-        if not row["lower_bound"] <= min(row["loss"], below["loss"]) * (1 + _ROUNDING):
+    attrs, points = curve.attrs, curve_points(curve)
+    for below, point in zip([points[0], *points], points, strict=False):
+        if not point.lower_bound <= min(point.loss, below.loss) * (1 + _ROUNDING):
             raise InputError(
-                "is above a loss that it bounds", field="lower_bound", value=row["lower_bound"], remedy="sweep again"
+                "is above a loss that it bounds", field="lower_bound", value=point.lower_bound, remedy="sweep again"
             )
     unit = json.loads(attrs["domain"])["unit"]
     loss = LOSSES.get(attrs["loss"])
     loss_unit = readable_unit("1" if loss is None else loss.unit(unit))
-    first, last = rows[0], rows[-1]
-    ends = _ends(attrs["loss"], [float(first["loss"]), float(last["loss"])], loss_unit, unit)
-    sentence = f"From {number(first['scale'])} to {number(last['scale'])} times the privacy level, {ends}."
+    first, last = points[0], points[-1]
+    ends = _ends(attrs["loss"], [first.loss, last.loss], loss_unit, unit)
+    sentence = f"From {number(first.scale)} to {number(last.scale)} times the privacy level, {ends}."
     return identity_of(curve, "sweep", parameters=parameter_words(curve)) | {
         "sentence": visible(sentence),
-        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(rows)} levels",
+        "subtitle": f"{attrs['secrets']} secrets · sweep of {len(points)} levels",
         "unit": lengths(unit),
         "verdict": "Figures of a sweep",
         "saying": "It keeps no tables to prove: each was certified when the sweep was made.",
@@ -46,8 +46,8 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
         "figures": [],
         "listed": {
             "head": [column.heading for column in columns(first)]
-            + [f"loss of {visible(name)}" for name in baselines_of(first)],
-            "rows": [printed_losses(row) for row in rows],
+            + [f"loss of {visible(name)}" for name in first.baselines],
+            "rows": [printed_losses(point) for point in points],
             "rest": 0,
             "note": "* breaks the claim that it was made for: its loss belongs to a weaker promise.",
         },

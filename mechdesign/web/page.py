@@ -23,8 +23,8 @@ from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import MECHANISMS, Schema
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
-from mechdesign.output.compare import ComparisonRow
-from mechdesign.output.export import PageWriter, handed_over, handed_script
+from mechdesign.output.export import ResultWriter
+from mechdesign.output.packaged import package_file, package_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import file_kind, require_certified
@@ -111,26 +111,7 @@ def save_page(
     return target
 
 
-class ResultPages(PageWriter):
-    """Pages as the commands of the core write them."""
-
-    def check_target(self, path: Path, *, overwrite: bool) -> Path:
-        return check_page_target(path, overwrite=overwrite)
-
-    def save(
-        self,
-        result: xr.Dataset,
-        path: Path,
-        *,
-        comparison: Sequence[ComparisonRow] | None = None,
-        mechanisms: Sequence[xr.Dataset] = (),
-        overwrite: bool,
-    ) -> Path:
-        rows = None if comparison is None else [row.to_json() for row in comparison]
-        return save_page(result, path, comparison=rows, mechanisms=mechanisms, overwrite=overwrite)
-
-
-RESULT_PAGES = ResultPages()
+RESULT_PAGES = ResultWriter(suffixes=SUFFIXES, check_target=check_page_target, save=save_page)
 
 
 def load_shown(path: str | Path) -> Any:
@@ -193,18 +174,18 @@ SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name
 
 def proof_script() -> str:
     """The program that proves a page, after what it shares with the client: what reads and draws, under one name."""
-    device = "\n".join(handed_script(f"web/device/{name}.mjs") for name in _DEVICE)
+    device = "\n".join(package_script(f"web/device/{name}.mjs") for name in _DEVICE)
     wrapped = f"const device = (() => {{\n{device}\nreturn {{ {_SHARED} }};\n}})();\n"
-    return "\n".join([wrapped, *(handed_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
+    return "\n".join([wrapped, *(package_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
 
 
 def _rendered(page: Page, title: str | None) -> str:
-    style = "\n" + handed_over("web/browser/page.css").decode()
+    style = "\n" + package_file("web/browser/page.css").decode()
     policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
     if page.packed is not None:
         proof = "\n" + proof_script()
-        view = "\n" + "\n".join(handed_script(f"web/browser/view/{name}.js") for name in _VIEW)
+        view = "\n" + "\n".join(package_script(f"web/browser/view/{name}.js") for name in _VIEW)
         raw |= {"data": base64.b64encode(page.packed).decode(), "proof": proof, "view": view}
         policy += ["worker-src blob:", f"script-src {_hashed(proof)} {_hashed(view)} blob:"]
     policy.append(f"style-src {_hashed(style)}")

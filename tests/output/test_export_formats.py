@@ -16,7 +16,8 @@ from rows import each_row
 import mechdesign as md
 from mechdesign import load, save
 from mechdesign.errors import InputError
-from mechdesign.output.export import VERIFIER, handed_over
+from mechdesign.output.export import VERIFIER
+from mechdesign.output.packaged import package_file
 
 SUFFIXES = ("csv", "json", "parquet")
 EVERY = each_row("name", MAKERS, by_default=["line", "holes", "park", "graph", "capped"])
@@ -136,7 +137,7 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path, make, name, given, field
 def test_companions_are_written_beside_the_table(tmp_path):
     md.export(made("line"), tmp_path / "t.json", with_verifier=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", VERIFIER]
-    assert (tmp_path / VERIFIER).read_bytes() == handed_over(f"verification/{VERIFIER}")
+    assert (tmp_path / VERIFIER).read_bytes() == package_file(f"verification/{VERIFIER}")
     md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
 
 
@@ -146,7 +147,7 @@ def test_another_file_in_the_place_of_a_companion_stays(tmp_path):
         md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
     md.export(made("line"), tmp_path / "t.csv", with_verifier=True, overwrite=True)
-    assert (tmp_path / VERIFIER).read_bytes() == handed_over(f"verification/{VERIFIER}")
+    assert (tmp_path / VERIFIER).read_bytes() == package_file(f"verification/{VERIFIER}")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -78,11 +78,13 @@ def test_the_optimum_falls_as_the_claim_weakens(case: str) -> None:
 @FEW
 def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> None:
     found = 0
-    for row in sweeps.sweep_rows(curve_of(case)):
-        for name, broken in sweeps.baselines_of(row).items():
-            level, loss = row[f"{name}_effective_scale"], row[f"{name}_loss"]
-            bound = row["lower_bound"] if not broken else optimum_at(problem_of(case), level)
-            assert loss >= bound * (1 - DESIGN_MARGIN)
+    for point in sweeps.curve_points(curve_of(case)):
+        for name, figures in point.baselines.items():
+            assert figures.loss is not None
+            assert figures.effective_scale is not None
+            broken = point.is_broken(name)
+            bound = optimum_at(problem_of(case), figures.effective_scale) if broken else point.lower_bound
+            assert figures.loss >= bound * (1 - DESIGN_MARGIN)
             found += 1
     assert found >= 3 * len(SCALES)
 
@@ -90,9 +92,9 @@ def test_no_baseline_beats_the_optimum_at_the_level_it_truly_has(case: str) -> N
 def test_a_baseline_that_breaks_its_claim_shows() -> None:
     broken = {
         name
-        for row in sweeps.sweep_rows(curve_of("line, zero-one"))
-        for name, told in sweeps.baselines_of(row).items()
-        if told
+        for point in sweeps.curve_points(curve_of("line, zero-one"))
+        for name in point.baselines
+        if point.is_broken(name)
     }
     assert broken == {"geometric_normalised"}
     curve = curve_of("line, zero-one")
@@ -136,7 +138,7 @@ def test_solves_run_downwards_each_started_from_the_one_before(monkeypatch: pyte
         return design
 
     monkeypatch.setattr(sweeps, "_solve", spy)
-    sweep(problem_of("discrete"), [1.0, 4.0, 2.0], on_progress=lambda row: reported.append(row["scale"]))
+    sweep(problem_of("discrete"), [1.0, 4.0, 2.0], on_progress=lambda point: reported.append(point.scale))
     assert [scale for scale, _, _ in seen] == reported == [4.0, 2.0, 1.0]
     assert [start for _, start, _ in seen] == [None, seen[0][2], seen[1][2]]
 
@@ -208,7 +210,7 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     losses = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
     assert above.get_yscale() == ("log" if losses.max() > 10 * losses.min() else "linear")
     assert ("breaks its claim" in drawn) == any(
-        any(sweeps.baselines_of(row).values()) for row in sweeps.sweep_rows(curve)
+        any(map(point.is_broken, point.baselines)) for point in sweeps.curve_points(curve)
     )
 
 
@@ -252,7 +254,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert command(monkeypatch, *words, "-o", files[0], "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert command(monkeypatch, "export", files[0], "-o", files[1]) == 0
-    assert rows == sweeps.sweep_rows(load_drawable(files[0]))
+    assert rows == sweeps.curve_rows(sweeps.curve_points(load_drawable(files[0])))
     assert [row["scale"] for row in rows] == [0.5, 1.0, 2.0]
     assert files[1].stat().st_size > 10_000
     assert command(monkeypatch, *words) == 0

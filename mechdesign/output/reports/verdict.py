@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
@@ -16,16 +17,15 @@ from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import OF_A_MAP, Verification
 
 
-class RuleAuditor(Protocol):
-    """Audits rules by which devices round positions, which no table holds."""
+@dataclass(frozen=True, kw_only=True)
+class RuleAuditor:
+    """Audits the rules by which devices round positions.
 
-    def audit(self, rule: str) -> dict[str, Any]:
-        """What a rule says of positions, with test vectors."""
-        ...
+    audit: the JSON document of a rule, with test vectors; words: its text.
+    """
 
-    def words(self, document: Mapping[str, Any]) -> Iterator[Block]:
-        """The document of an audit in words."""
-        ...
+    audit: Callable[[str], dict[str, Any]]
+    words: Callable[[Mapping[str, Any]], Iterator[Block]]
 
 
 RULE_AUDITOR: Role[RuleAuditor] = Role("rules")
