@@ -155,7 +155,8 @@ def test_examples_of_every_public_name_run(every):
     for test in listed[::every]:
         runner.run(test, out=printed.write)
     assert without == []
-    assert runner.tries > 400 / every / 2
+    if set(CAPABILITIES) <= set(registry.capabilities()):
+        assert runner.tries > 400 / every / 2
     assert runner.failures == 0, printed.getvalue()
 
 

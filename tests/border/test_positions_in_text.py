@@ -173,6 +173,7 @@ def test_commands_read_people_in_metres(run, run_json, tmp_path):
     assert found[0][1]["loss"] == pytest.approx(found[1][1]["loss"], rel=1e-6)
 
 
+@needs("sessions", "surveys")
 def test_a_system_that_nothing_uses_is_refused(run, tmp_path):
     box, crs = "--box=12.5,41.9,12.55,41.95", ("--crs", "EPSG:27700")
     for command in (

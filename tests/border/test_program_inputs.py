@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from taken import needs
 
 import mechdesign as md
 from mechdesign.extend import SOLVERS
@@ -130,6 +131,7 @@ def program_of(name: str) -> str:
     return name.split(",")[0]
 
 
+@needs("positions", "surveys")
 def test_every_program_is_tried():
     assert {program_of(name) for name in INPUTS} == set(SOLVERS)
 

@@ -12,6 +12,7 @@ from border_data import border_file
 from dialects import DIALECTS, Dialect
 from hypothesis import HealthCheck, given, settings
 from rows import each_row
+from taken import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -138,6 +139,7 @@ def test_people_with_semicolons_are_all_there():
     assert md.geo.read_people(border_file("c01_people_semicolon.csv"), domain).inside == 3000
 
 
+@needs("geo", "surveys")
 def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     """60 % of reports in the south-west corner, cell 0, 40 % in the north-east one, cell 11, of 3 x 4 cells."""
     pytest.importorskip("pyproj")
@@ -254,6 +256,7 @@ def test_true_positions_and_an_index_are_left_aside(tmp_path):
     assert notes == ["r.csv: columns read: report, count; left aside: the index, secret, true_lon, home_lat."]
 
 
+@needs("surveys")
 def test_columns_of_reports_may_have_other_names(run, run_json, tmp_path):
     made, text = tmp_path / "m.nc", "antwort;anzahl;alter\n0;500;30\n1;200;40\n"
     md.save(md.baselines.randomized_response(md.load_problem("discrete", secrets=3)), made)

@@ -180,6 +180,7 @@ def test_no_reader_speaks_of_places(name, mechanisms, tmp_path, run):
     assert [PLACES.findall(text) for text in said] == [[]] * len(said)
 
 
+@needs("surveys")
 @pytest.mark.parametrize("name", ["incomes", "points", "classes"])
 def test_estimate_speaks_of_values(name, tmp_path, run):
     """Of a mechanism whose reports tell every share, which an optimal one need not be, and of its expected reports."""

@@ -48,6 +48,7 @@ def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
     assert md.verify("rome.nc").certified
 
 
+@needs("positions")
 def test_the_call_is_the_command(run_json, tmp_path, people):
     """Both spellings of the command and the call write one file and one document."""
     area, file = md.geo.Area.box(*BOX), tmp_path / "a.nc"

@@ -14,6 +14,7 @@ from conftest import ROOT
 from designs import OWN_REPORTS, optimum, problem_of
 from dictionary import ENTRY, Dictionary
 from rows import few
+from taken import needs
 from tolerances import DESIGN_MARGIN, ORACLE
 
 import mechdesign as md
@@ -81,6 +82,7 @@ def test_kernels_of_source_sets_are_private_and_reported_by_bayes() -> None:
     assert {len(source) for source in program.sets} == {1, 2, 4, 8, 16}
 
 
+@needs("surveys")
 def test_figures_of_the_documentation() -> None:
     words = [sys.executable, str(ROOT / "scripts" / "dictionary.py")]
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
