@@ -33,7 +33,7 @@ from mechdesign.devicemap.files import save_compact
 from mechdesign.errors import DesignError, UnsuitableError
 from mechdesign.factored.certificate import STEP_BITS
 from mechdesign.factored.integer_metric import LARGEST
-from mechdesign.factored.rounds import FARTHEST, SLACK
+from mechdesign.factored.rounds import ROUND_CONSTANTS, SLACK
 from mechdesign.factored.row_sums import join_words, rounded_words, row_sums
 from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.output.export import Format
@@ -128,7 +128,7 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
         cap=1, bound=(1 << 30, 0), source_sha256=stored.mechanism.attrs["sha256"],
         problem=stored.mechanism.attrs["problem"], program=stored.mechanism.attrs["program"],
     )  # fmt: skip
-    farthest = int(FARTHEST) * _ONE
+    farthest = int(ROUND_CONSTANTS.widest_range) * _ONE
     grain = -(-(farthest + min(stretched.longest, farthest)) // (LARGEST - 1))
     return _lower_levels(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
 

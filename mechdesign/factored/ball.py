@@ -28,7 +28,7 @@ from mechdesign.solvers.cone.tree_simplex import ConeGraph
 
 _ULP = 2.0**-52
 _TINY = 1e-290  # below every normal number that is rounded here
-_COST = 1 - 2.0**-48  # products and roots of a cost are right to 2^-50
+_COST = 1 - 2.0**-48  # a few sums, products and a root are right to 2^-50 of a cost: this rounds it down
 
 
 class Costs(NamedTuple):
@@ -44,6 +44,14 @@ class Costs(NamedTuple):
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
 
 
+class BallRadii(NamedTuple):
+    """Nats of a ball and of its core, and of a bucket of the search."""
+
+    reach: float
+    core: float
+    width: float
+
+
 class BallScratch(NamedTuple):
     """Scratch arrays for one ball at a time: by place (n,), by number in the ball, and the buckets of a search."""
 
@@ -53,8 +61,8 @@ class BallScratch(NamedTuple):
     step: NDArray[np.float64]  # the length between the two
     nodes: NDArray[np.int32]  # the place of a number
     cost: NDArray[np.float64]
-    left: NDArray[np.float64]  # in place of c
-    handed: NDArray[np.float64]  # in place of lambda
+    cost_sum: NDArray[np.float64]  # c, or r, with the amounts of (2) added
+    dual_sum: NDArray[np.float64]  # the same of lambda
     rank: NDArray[np.int32]  # the number in the core, or -1
     head: NDArray[np.int32]  # the last entry of a bucket, -1 where it is empty
     following: NDArray[np.int32]  # the entry before an entry
@@ -101,7 +109,8 @@ def _cost(u, y, costs):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
     """The number k of places within `reach` of y, nodes[:k], every one after the place before it on its path."""
-    # Lengths below `width` may make a path longer than the shortest, and the tree another one: (2) holds for any tree.
+    # Dial's buckets of `width` nats, without order inside one: edges shorter than `width` may leave a path that is not
+    # the shortest. The tree is another one then, and (2) holds for any tree.
     distance, where, nodes, head, place = room.distance, room.where, room.nodes, room.head, room.place
     distance[y], room.before[y], room.step[y] = 0.0, y, 0.0
     head[0], room.following[0], place[0] = 0, -1, y
@@ -128,49 +137,50 @@ def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  # type: ignore[no-untyped-def]
+def open_ball(y, radii, exact, graph, costs, dual, room, inner):  # type: ignore[no-untyped-def]
     """Search the ball of y and write its core to `inner`: numbers of places, of the core, and of its directed edges."""
-    # exact: r is handed on, every operation rounded down, and `below` is lambda itself. Else c and lambda are handed on
-    # each on its own, which serves every ratio of them and proves nothing.
+    # exact: r is passed up the tree, every operation rounded down, and `below` is lambda itself. Otherwise c and lambda
+    # are passed up separately, which serves any ratio of them and proves nothing.
     nodes, before, where, rank = room.nodes, room.before, room.where, room.rank
-    left, handed = room.left, room.handed
-    k = _search(y, reach, width, graph, room)
+    cost_sum, dual_sum = room.cost_sum, room.dual_sum
+    k = _search(y, radii.reach, radii.width, graph, room)
     for i in range(k):
         u = nodes[i]
         room.cost[i] = _cost(u, y, costs)
-        rank[i] = 0 if room.distance[u] <= core or room.cost[i] < dual[u] else -1
-        left[i], handed[i] = room.cost[i], dual[u]
+        rank[i] = 0 if room.distance[u] <= radii.core or room.cost[i] < dual[u] else -1
+        cost_sum[i], dual_sum[i] = room.cost[i], dual[u]
     rank[0] = 0
-    # Places were found after the place before them: backwards, children come first, so one sweep marks all ancestors,
-    # and another hands everything on to the core.
+    # The search settles a parent before its children. So one backward sweep marks all ancestors of the core, and a
+    # second one passes everything outside the core up to it.
     for i in range(k - 1, 0, -1):
         up = where[before[nodes[i]]]
         if rank[i] == 0:
             rank[up] = 0
     if exact:
         for i in range(k):
-            if rank[i] < 0:  # c >= lambda: to leave out what rounding may add is to round down
-                left[i] = max(0.0, (room.cost[i] - dual[nodes[i]]) * (1 - 2 * _ULP))
+            if rank[i] < 0:  # c >= lambda: the difference of doubles, less its rounding error
+                cost_sum[i] = max(0.0, (room.cost[i] - dual[nodes[i]]) * (1 - 2 * _ULP))
     for i in range(k - 1, 0, -1):
         if rank[i] < 0:
             u = nodes[i]
             up = where[before[u]]
-            share = math.exp(-room.step[u])
+            factor = math.exp(-room.step[u])
             if exact:
-                # What is handed over is lowered by more than the exponential and the product are off by, the sum by
-                # its own rounding; to hand over nothing is always right, hence the maximum.
-                left[up] = max(left[up], (left[up] + (left[i] * share * (1 - 8 * _ULP) - _TINY)) * (1 - 2 * _ULP))
+                # (2), rounded down: 8 units for the exponential and the product, 2 for the sum, _TINY for a product
+                # that underflows. To add nothing is always right, hence the maximum.
+                amount = cost_sum[i] * factor * (1 - 8 * _ULP) - _TINY
+                cost_sum[up] = max(cost_sum[up], (cost_sum[up] + amount) * (1 - 2 * _ULP))
             else:
-                left[up] += left[i] * share
-                handed[up] += handed[i] * share
+                cost_sum[up] += cost_sum[i] * factor
+                dual_sum[up] += dual_sum[i] * factor
     count = 0
     for i in range(k):
         if rank[i] == 0:
             u = nodes[i]
             rank[i] = count
             inner.tree[count] = rank[where[before[u]]]
-            inner.above[count] = left[i]
-            inner.below[count] = dual[u] if exact else handed[i]
+            inner.above[count] = cost_sum[i]
+            inner.below[count] = dual[u] if exact else dual_sum[i]
             count += 1
     edges, count = 0, 0
     for i in range(k):
@@ -190,8 +200,9 @@ def open_ball(y, reach, core, exact, width, graph, costs, dual, room, inner):  #
 
 @numba.njit(cache=True, nogil=True)
 def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignore[no-untyped-def]
-    """Continue the ray of the core, rays (kc,), over the ball, and forget the ball: <c, g>, <lambda, g>, a count."""
-    # So many places within `keep` nats, and the core, are written to numbers and value. The cost becomes g.
+    """Extend the ray of the core, rays (kc,), to the ball and reset the scratch: <c, g>, <lambda, g>, a count."""
+    # The count is that of places within `keep` nats, which are written to numbers and value. room.cost becomes g.
+    # Outside the core g falls by e^-d along the tree: the least value that the cone allows, as (2) assumes.
     nodes, distance, where, cost = room.nodes, room.distance, room.where, room.cost
     over, under, count = 0.0, 0.0, 0
     for i in range(k):

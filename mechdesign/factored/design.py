@@ -37,15 +37,12 @@ from mechdesign.factored.integer_metric import tile_order
 from mechdesign.factored.local_bound import in_time, local_bound
 from mechdesign.factored.options import FactoredOptions
 from mechdesign.factored.rounds import (
-    FARTHEST,
-    MOVING,
-    SETTLED,
-    SHORT,
+    ROUND_CONSTANTS,
     SLACK,
     EikonalState,
     PassData,
     Units,
-    claim_of,
+    claimed_edges,
     leaves_weights,
     next_round,
     pass_block,
@@ -74,15 +71,26 @@ from mechdesign.solvers.eikonal.padding import MAX_CELLS, PaddedProblem, pad_pro
 from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Progress, Report, Targets, counter, reporter
 
-BOUNDED = range(1_601, 50_001)  # secrets: by default smaller ones are tables, larger ones take over half an hour
-FRAMELESS = 0.7  # nats of a step at the border from which constant levels have no negative weights
 FINISHED = ("kappa", "rounds")  # why a run ends that has nothing left to do
 _STATE = "state"  # its name in the work folder
-_FEW = 128  # rows that an estimate of the time takes
-_CERTIFICATES = 3.0  # passes over exact sums that certifying takes, about, with those of the edges that are tried alone
-_BOUND = 0.9  # of the time limit, until which a bound is sought: blocks under way end, and the file is made
-_SOON = 2.0  # seconds that rounds get in any case
-_PER_PLACE, _PER_EDGE = 400, 200  # bytes of a design, at its peak
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignConstants:
+    """Constants of a run: they share out time and memory, and change no proof."""
+
+    fewest_bounded: int = 1_601  # secrets from which a bound is computed by default: fewer are solved as tables
+    most_bounded: int = 50_000  # secrets up to which it is: more take over half an hour
+    frameless_step: float = 0.7  # nats of a step at the border from which constant levels have no negative weights
+    timed_rows: int = 128  # rows whose seconds estimate those of a pass
+    certificate_passes: float = 3.0  # exact passes that a certificate takes, measured, tries of single edges included
+    bound_share: float = 0.9  # of the time limit, at which a bound is given up: running blocks and the file need time
+    least_seconds: float = 2.0  # that rounds get in any case
+    bytes_per_place: int = 400  # of a design at its peak, measured
+    bytes_per_edge: int = 200
+
+
+CONSTANTS = DesignConstants()
 
 
 def rejection_reason(program: EikonalWeights) -> str | None:
@@ -94,7 +102,9 @@ def rejection_reason(program: EikonalWeights) -> str | None:
 
 def computes_bound(program: EikonalWeights, options: FactoredOptions) -> bool:
     """True if a run computes a lower bound."""
-    return program.problem.domain.size in BOUNDED if options.bound is None else options.bound
+    if options.bound is not None:
+        return options.bound
+    return CONSTANTS.fewest_bounded <= program.problem.domain.size <= CONSTANTS.most_bounded
 
 
 def solve_factored(
@@ -149,8 +159,8 @@ def solve_factored(
 
 
 def _run_to_mechanism(program: EikonalWeights, run: FactoredRun, first: EikonalState, bounded: bool) -> xr.Dataset:
-    run.keep_time(first)
-    state, expected, stopped = run.weigh_rounds(first)
+    run.reserve_time(first)
+    state, expected, stopped = run.run_rounds(first)
     certified = run.certify(state, expected)
     bound, stopped = run.bound(stopped) if bounded else (None, stopped)
     width = run.frame.width
@@ -209,33 +219,34 @@ class FactoredRun:
     rounds_end: float = math.inf  # early enough for the certificate
 
     def __post_init__(self) -> None:
-        self.claim, self.claimed = claim_of(self.frame)
-        self.units = Units.for_lengths(self.frame.edges.length, FARTHEST)
-        self.has_short_edges = float(self.frame.edges.length.min()) < SHORT
+        self.claim, self.claimed = claimed_edges(self.frame)
+        self.units = Units.for_lengths(self.frame.edges.length, ROUND_CONSTANTS.widest_range)
+        self.has_short_edges = float(self.frame.edges.length.min()) < ROUND_CONSTANTS.short_edge
         self.order = tile_order(self.problem.domain.points)
 
-    def keep_time(self, state: EikonalState) -> None:
-        """Keep time for the certificate, by that of some rows at the load of now; a SolverError without enough."""
+    def reserve_time(self, state: EikonalState) -> None:
+        """Reserve time for the certificate, estimated from some rows; a SolverError if too little remains."""
         if self.time_limit == math.inf:
             return
         data = loss_data(self.problem, self._factors(state), self.frame.target)
-        few = min(_FEW, len(self.order))
+        few = min(CONSTANTS.timed_rows, len(self.order))
         seconds = []
-        for _ in range(2):  # the first may have to load compiled code
+        # The faster of two: the first may have to load compiled code.
+        for _ in range(2):
             began = time.monotonic()
             row_block(data, 0, few)
             seconds.append(time.monotonic() - began)
         one_pass = min(seconds) * len(self.order) / few / max(1, self.executor.ahead() // 2)
         now, ends = time.monotonic(), self.started + self.time_limit
-        if now + one_pass > max(ends, now + _SOON):
-            need = now - self.started + _CERTIFICATES * one_pass
+        if now + one_pass > max(ends, now + CONSTANTS.least_seconds):
+            need = now - self.started + CONSTANTS.certificate_passes * one_pass
             message = f"is too short to certify {len(self.order):,} rows, which takes about {math.ceil(need):,} s here"
             remedy = f"allow {10 * math.ceil(0.2 * need):,} s, or use larger cells"
             raise SolverError(message, field="time_limit", value=self.time_limit, remedy=remedy)
-        self.rounds_end = max(ends - _CERTIFICATES * one_pass, now + _SOON)
+        self.rounds_end = max(ends - CONSTANTS.certificate_passes * one_pass, now + CONSTANTS.least_seconds)
 
-    def weigh_rounds(self, state: EikonalState) -> tuple[EikonalState, NDArray[np.float64], str]:
-        """The last state that was weighed, its row sums (n,), ones before any was weighed, and why it is the last."""
+    def run_rounds(self, state: EikonalState) -> tuple[EikonalState, NDArray[np.float64], str]:
+        """The last state with row sums, these (n,) (ones before any round), and the reason to stop."""
         stored = self.folder.read(_STATE)
         if stored is not None:
             state = EikonalState(number=int(stored["number"]), weight=stored["weight"], potential=stored["potential"])
@@ -248,6 +259,7 @@ class FactoredRun:
                     row_sum, update, kappa = self._weigh(state)
                 except OutOfTime:
                     return "time"
+                # The certificate needs row sums of the very state that it certifies, so both are kept together.
                 weighed = state, row_sum
                 if kappa <= GOOD:
                     return "kappa"
@@ -265,12 +277,13 @@ class FactoredRun:
     def _weigh(self, state: EikonalState) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         self.stage = f"round {state.number + 1} of {self.rounds}"
         exact = self.has_short_edges or leaves_weights(state, self.rounds)
-        units = self.units.within(SETTLED if exact else MOVING)
+        units = self.units.within(ROUND_CONSTANTS.settled_range if exact else ROUND_CONSTANTS.moving_range)
         nats = units.nats * np.arange(units.cap + 1)
         shared = PassData(
             metric=units.metric(self.frame.domain.points, self.frame.edges, units.quantise(self._lengths(state))),
             inner=self.frame.inner,
             order=self.order,
+            # 0 at the cap, so that a window holds all of the sum: places outside add nothing.
             kernel=(np.exp(-nats) - np.exp(-nats[-1])).astype(np.float32),
             weight=(state.weight / state.weight.max()).astype(np.float32),
             exact=exact,
@@ -278,6 +291,7 @@ class FactoredRun:
         arrays = self._pass(self.stage, pass_block, shared, ends=self.rounds_end)
         kappa = float(self._factors(state).claim_utilisation(self.claim, arrays["row_sum"], SLACK).max())
         self.report(self.stage, done=len(self.order), total=len(self.order), kappa=kappa)
+        # Places that no secret reaches within the range keep their weight.
         seen = arrays["mass"] > 0
         update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=seen)
         return arrays["row_sum"], update, kappa
@@ -290,10 +304,10 @@ class FactoredRun:
         return certify_factors(self.problem, factors, target, self.claim, expected, exact=exact, report=self.report)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
-        """A lower bound, if there is time for one, and why the run ends; none after an interrupt, or by one."""
+        """A lower bound, None without time or after an interrupt, and the reason to stop."""
         if stopped == "interrupt":
             return None, stopped
-        deadline = self.started + _BOUND * self.time_limit
+        deadline = self.started + CONSTANTS.bound_share * self.time_limit
 
         def proved() -> tuple[ProvedBound | None, str]:
             return local_bound(self.problem, self.executor, deadline=deadline, report=self.report), stopped
@@ -325,7 +339,7 @@ class FactoredRun:
 
 def _widest_frame(problem: DesignProblem) -> int:
     shape, border = problem.domain.shape, border_step(problem)
-    if shape is None or len(shape) == 1 or border is None or border >= FRAMELESS:
+    if shape is None or len(shape) == 1 or border is None or border >= CONSTANTS.frameless_step:
         return 0
     return max(MAX_CELLS, max(shape) // 2)
 
@@ -334,7 +348,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
     size, shape, edges = problem.domain.size, problem.domain.shape, len(problem.edges.tail)
     wider = math.prod((side + 2 * width) / side for side in shape or ())
     require_bytes(
-        int(wider * (_PER_PLACE * size + _PER_EDGE * edges)),
+        int(wider * (CONSTANTS.bytes_per_place * size + CONSTANTS.bytes_per_edge * edges)),
         what=f"a factored design of {size} places with {edges} edges",
         field="cells",
         value=size,
@@ -345,7 +359,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
 def _run_key(
     program: EikonalWeights, options: FactoredOptions, block: int, frame: PaddedProblem, first: NDArray[np.float64]
 ) -> str:
-    """Digest of all that the bits of the result depend on but the processor; first (k,), the first weights."""
+    """Digest of everything that determines the bits of the result, except the processor; first (k,), first weights."""
     problem, edges = program.problem, frame.edges
     described = {
         "problem": [problem.name, problem.parameters, problem.loss.name, program.parameters()],
@@ -359,6 +373,7 @@ def _run_key(
 
 
 def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
+    # Any positive weights would do: better ones save rounds.
     domain = frame.domain
     if not has_curvature_rule(metric, domain):
         return np.ones(domain.size)

@@ -1,8 +1,11 @@
 """Columns of a pool: from priced rays to generators, and from generators to fields over the places.
 
-The generators of a ray g that falls along the edges are the places v that no neighbour explains, with offsets
-f_v = ln max g - ln g(v). Its smallest extension is exp(-min over v of (f_v + D(v, u))): the ray itself where all
-generators are there, and private for any of them (certificate.py).
+With depths f_v = ln max g - ln g(v), a ray g of the cone has the generators
+
+    {v : f_v < f_u + d for every edge (u, v) of length d},                                                           (1)
+
+the places that no neighbour explains. Its smallest extension is exp(-min over generators v of (f_v + D(v, u))): the ray
+itself if all generators are there, and private for any subset (certificate.py).
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.factored.ball import Places, loss_between
+from mechdesign.factored.ball import Costs, Places, loss_between
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.work_folder import Arrays
+from mechdesign.solvers.cone.tree_simplex import ConeGraph
 
-_EXPLAINED = 1e-5  # nats within which a neighbour explains a place: rays are in single precision
+_EXPLAINED = 1e-5  # nats of tolerance of (1), since rays are in single precision; a constant of the kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,8 +39,27 @@ class FieldTask:
     reach: float  # nats to which their losses are summed
 
 
+class FieldData(NamedTuple):
+    """Shared by the columns of a block: radii in steps, e^-step^t by t, the graph with lengths in steps, and costs."""
+
+    reach: int
+    keep: int
+    kernel: NDArray[np.float64]
+    graph: ConeGraph
+    units: NDArray[np.int64]
+    costs: Costs
+
+
+class RayRows(NamedTuple):
+    """Rays one after the other: the number of places of each, places and values."""
+
+    counts: NDArray[np.int64]
+    place: NDArray[np.int32]
+    ray: NDArray[np.float32]
+
+
 class Heap(NamedTuple):
-    """Room for a search: the heap, keys and places; by place (n,) the distance in steps, and the places touched."""
+    """Scratch of a search: a binary heap of keys and places; distances in steps (n,); the places touched."""
 
     key: NDArray[np.int64]
     held: NDArray[np.int32]
@@ -50,7 +73,7 @@ def columns_of(places: Places, rays: Arrays, *, step: float, deepest: float) -> 
     at_place, offset = np.empty(len(place), np.int64), np.empty(len(place))
     first = np.zeros(len(count) + 1, np.int64)
     depth = np.full(places.size, np.inf)
-    _generators(count, place, ray, places.graph, deepest, depth, at_place, offset, first)
+    _write_generators(RayRows(count, place, ray), places.graph, deepest, depth, at_place, offset, first)
     total = first[-1]
     whole = np.rint(offset[:total] / step).astype(np.int64)
     return Columns(place=at_place[:total].copy(), offset=whole, first=first[:-1].copy())
@@ -71,31 +94,33 @@ def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
     nodes = np.empty(n, np.int32)
     reach, keep = int(task.reach / task.step), int(task.keep / task.step)
     kernel = np.exp(-task.step * np.arange(reach + 1))
+    data = FieldData(reach, keep, kernel, places.graph, task.units, costs)
     count, cost = np.zeros(stop - start, np.int64), np.zeros(stop - start)
     at_place, values = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
-    own = np.empty(n, np.float32)
+    field = np.empty(n, np.float32)
     for j in range(stop - start):
-        k, cost[j] = _spread(
-            columns.place[first[j] : first[j + 1]], columns.offset[first[j] : first[j + 1]], task.target[start + j],
-            reach, keep, kernel, places.graph, task.units, costs, heap, nodes, own,
-        )  # fmt: skip
+        part = slice(first[j], first[j + 1])
+        k, cost[j] = _write_field(
+            columns.place[part], columns.offset[part], task.target[start + j], data, heap, nodes, field
+        )
         count[j] = k
         at_place.append(nodes[:k].copy())
-        values.append(own[:k].copy())
+        values.append(field[:k].copy())
     return {"count": count, "cost": cost, "place": np.concatenate(at_place), "value": np.concatenate(values)}
 
 
 @numba.njit(cache=True, nogil=True)
-def _generators(count, place, ray, graph, deepest, depth, at_place, offset, first):  # type: ignore[no-untyped-def]
+def _write_generators(rays, graph, deepest, depth, at_place, offset, first):  # type: ignore[no-untyped-def]
     """Write the generators of every ray to at_place and offset, in nats; first (b + 1,) counts them; depth is inf."""
-    at, filled = 0, 0
+    count, place, ray = rays.counts, rays.place, rays.ray
+    start, filled = 0, 0
     for j in range(count.size):
         top = np.inf
-        for i in range(at, at + count[j]):
+        for i in range(start, start + count[j]):
             if ray[i] > 0:
                 depth[place[i]] = -math.log(ray[i])
                 top = min(top, depth[place[i]])
-        for i in range(at, at + count[j]):
+        for i in range(start, start + count[j]):
             v = place[i]
             if depth[v] - top > deepest:
                 continue
@@ -105,17 +130,19 @@ def _generators(count, place, ray, graph, deepest, depth, at_place, offset, firs
             if depth[v] < explained - _EXPLAINED:
                 at_place[filled], offset[filled] = v, depth[v] - top
                 filled += 1
-        for i in range(at, at + count[j]):
+        for i in range(start, start + count[j]):
             depth[place[i]] = np.inf
-        at += count[j]
+        start += count[j]
         first[j + 1] = filled
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, heap, nodes, values):  # type: ignore[no-untyped-def]
+def _write_field(place, offset, report, data, heap, nodes, values):  # type: ignore[no-untyped-def]
     """The field of one column: nodes[:k] and values[:k] within `keep` steps, k, and its cost within `reach` steps."""
-    # The distances of the heap are the largest integer on entry and exit.
+    # Dijkstra from all generators at once, each starting at its offset. The distances of the heap are the largest
+    # integer on entry and exit: only touched places are reset, since a column reaches few of n.
     key, held, distance = heap.key, heap.held, heap.distance
+    kernel, graph = data.kernel, data.graph
     far = distance[0]
     top, seen, filled, total = 0, 0, 0, 0.0
     for i in range(place.size):
@@ -137,15 +164,16 @@ def _spread(place, offset, report, reach, keep, kernel, graph, units, costs, hea
         key[at], held[at] = last, moved
         if d > distance[v]:
             continue
-        if d > reach:
+        if d > data.reach:
             break
-        distance[v] = d - 1  # later copies of it in the heap are passed over
-        if d <= keep:
+        # Entries are never lowered in the heap but entered again; below its distance no later copy counts.
+        distance[v] = d - 1
+        if d <= data.keep:
             nodes[filled], values[filled] = v, kernel[d]
             filled += 1
-        total += costs.prior[v] * loss_between(v, report, costs) * kernel[d]
+        total += data.costs.prior[v] * loss_between(v, report, data.costs) * kernel[d]
         for e in range(graph.first[v], graph.first[v + 1]):
-            seen, top = _offer(heap, top, d + units[e], graph.near[e], far, seen)
+            seen, top = _offer(heap, top, d + data.units[e], graph.near[e], far, seen)
     for i in range(seen):
         distance[heap.touched[i]] = far
     return filled, total

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -46,9 +47,9 @@ class Neighbours:
 
     @classmethod
     def of(cls, size: int, tail: NDArray[np.int64], head: NDArray[np.int64], units: NDArray[np.uint16]) -> Neighbours:
-        own, other = np.column_stack([tail, head]).ravel(), np.column_stack([head, tail]).ravel()
-        order = np.argsort(own, kind="stable")
-        first = np.append(0, np.cumsum(np.bincount(own, minlength=size)))
+        source, other = np.column_stack([tail, head]).ravel(), np.column_stack([head, tail]).ravel()
+        order = np.argsort(source, kind="stable")
+        first = np.append(0, np.cumsum(np.bincount(source, minlength=size)))
         return cls(first=first, near=other[order].astype(np.int32), units=np.repeat(units, 2)[order])
 
     @cached_property
@@ -69,39 +70,58 @@ class Window:
         return nearby
 
 
+class SearchScratch(NamedTuple):
+    """Arrays of one search: by place (k,), by bucket, and by place and directed edge of the window."""
+
+    distance: NDArray[np.uint16]  # 65,535 between searches
+    head: NDArray[np.int32]  # the first place of a bucket, -1 between searches
+    following: NDArray[np.int32]  # the next place of the same bucket, -1 at the end
+    before: NDArray[np.int32]  # the one before it, -1 at the head
+    nearby: NDArray[np.int32]  # places in the order of the search
+    start: NDArray[np.int64]  # where the neighbours of the i-th of them begin
+    seen: NDArray[np.int32]  # neighbours
+    lengths: NDArray[np.uint16]  # of their edges
+
+
 class Windows:
     """Arrays for one window at a time: the next call of `window_of` overwrites what it returned."""
 
     def __init__(self, rows: Neighbours, cap: int) -> None:
         size, edges = len(rows.first) - 1, len(rows.near)
         self.rows, self.cap = rows, cap
-        self.distance, self.rank = np.full(size, _UNSEEN, np.uint16), np.full(size, -1, np.int32)
-        self.following, self.before, self.nearby = (np.empty(size, np.int32) for _ in range(3))
+        self.rank = np.full(size, -1, np.int32)
         shortest, longest = rows.range
         self.shift = max(shortest, 1).bit_length() - 1
-        self.head = np.full((longest >> self.shift) + 2, -1, np.int32)
-        self.start, self.ends = np.empty(size + 1, np.int64), np.empty((size, 4), np.int64)
-        self.seen, self.near = (np.empty(edges, np.int32) for _ in range(2))
-        self.lengths, self.units = (np.empty(edges, np.uint16) for _ in range(2))
+        # Places that wait lie within one longest edge of the bucket that is emptied: this many never meet.
+        buckets = (longest >> self.shift) + 2
+        self.scratch = SearchScratch(
+            distance=np.full(size, _UNSEEN, np.uint16),
+            head=np.full(buckets, -1, np.int32),
+            following=np.empty(size, np.int32),
+            before=np.empty(size, np.int32),
+            nearby=np.empty(size, np.int32),
+            start=np.empty(size + 1, np.int64),
+            seen=np.empty(edges, np.int32),
+            lengths=np.empty(edges, np.uint16),
+        )
+        self.ends = np.empty((size, 4), np.int64)
+        self.near, self.units = np.empty(edges, np.int32), np.empty(edges, np.uint16)
         self.room = np.empty(0, np.uint16)
 
     def window_of(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
         """The window of sources (b,), which may repeat; unless exact, after one sweep, with few distances too long."""
-        rows, b, sources = self.rows, len(sources), np.ascontiguousarray(sources)
-        count = _search(
-            sources, self.cap, self.shift, rows.first, rows.near, rows.units, self.distance, self.head, self.following,
-            self.before, self.nearby, self.start, self.seen, self.lengths,
-        )  # fmt: skip
-        places = self.nearby[:count]
+        rows, scratch, b, sources = self.rows, self.scratch, len(sources), np.ascontiguousarray(sources)
+        count = _search_window(sources, self.cap, self.shift, rows.first, rows.near, rows.units, scratch)
+        places = scratch.nearby[:count]
         if len(self.room) < count * b:
             self.room = np.empty(count * b * 5 // 4, np.uint16)
         field = self.room[: count * b].reshape(count, b)
         field[:] = self.cap
         self.rank[places] = np.arange(count)
         field[self.rank[sources], np.arange(b)] = 0
-        _split(count, self.rank, self.start, self.seen, self.lengths, self.ends, self.near, self.units)
-        self.distance[places], self.rank[places] = _UNSEEN, -1
-        tile = min(count, 4 * b + 64)
+        _split(count, self.rank, scratch.start, scratch.seen, scratch.lengths, self.ends, self.near, self.units)
+        scratch.distance[places], self.rank[places] = _UNSEEN, -1
+        tile = min(count, 4 * b + 64)  # places among which paths cross the tile; a guess that costs time alone
         _settle(field, tile, self.ends, self.near, self.units, np.zeros(count, bool), np.empty(b, np.uint16), exact)
         return Window(places=places, field=field)
 
@@ -115,24 +135,23 @@ def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int
         start, stop = parts.pop()
         if stop - start <= size:
             continue
-        own = points[order[start:stop]]
-        axis = int(np.argmax(own.max(axis=0) - own.min(axis=0)))
-        order[start:stop] = order[start:stop][np.argsort(own[:, axis], kind="stable")]
+        part = points[order[start:stop]]
+        axis = int(np.argmax(part.max(axis=0) - part.min(axis=0)))
+        order[start:stop] = order[start:stop][np.argsort(part[:, axis], kind="stable")]
         middle = start + ((stop - start) // size + 1) // 2 * size
         parts += [(start, middle), (middle, stop)]
     return order
 
 
 @numba.njit(cache=True, nogil=True)
-def _search(  # type: ignore[no-untyped-def]
-    sources, cap, shift, first, near, units, distance, head, following, before, nearby, start, seen, lengths
-):  # fmt: skip
-    """Write the places nearer than `cap` to a source to `nearby`, by buckets; how many they are."""
-    # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], at `lengths`. head is -1 in every
-    # bucket, before and after; distance is 65,535 everywhere before, and that from the sources at the places found
-    # after.
+def _search_window(sources, cap, shift, first, near, units, scratch):  # type: ignore[no-untyped-def]
+    """Write the places nearer than `cap` to a source to `nearby`, by buckets (1), and return their number."""
+    # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], edge `lengths`: the sweeps read them
+    # in this order. Afterwards `distance` is that from the nearest source edge the places found.
+    distance, head, following, before = scratch.distance, scratch.head, scratch.following, scratch.before
+    nearby, start, seen, lengths = scratch.nearby, scratch.start, scratch.seen, scratch.lengths
     buckets = head.size
-    waiting, count, at = 0, 0, 0
+    waiting, count, edge = 0, 0, 0
     for s in sources:
         if distance[s] == 0:
             continue
@@ -149,17 +168,19 @@ def _search(  # type: ignore[no-untyped-def]
             if following[p] >= 0:
                 before[following[p]] = -1
             waiting -= 1
-            nearby[count], start[count] = p, at
+            nearby[count], start[count] = p, edge
             count += 1
             d = np.int64(distance[p])
             for e in range(first[p], first[p + 1]):
                 y = near[e]
-                seen[at], lengths[at] = y, units[e]
-                at += 1
+                seen[edge], lengths[edge] = y, units[e]
+                edge += 1
+                # 64 bits: the sum of two 16-bit lengths may exceed 65,535 before it is compared with the cap.
                 reached, was = d + np.int64(units[e]), np.int64(distance[y])
                 if reached >= cap or reached >= was:
                     continue
-                if was < cap:  # it waits already, in a later place
+                # It waits already, in a later place: taken out of its bucket, so that no place is met twice.
+                if was < cap:
                     if before[y] >= 0:
                         following[before[y]] = following[y]
                     else:
@@ -174,14 +195,14 @@ def _search(  # type: ignore[no-untyped-def]
                     before[head[into]] = y
                 head[into] = y
         bucket = (bucket + 1) % buckets
-    start[count] = at
+    start[count] = edge
     return count
 
 
 @numba.njit(cache=True, nogil=True)
 def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignore[no-untyped-def]
-    # Of place i those before it from ends[i, 0] to ends[i, 1], those after it from ends[i, 2] to ends[i, 3]. What lies
-    # between is no neighbour: both ends are written without a branch.
+    # Neighbours of place i before it stand from ends[i, 0] to ends[i, 1], those after it from ends[i, 2] to ends[i, 3].
+    # Each is written at both ends and one end moves: no branch. Entries between, of rank -1, are never read.
     for i in range(count):
         low, high = start[i], start[i + 1]
         ends[i, 0], ends[i, 3] = low, high
@@ -195,8 +216,10 @@ def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def _lower(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
-    # least (b,) is room for a row: loops over it and one other row are vectorised, since the two never overlap.
+def _relax(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
+    """Lower row i of the field to its neighbours near[low:high] plus their lengths; True if it changed."""
+    # least (b,) is a copy of the row: the compiler vectorises loops over it, since it overlaps no row. No sum wraps: an
+    # entry is at most the cap, and cap + longest edge at most 65,535.
     row = field[i]
     for b in range(least.size):
         least[b] = row[b]
@@ -204,6 +227,7 @@ def _lower(field, i, low, high, near, units, least):  # type: ignore[no-untyped-
         other, length = field[near[e]], units[e]
         for b in range(least.size):
             least[b] = min(least[b], np.uint16(other[b] + length))
+    # Written back only if an entry differs: a place without a change makes no neighbour stale.
     changed = np.uint16(0)
     for b in range(least.size):
         changed |= np.uint16(least[b] ^ row[b])
@@ -225,30 +249,31 @@ def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignore[no-untyped-def]
-    """Lower the field, the cap but at the sources, to its fixed point, first that of its `tile` first places."""
-    # stale (c,), False before and after: places with a neighbour that changed.
+    """Lower the field (2) to its fixed point, first among its `tile` first places; it starts at the cap off sources."""
+    # stale (c,), False before and after, marks places with a changed neighbour. The order of relaxations changes the
+    # time alone: the fixed point of all edges is unique, so the bits are the same in any order.
     for size in (tile, field.shape[0]):
         for i in range(size):
-            _lower(field, i, ends[i, 0], ends[i, 1], near, units, least)
+            _relax(field, i, ends[i, 0], ends[i, 1], near, units, least)
         if size > tile and not exact:
             return
-        left = 0
+        waiting = 0
         for k in range(size):
             i = size - 1 - k
-            if _lower(field, i, ends[i, 2], ends[i, 3], near, units, least):
-                left += _mark(ends[i, 0], ends[i, 1], size, near, stale)
-                left += _mark(ends[i, 2], ends[i, 3], size, near, stale)
-        while left > 0:
+            if _relax(field, i, ends[i, 2], ends[i, 3], near, units, least):
+                waiting += _mark(ends[i, 0], ends[i, 1], size, near, stale)
+                waiting += _mark(ends[i, 2], ends[i, 3], size, near, stale)
+        while waiting > 0:
             for k in range(2 * size):
                 i = k if k < size else 2 * size - 1 - k
                 if not stale[i]:
                     continue
                 stale[i] = False
-                left -= 1
-                inwards = _lower(field, i, ends[i, 0], ends[i, 1], near, units, least)
-                if _lower(field, i, ends[i, 2], ends[i, 3], near, units, least) or inwards:
-                    left += _mark(ends[i, 0], ends[i, 1], size, near, stale)
-                    left += _mark(ends[i, 2], ends[i, 3], size, near, stale)
+                waiting -= 1
+                inwards = _relax(field, i, ends[i, 0], ends[i, 1], near, units, least)
+                if _relax(field, i, ends[i, 2], ends[i, 3], near, units, least) or inwards:
+                    waiting += _mark(ends[i, 0], ends[i, 1], size, near, stale)
+                    waiting += _mark(ends[i, 2], ends[i, 3], size, near, stale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

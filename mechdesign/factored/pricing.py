@@ -2,15 +2,15 @@
 
 `ratio_block` finds for every report rho_y = min over rays g of <c_y, g> / <lambda, g>, by Dinkelbach's method on the
 core of its ball, with the ray that attains it; no proof rests on it. `value_block` finds lower bounds v_y of the
-minimum over the cone of <c_y - lambda, g> / g(y), for which
+minimum over the cone of <c_y - lambda, g> / g(y), for which (solvers/cone/pricing.py)
 
-    lower bound = sum_u lambda(u) + sum_y min(0, v_y)    (solvers/cone/pricing.py).
+    lower bound = sum_u lambda(u) + sum_y min(0, v_y).                                                               (1)
 
 Rounding. Costs, the amounts from places outside the core, and the tree bound of the core are rounded down
-(tree_simplex.py, exponentials taken as right to 8 units in the last place, like those here). Another tree or a smaller
-core gives another lower bound, so no proof rests on the search. Places outside the ball are left out because
-c >= lambda there, which is checked for every one of them; where it does not hold the value is minus infinity, and the
-block names the multipliers above a cost.
+(tree_simplex.py; exponentials are assumed right to 8 units in the last place). Another tree or a smaller core gives
+another lower bound, so that no proof rests on the search.                                                           (2)
+Places outside the ball are left out because c >= lambda there, which is checked for every one of them. If it fails the
+value is minus infinity, and the block returns the least cost of each such place.                                    (3)
 """
 
 from __future__ import annotations
@@ -22,16 +22,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.validation import read_only
-from mechdesign.factored.ball import BallScratch, CoreArrays, Places, close_ball, look_around, open_ball, profile
+from mechdesign.factored.ball import (
+    BallRadii,
+    BallScratch,
+    CoreArrays,
+    Places,
+    close_ball,
+    look_around,
+    open_ball,
+    profile,
+)
 from mechdesign.factored.work_folder import Arrays
 from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, price_ratios
 
 BLOCK = 128  # reports of a block
-_PIVOTS_PER_NODE = 20  # at most, a guess: some tens do
-_BUCKETS = 4096  # of a search, at most
-_HEAVY = 0.6  # of the largest lambda g of a ray: places that a ray weighs, a guess
 _ROOT = np.zeros(1, np.int64)  # the number of a report in its own ball
 Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricingConstants:
+    """Constants of local pricing: guesses that cost time; (2) holds for any of them."""
+
+    pivots_per_node: int = 20  # at most: a few per node are taken, and an early end only weakens a bound
+    buckets: int = 4096  # of a search, at most: more cost memory, fewer lengthen some paths
+    heavy_share: float = 0.6  # of the largest lambda g of a ray, from which a place counts as one that it weighs
+
+
+CONSTANTS = PricingConstants()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +75,7 @@ class PricingTask:
 
     @classmethod
     def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **options: Any) -> PricingTask:
-        """Every place as a report, unless `reports` says which."""
+        """A task for every place as a report, or for the option `reports`."""
         reports = options.pop("reports", np.arange(places.size))
         start = options.pop("start", np.ones(len(reports)))
         return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
@@ -70,8 +88,9 @@ class LocalProgram:
         places, n = task.places, task.places.size
         self.task, self.places, lengths = task, places, places.graph.length
         self.costs, self.dual = places.costs.read_only(), read_only(task.dual)
+        # No path is longer than all edges together, so that a radius from a file cannot ask for endless buckets.
         self.reach = min(task.reach, float(lengths.sum()))
-        self.width = max(float(lengths.min()), self.reach / _BUCKETS)
+        self.width = max(float(lengths.min()), self.reach / CONSTANTS.buckets)
         self.room = BallScratch(
             distance=np.full(n, np.inf),
             where=np.full(n, -1, np.int32),
@@ -79,8 +98,8 @@ class LocalProgram:
             step=np.empty(n),
             nodes=np.empty(n, np.int32),
             cost=np.empty(n),
-            left=np.empty(n),
-            handed=np.empty(n),
+            cost_sum=np.empty(n),
+            dual_sum=np.empty(n),
             rank=np.empty(n, np.int32),
             head=np.full(int(self.reach / self.width) + 2, -1, np.int32),
             following=np.empty(len(lengths) + 1, np.int32),
@@ -100,10 +119,11 @@ class LocalProgram:
         self.k, self.core, self.edges = 0, 0, 0
 
     def open(self, y: int, *, exact: bool) -> None:
-        task, own = self.task, self.places
+        task = self.task
         self.k, self.core, self.edges = open_ball(
-            y, self.reach, task.core, exact, self.width, own.graph, self.costs, self.dual, self.room, self.inner
-        )
+            y, BallRadii(self.reach, task.core, self.width), exact, self.places.graph, self.costs, self.dual, self.room,
+            self.inner,
+        )  # fmt: skip
 
     def program(self) -> tuple[Vector, Vector, NDArray[np.int32], ConeGraph]:
         """The program of the core: above (1, kc), below (kc,), the tree (1, kc) and the graph."""
@@ -112,12 +132,12 @@ class LocalProgram:
         return inner.above[None, places], inner.below[places], inner.tree[None, places], graph
 
     def close(self, rays: Vector) -> tuple[float, float, int]:
-        """Continue a ray (core,) over the ball: <c, g>, <lambda, g>, and how many of `numbers` and `value` are it."""
+        """Extend a ray (core,) to the ball: <c, g>, <lambda, g>, and its length in `numbers` and `value`."""
         task = self.task
         return close_ball(self.k, task.keep, rays, self.dual, self.places.graph, self.room, self.numbers, self.value)
 
     def look_around(self, y: int) -> bool:
-        """True if c < lambda at a place outside the ball of y; kept for `left_out`."""
+        """True if c < lambda at a place outside the ball of y, which `left_out` returns (3)."""
         return bool(look_around(y, self.costs, self.dual, self.room.where, self.least))
 
     def left_out(self) -> Arrays:
@@ -134,9 +154,9 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
     ray = np.empty((1, task.places.size))
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
-        own, below, tree, graph = ball.program()
-        most, part = _PIVOTS_PER_NODE * ball.core, ray[:, : ball.core]
-        price_ratios(own, below, _ROOT, tree, graph, most, ratio[j : j + 1], part)
+        above, below, tree, graph = ball.program()
+        pivots, part = CONSTANTS.pivots_per_node * ball.core, ray[:, : ball.core]
+        price_ratios(above, below, _ROOT, tree, graph, pivots, ratio[j : j + 1], part)
         ball.look_around(y)
         _, _, count[j] = ball.close(part[0])
         places.append(ball.numbers[: count[j]].copy())
@@ -146,23 +166,26 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
 
 
 def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
-    """Lower bounds (b,) for the reports start..stop, and the places where lambda is too large, with shares."""
+    """Lower bounds v_y (b,) of the reports start..stop, and the places to lower lambda at, with shares."""
     ball, value = LocalProgram(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=True)
-        own, below, tree, graph = ball.program()
-        ray, turns, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
-        most = _PIVOTS_PER_NODE * ball.core
-        price_block(own, below, _ROOT, tree, flat, graph, most, value[j : j + 1], turns, ray)
+        above, below, tree, graph = ball.program()
+        ray, cuts, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
+        pivots = CONSTANTS.pivots_per_node * ball.core
+        price_block(above, below, _ROOT, tree, flat, graph, pivots, value[j : j + 1], cuts, ray)
         short = value[j] < 0
+        # A place outside the ball with c < lambda could make the minimum smaller: the core proves nothing then.
+        # "not >" also catches nan.
         if ball.look_around(y) or not value[j] > -np.inf:
             value[j] = -np.inf
         over, under, _ = ball.close(ray[0])
         if short and under > 0:
             nodes = ball.room.nodes[: ball.k]
             weighed = task.dual[nodes] * ball.room.cost[: ball.k]  # closing leaves the ray there
-            heavy = nodes[weighed >= _HEAVY * weighed.max()]
+            # The violation is <lambda, g> > <c, g>: lowering lambda where lambda g is largest mends it soonest.
+            heavy = nodes[weighed >= CONSTANTS.heavy_share * weighed.max()]
             places.append(heavy)
             shares.append(np.full(len(heavy), max(0.0, 1 - over / under)))
     return ball.left_out() | {"value": value, "place": np.concatenate(places), "share": np.concatenate(shares)}

@@ -3,16 +3,14 @@
 Every edge of the claim has a length x_e <= d_e (solvers/eikonal/row_sum_budget.py) in the kernel K(u, y) = e^{-D(u,
 y)}, and the rows are divided by their sums s = K w. D is symmetric, so the distances from each secret give at once
 
-    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)
+    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)                     (1)
 
-and the expectation-maximisation update w <- w (rise / mass)^1.5, over-relaxed, with ln s for the next potential: every
-round moves weights and lengths together. The last rounds move the potential alone, by part of the way.
+and the over-relaxed expectation-maximisation update w <- w (rise / mass)^1.5, with ln s as the next potential. Every
+round moves weights and lengths together, but for the last ones, which move the potential alone, part of the way.
 
-Rounds use a smaller range than the certificate, at the same step. Those that settle stop at 20 nats: beyond 16 lies up
-to 1e-4 of the sum of a place far from a city, beyond 20 some 1e-6. Those that move weights sweep once (integer_metric.
-py) and stop at 10 nats, 5e-4 of a sum: both less than they move. Where the shortest edge is below 0.15 nats these are
-half a percent of it, and weights drift (kappa of 300 x 300 cells of Philadelphia: 1.0085 after 24 rounds, 1.04 after
-96): all rounds are like the last ones there.
+Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once
+(integer_metric.py). Where the shortest edge is below 0.15 nats their errors are half a percent of it and weights
+drift: kappa of 300 x 300 cells of Philadelphia is 1.0085 after 24 rounds, 1.04 after 96. All rounds are exact there.
 """
 
 from __future__ import annotations
@@ -31,13 +29,25 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.solvers.eikonal.padding import PaddedProblem
 from mechdesign.solvers.eikonal.row_sum_budget import damp
 
-RANGE = 28.0  # nats that distances tell apart: e^-28 of the mass of the own cell, in reports farther away
-FARTHEST = 32.0  # the same on maps of any size: on 1000 x 1000 cells, e^-28 would cost 0.9 % of a squared distance
-MOVING, SETTLED = 10.0, 20.0  # the same in rounds that move weights, and in those that settle the potential
-SHORT = 0.15  # nats of the shortest edge, below which all rounds are as exact as those that settle
-SLACK = 2.0**-19  # nats that an edge keeps free for the rounding of its certificate
-_RELAXED = 1.5  # power of the update of the weights
-_CHUNK = 64  # places whose masses are summed in single precision
+SLACK = 2.0**-19  # nats of an edge left free: twice what the certificate rounds ln R_e down by (certificate.py)
+_CHUNK = 64  # places whose masses are summed in single precision; a constant of the kernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundConstants:
+    """Constants of the rounds; nothing that is proved depends on them."""
+
+    # Ranges, in nats: at a range of r, reports beyond it have e^-r of the mass of the cell itself. Measured on
+    # Philadelphia; at 28 a map of 1000 x 1000 cells would lose 0.9 % of its squared distance.
+    usual_range: float = 28.0
+    widest_range: float = 32.0  # for maps of any size
+    moving_range: float = 10.0  # in rounds that move weights: an error of 5e-4 of a row sum
+    settled_range: float = 20.0  # in rounds that move the potential alone: 1e-6 of a row sum
+    short_edge: float = 0.15  # nats: with a shorter edge, every round uses the settled range, or weights drift
+    relaxation: float = 1.5  # power of the update of (1), a guess between 1 (plain) and 2 (may diverge)
+
+
+ROUND_CONSTANTS = RoundConstants()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,8 +67,10 @@ class Units:
     cap: int
     reach: float
 
+    # `step` is the finest for which cap + longest edge stays below 65,535, so that 16 bits hold every distance.
+
     @classmethod
-    def for_lengths(cls, length: NDArray[np.float64], reach: float = RANGE) -> Units:
+    def for_lengths(cls, length: NDArray[np.float64], reach: float = ROUND_CONSTANTS.usual_range) -> Units:
         longest = min(reach, float(length.max()))
         step = int(np.ceil(np.ldexp(reach + longest, STEP_BITS) / (LARGEST - 1)))
         return cls(step=step, cap=int(np.ldexp(reach, STEP_BITS)) // step, reach=reach)
@@ -84,13 +96,13 @@ def quantised_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
 
-def claim_of(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
+def claimed_edges(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
     """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order."""
     secret = np.full(frame.size, -1, np.int64)
     secret[frame.inner] = np.arange(len(frame.inner))
     tail, head = secret[frame.edges.tail], secret[frame.edges.head]
-    own = np.flatnonzero((tail >= 0) & (head >= 0))
-    return Edges(tail=tail[own], head=head[own], length=frame.edges.length[own]), own
+    between = np.flatnonzero((tail >= 0) & (head >= 0))
+    return Edges(tail=tail[between], head=head[between], length=frame.edges.length[between]), between
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,10 +123,11 @@ def pass_block(shared: PassData, start: int, stop: int) -> Arrays:
     total = np.zeros(len(secrets))
     rise, mass = np.zeros(shared.metric.size), np.zeros(shared.metric.size)
     for first in range(0, len(secrets), BLOCK):
-        own = slice(first, min(first + BLOCK, len(secrets)))
-        window = room.window_of(shared.inner[secrets[own]], exact=shared.exact)
-        _add_rows(window.field, window.places, shared.kernel, shared.weight, total[own])
-        inverse = (1 / total[own]).astype(np.float32)
+        part = slice(first, min(first + BLOCK, len(secrets)))
+        window = room.window_of(shared.inner[secrets[part]], exact=shared.exact)
+        # (1): s of these rows first, since rise needs 1 / s; the window is used twice and searched once.
+        _add_rows(window.field, window.places, shared.kernel, shared.weight, total[part])
+        inverse = (1 / total[part]).astype(np.float32)
         _add_columns(window.field, window.places, shared.kernel, inverse, rise, mass)
     column = np.flatnonzero(mass)
     size = np.array([shared.metric.size])
@@ -124,7 +137,7 @@ def pass_block(shared: PassData, start: int, stop: int) -> Arrays:
 
 
 def leaves_weights(state: EikonalState, rounds: int) -> bool:
-    """Whether a round leaves the weights alone."""
+    """True if a round moves the potential alone."""
     return state.number >= rounds - SETTLING
 
 
@@ -135,12 +148,13 @@ def next_round(
     if leaves_weights(state, rounds):
         weight, potential = state.weight, damp(state.potential, logarithm)
     else:
-        weight, potential = state.weight * update**_RELAXED, logarithm
+        weight, potential = state.weight * update**ROUND_CONSTANTS.relaxation, logarithm
     return EikonalState(number=state.number + 1, weight=weight / weight.max(), potential=potential)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=True)
 def _add_rows(distances, places, kernel, weight, total):  # type: ignore[no-untyped-def]
+    # Single precision doubles the speed; chunks of 64 keep its error near 64 x 2^-24, since chunks add up in doubles.
     size, sources = distances.shape
     part = np.empty(sources, np.float32)
     for first in range(0, size, _CHUNK):
@@ -158,8 +172,8 @@ def _add_columns(distances, places, kernel, inverse, rise, mass):  # type: ignor
     for p in range(places.size):
         scaled, plain = np.float32(0), np.float32(0)
         for b in range(inverse.size):
-            own = kernel[distances[p, b]]
-            scaled += own * inverse[b]
-            plain += own
+            value = kernel[distances[p, b]]
+            scaled += value * inverse[b]
+            plain += value
         rise[places[p]] += scaled
         mass[places[p]] += plain

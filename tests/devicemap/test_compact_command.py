@@ -19,7 +19,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return md.export(design(), tmp_path_factory.mktemp("map") / "slope.compact")
 
 
-def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json) -> None:
+def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> None:
     design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
     assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
     assert target.read_bytes() == content(made())
@@ -37,7 +37,7 @@ def test_a_map_is_exported_verified_and_drawn_from(tmp_path: Path, run, run_json
 
 
 @needs("web")
-def test_a_page_of_a_map(tmp_path: Path, file, run_json) -> None:
+def test_map_page_states_claim(tmp_path: Path, file, run_json) -> None:
     target = tmp_path / "slope.html"
     assert run_json("export", file, "-o", target) == (0, {"file": str(target)})
     text = target.read_text()
@@ -80,7 +80,7 @@ def folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "field", "code"), BAD, ids=lambda word: " ".join(word) if type(word) is tuple else ""
 )
-def test_bad_input_is_named(words, field, code, folder, run_json, monkeypatch) -> None:
+def test_bad_map_input_is_named(words, field, code, folder, run_json, monkeypatch) -> None:
     monkeypatch.chdir(folder)
     before = sorted(folder.iterdir())
     ended, told = run_json(*words)

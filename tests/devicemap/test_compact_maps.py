@@ -28,7 +28,7 @@ STENCIL = pytest.mark.parametrize("stencil", few([8, 16], 16))
 ARRAYS = ("level", "potential", "weight")
 
 
-def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> None:
+def test_map_file_round_trips_in_five_bytes_a_place(tmp_path) -> None:
     compact = made()
     path = md.export(design(), tmp_path / "slope.compact")
     file = path.read_bytes()
@@ -40,7 +40,7 @@ def test_a_file_holds_five_bytes_a_place_and_gives_the_map_back(tmp_path) -> Non
         np.testing.assert_array_equal(getattr(again, name), getattr(compact, name))
 
 
-def test_a_map_on_earth_says_where() -> None:
+def test_map_on_earth_states_plane() -> None:
     plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
     compact = replace(made(), plane=plane, unit="km")
     again = unpack(content(compact))
@@ -52,7 +52,7 @@ def test_a_map_on_earth_says_where() -> None:
 
 
 @STENCIL
-def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil: int) -> None:
+def test_reference_reader_finds_same_rows(stencil: int) -> None:
     compact = made(stencil)
     reader, sums = Reader(content(compact)), every_sum(compact.factors)
     assert sums == [reader.total(secret) for secret in range(compact.secrets)]
@@ -66,7 +66,7 @@ def test_an_independent_reader_finds_the_same_rows_and_covers_every_edge(stencil
     assert compact.beyond(sums) == (0, 0)
 
 
-def test_balls_are_settled_in_the_order_of_the_text() -> None:
+def test_balls_follow_documented_order() -> None:
     compact = short()
     reader, draws = Reader(content(compact)), drawing(compact)
     for secret in (0, 11, 20, compact.secrets - 1):
@@ -77,7 +77,7 @@ def test_balls_are_settled_in_the_order_of_the_text() -> None:
 
 
 @STENCIL
-def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: int) -> None:
+def test_lengths_are_line_integrals_rounded_down(stencil: int) -> None:
     """By Simpson's rule in fractions on each half of a step: exact, since eps is quadratic there."""
     compact = made(stencil)
     unit, sides = Fraction(compact.level_unit), [Fraction(side) for side in compact.cell]
@@ -99,7 +99,7 @@ def test_lengths_are_line_integrals_of_the_bilinear_level_rounded_down(stencil: 
 
 
 @pytest.mark.parametrize("aligned", [True, False])
-def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
+def test_no_edge_is_longer_than_in_design(aligned: bool) -> None:
     compact, claimed = made(aligned=aligned), problem_of(aligned=aligned).edges
     key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, claimed))
     np.testing.assert_array_equal(np.sort(key), np.sort(wanted))
@@ -109,7 +109,7 @@ def test_no_edge_is_longer_than_in_the_design(aligned: bool) -> None:
         assert (shorter / compact.edges.length[np.argsort(key)]).max() < 2e-4
 
 
-def test_draws_are_those_of_the_text_from_any_bytes() -> None:
+def test_draws_follow_documented_rule() -> None:
     compact = short()
     reader, draws = Reader(content(compact)), drawing(compact)
     for secret in (3, 17):
@@ -119,7 +119,7 @@ def test_draws_are_those_of_the_text_from_any_bytes() -> None:
         assert compact.target[drawn].tolist() == [reader.report(place) for place in drawn]
 
 
-def test_draws_at_the_ends_of_every_part() -> None:
+def test_draws_at_ends_of_intervals() -> None:
     """The last number of the ball, the first of the floor, its last; after rounds that draw S, or the bound or more."""
     compact = short()
     reader, draws = Reader(content(compact)), drawing(compact)
@@ -136,7 +136,7 @@ def test_draws_at_the_ends_of_every_part() -> None:
             assert ours.read() == theirs.read() == b""
 
 
-def test_the_least_bound_is_one() -> None:
+def test_least_bound_is_certified() -> None:
     compact = made()
     sums, potential = every_sum(compact.factors), compact.potential.ravel()[compact.inner]
     assert compact.bound == least_bound(potential, sums)
@@ -148,7 +148,7 @@ def test_the_least_bound_is_one() -> None:
         assert bound == (1 << 30, 0) or any(s > b for s, b in zip(over, smaller, strict=True))
 
 
-def test_another_byte_is_refused() -> None:
+def test_changed_byte_is_refused() -> None:
     honest = content(made())
     for at in range(0, len(honest), 41):
         changed = bytearray(honest)
@@ -175,7 +175,7 @@ HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7",
 
 
 @pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
-def test_what_is_no_map_is_refused(file) -> None:
+def test_invalid_map_is_refused(file) -> None:
     with pytest.raises(VerificationError):
         unpack(file())
 
@@ -189,7 +189,7 @@ def _within(value: object) -> range | list[str]:
     return range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else []
 
 
-def test_no_header_with_another_value_is_read() -> None:
+def test_changed_header_value_is_refused() -> None:
     """Every field, list element and text of the header in turn; a second key, none of a key, and numbers of every size.
 
     Only grain, step, cap and bound are no consequence of the rest: what they stand for, `verify` decides.
@@ -218,12 +218,12 @@ def test_no_header_with_another_value_is_read() -> None:
             unpack(sealed(odd))
 
 
-def test_designs_that_have_no_compact_map_are_refused(tmp_path) -> None:
+def test_unsuitable_designs_are_refused(tmp_path) -> None:
     with pytest.raises(MechdesignError, match="neighbours"):
         md.export(design(4), tmp_path / "slope.compact")
 
 
-def test_the_map_says_what_it_was_made_of() -> None:
+def test_map_names_its_source() -> None:
     told = json.loads(json.dumps(made().header()))
     assert told["mechanism"] == design().attrs["sha256"]
     assert f"{CELLS[0]} x {CELLS[1]} grid" in told["claim"]

@@ -67,7 +67,7 @@ BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
 
 
 @pytest.mark.parametrize("name", few(MUTANTS, *BY_DEFAULT))
-def test_what_is_certified_is_true(name, tmp_path) -> None:
+def test_certified_maps_are_private(name, tmp_path) -> None:
     mutant, expected = MUTANTS[name]
     compact = mutant()
     path = tmp_path / "m.compact"
@@ -88,13 +88,13 @@ BEYOND = {
 
 
 @pytest.mark.parametrize(("mutant", "field"), BEYOND.values(), ids=BEYOND)
-def test_numbers_that_no_kernel_has_are_refused(mutant, field) -> None:
+def test_impossible_kernel_numbers_are_refused(mutant, field) -> None:
     with pytest.raises(VerificationError) as error:
         md.verify(mutant())
     assert error.value.field == field
 
 
-def test_the_figures_of_a_map() -> None:
+def test_verification_figures_of_map() -> None:
     found, own = md.verify(made()), md.verify(design())
     assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
     assert found.rebuilt == "levels of the map"
@@ -102,7 +102,7 @@ def test_the_figures_of_a_map() -> None:
     assert abs(found.ratio - own.ratio) < 0.01
 
 
-def test_reports_come_from_certified_maps_alone() -> None:
+def test_only_certified_maps_are_sampled() -> None:
     with pytest.raises(VerificationError):
         md.devicemap.MapSampler(changed("weight", within(), 64))
     sampler = md.devicemap.MapSampler(made())
@@ -119,7 +119,7 @@ def test_reports_come_from_certified_maps_alone() -> None:
             sampler.sample(**wrong)
 
 
-def test_rows_are_those_of_the_design_but_for_rounding() -> None:
+def test_rows_are_near_those_of_design() -> None:
     """The mean distance of 4,000 simulated reports, to four standard errors, about 5 %, beside that of the design."""
     points, size = made().domain.points, 4_000
     ours = md.devicemap.MapSampler(made()).sample([17], size, rng=3).values[0]

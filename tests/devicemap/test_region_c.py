@@ -139,7 +139,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     "sanitized",
     [pytest.param((), marks=pytest.mark.slow), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
 )
-def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, sanitized) -> None:
+def test_invalid_maps_are_refused_by_name(compiled, tmp_path, sanitized) -> None:
     maps = hostile()
     for at, (given, _) in enumerate(maps.values()):
         (tmp_path / str(at)).write_bytes(given)
@@ -160,7 +160,7 @@ def test_what_is_not_as_it_must_be_is_refused_by_name(compiled, tmp_path, saniti
     assert all("none of this file" in word for word in words)
 
 
-def test_its_program_draws_with_the_bits_of_the_system(compiled, tmp_path) -> None:
+def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
     program = compiled(None, "-DREGION_MAIN")
     (tmp_path / "region.map").write_bytes(flat(NAME))
     done = subprocess.run(

@@ -129,7 +129,7 @@ def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> No
 @pytest.mark.parametrize(
     ("name", "language"), few(itertools.product(MAPS, DRAWS), ("bare", "javascript"), ("even", "c99"))
 )
-def test_reports_change_where_masses_end(reports, name: str, language: str) -> None:
+def test_reports_change_at_ends_of_intervals(reports, name: str, language: str) -> None:
     secrets = (0, region(name).secrets // 2)
     vectors = [vector for secret in secrets for vector in border_vectors(name, secret)]
     drawn_again = [vector for vector in vectors if len(vector.content) == 32]
@@ -139,7 +139,7 @@ def test_reports_change_where_masses_end(reports, name: str, language: str) -> N
 
 
 @pytest.mark.parametrize("language", DRAWS)
-def test_a_bound_that_no_draw_meets_is_refused(reports, monkeypatch, language: str) -> None:
+def test_unreachable_bound_is_refused(reports, monkeypatch, language: str) -> None:
     """Attack: Sbar = 2^31 S, above every sum as it must be, and a device that draws and draws."""
     compact = region("even")
     loose = replace(compact, bound=(compact.bound[0], compact.bound[1] + 31))
@@ -157,7 +157,7 @@ def test_a_bound_that_no_draw_meets_is_refused(reports, monkeypatch, language: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", DRAWS)
-def test_a_hundred_thousand_reports_are_equal(reports, language: str) -> None:
+def test_hundred_thousand_reports_are_equal(reports, language: str) -> None:
     found = 0
     for seed in range(8):
         vectors = drawn_vectors("wide", 76, seed=seed)

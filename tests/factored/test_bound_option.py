@@ -15,7 +15,7 @@ def solved(run_json, tmp_path):
     return path, found
 
 
-def test_both_gaps_are_told_and_the_bound_is_checked_again(solved, run):
+def test_bound_option_prints_both_gaps(solved, run):
     path, found = solved
     bound, loss, remapped = found["lower_bound"], found["loss"], found["remapped_loss"]
     assert 0 < bound <= remapped <= loss
@@ -26,12 +26,12 @@ def test_both_gaps_are_told_and_the_bound_is_checked_again(solved, run):
     assert (code, "lower bound    not checked: its pricing was left out" in unchecked) == (0, True)
 
 
-def test_small_factored_mechanisms_have_a_bound_only_where_it_is_asked_for(run_json):
+def test_small_mechanism_has_bound_only_on_request(run_json):
     found = run_json("solve", *SMALL)[1]
     assert (found["lower_bound"], found["gap"], found["remapped_gap"]) == (None, None, None)
 
 
-def test_a_table_has_no_such_option(run):
+def test_bound_option_refused_for_tables(run):
     code, _, told = run("solve", "line", "--no-bound")
     assert code == 2
     assert told.count("bound") >= 1

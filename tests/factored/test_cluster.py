@@ -109,7 +109,7 @@ def state(tmp_path):
 
 
 @ON_PROCESSES
-def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, local, address, client):
+def test_cluster_gives_bits_of_threads_and_frees_memory(program, local, address, client):
     before = {thread.name for thread in threading.enumerate()}
     found = solve_factored(program, FactoredOptions(rounds=ROUNDS, scheduler=address), block=BLOCK)
     assert found.attrs == local.attrs
@@ -120,7 +120,7 @@ def test_the_same_bits_as_on_threads_and_nothing_left_on_the_workers(program, lo
 
 
 @ON_THREADS
-def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, address, tmp_path):
+def test_interrupted_run_resumes_on_cluster_with_same_bits(program, local, address, tmp_path):
     told = []
 
     def interrupt(state):
@@ -137,7 +137,7 @@ def test_an_interrupted_run_goes_on_elsewhere_to_the_same_bits(program, local, a
 
 
 @ON_THREADS
-def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, state):
+def test_cluster_holds_one_state_and_blocks_ahead(address, client, state):
     def check(start):
         for keys in held(client):
             assert sum(key.startswith("loads") for key in keys) <= 1
@@ -147,7 +147,7 @@ def test_only_the_state_of_the_pass_and_blocks_ahead_are_held(address, client, s
 
 
 @ON_THREADS
-def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
+def test_cluster_frees_memory_after_failed_pass(address, client, state):
     with cluster.workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
             list(in_order(executor, blocked(rows, state | {"fail": 300}), folder=Folder()))
@@ -156,18 +156,18 @@ def test_nothing_is_held_after_a_pass_that_failed(address, client, state):
 
 
 @ON_PROCESSES
-def test_all_workers_compute(address, client, state):
+def test_cluster_uses_all_workers(address, client, state):
     assert run(address, state) == set(client.run(os.getpid).values())
 
 
 @ON_PROCESSES
-def test_a_worker_that_dies_costs_its_block(address, client, state):
+def test_dead_worker_block_is_recomputed(address, client, state):
     run(address, state | {"kill": 300})
     assert (state["marks"] / "300").exists()
 
 
 @ON_PROCESSES
-def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, state):
+def test_state_is_recomputed_if_all_workers_die(address, client, state):
     before = set(client.run(os.getpid).values())
 
     def kill(start):
@@ -181,7 +181,7 @@ def test_all_workers_that_die_cost_their_blocks_and_the_state(address, client, s
 
 
 @ON_PROCESSES
-def test_a_block_that_kills_every_worker_is_given_up(address, client, state):
+def test_block_that_kills_workers_is_abandoned(address, client, state):
     with pytest.raises(SolverError, match=r"workers died of it, over and over \(got rows 300 to 399\); give them more"):
         run(address, state | {"kill": 300, "always": True})
     client.wait_for_workers(2)
@@ -194,19 +194,19 @@ REFUSED = rf"other versions than the client \(got mechdesign {HERE['mechdesign']
 
 
 @ON_PROCESSES
-def test_workers_of_other_versions_are_refused(address, client, state, monkeypatch):
+def test_worker_with_other_versions_is_refused(address, client, state, monkeypatch):
     monkeypatch.setattr(cluster, "versions_here", lambda: OTHER)
     with pytest.raises(InputError, match=REFUSED):
         run(address, state)
 
 
-def test_a_worker_of_another_version_that_joined_later_is_refused(state):
+def test_late_worker_with_other_version_is_refused(state):
     with pytest.raises(InputError, match=REFUSED):
         cluster.compute(rows, state, 0, 100, OTHER)
 
 
 @ON_PROCESSES
-def test_workers_without_the_package_are_refused(address, client, tmp_path, monkeypatch):
+def test_worker_without_package_is_refused(address, client, tmp_path, monkeypatch):
     (tmp_path / "only_here.py").write_text("def check_versions(versions): pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     import only_here
@@ -253,7 +253,7 @@ def babbling():
     "where",
     few(["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"], "nonsense", "", "babbling"),
 )
-def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monkeypatch, capfd, tmp_path):
+def test_address_without_scheduler_is_refused(where, request, monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(cluster, "WAIT", 0.3)
     where = request.getfixturevalue(where) if where in ("silent", "babbling") else where
     words = ["solve", "flat", "--program", "eikonal", "--method", "factored", "--work", str(tmp_path / "work")]
@@ -269,7 +269,7 @@ def test_an_address_without_a_scheduler_is_refused_quietly(where, request, monke
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_is_refused(monkeypatch):
+def test_scheduler_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(cluster, "WAIT", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as empty,
@@ -279,7 +279,7 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch):
         pass
 
 
-def test_without_the_extra_it_is_named(monkeypatch):
+def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(InputError, match=r"pip install 'mechdesign\[distributed\]'"),
@@ -319,7 +319,7 @@ def slow(state, start, stop):
 
 
 @pytest.mark.slow
-def test_workers_that_go_away_for_good_end_the_run(separate, state, monkeypatch):
+def test_run_ends_if_no_worker_returns(separate, state, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     _, worker, where = separate
 
@@ -347,7 +347,7 @@ main()
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_goes_away_ends_the_program_with_one_line(separate, tmp_path):
+def test_lost_scheduler_ends_program_with_one_line(separate, tmp_path):
     scheduler, _, where = separate
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "60"]
     rest = ["--rounds", "1000", "--work", str(tmp_path / "work")]

@@ -45,7 +45,7 @@ RAGGED = {
 
 @pytest.mark.parametrize("every", few([11, 1], 11))
 @pytest.mark.parametrize("name", RAGGED)
-def test_every_integer_of_the_columns_that_is_altered_is_named(name: str, every: int) -> None:
+def test_altered_column_integer_is_named(name: str, every: int) -> None:
     """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
     honest = columns_of_a_line()
     masses = [md.factored.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
@@ -76,7 +76,7 @@ def columns_of_a_line() -> xr.Dataset:
 
 
 @pytest.mark.parametrize("seed", few([0, 1], 0))
-def test_columns_made_consistent_again_are_private_whatever_their_numbers(seed: int) -> None:
+def test_consistent_altered_columns_are_private(seed: int) -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)
     factors, target = drawn(problem, seed)
@@ -94,7 +94,7 @@ def test_columns_made_consistent_again_are_private_whatever_their_numbers(seed: 
     assert repaired(problem, factors, target)[0].factors.step < factors.step
 
 
-def test_files_read_back_and_verify(tmp_path) -> None:
+def test_files_round_trip_and_verify(tmp_path) -> None:
     save(made(CASE), tmp_path / "f.nc")
     assert load(tmp_path / "f.nc").identical(made(CASE))
     checked = md.verify(tmp_path / "f.nc")
@@ -106,7 +106,7 @@ def test_files_read_back_and_verify(tmp_path) -> None:
         md.verify(rewritten(made(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"])))
 
 
-def test_the_worst_edge_and_report_are_where_a_large_ratio_is() -> None:
+def test_worst_edge_has_largest_ratio_of_columns() -> None:
     mechanism, worst = rows_of(CASE), md.verify(made(CASE)).worst
     assert worst is not None
     near, far = mechanism.probabilities([worst["secret"], worst["other"]])
@@ -116,7 +116,7 @@ def test_the_worst_edge_and_report_are_where_a_large_ratio_is() -> None:
     assert 0.5 < spent <= made(CASE).attrs["ratio"] <= 1
 
 
-def test_samples_follow_the_exact_row() -> None:
+def test_samples_follow_exact_row() -> None:
     mechanism = rows_of(CASE)
     for secret in (0, 6):
         row = mechanism.row(secret).values
@@ -127,7 +127,7 @@ def test_samples_follow_the_exact_row() -> None:
         assert chisquare(seen[common], expected[common]).pvalue > UNLIKELY
 
 
-def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
+def test_draws_invert_exact_cumulative_masses() -> None:
     """Second route: Python integers, on the same bits; bounds met exactly on either side, for every secret."""
     mechanism = rows_of(CASE)
     columns, target = mechanism.factors.distances(np.arange(16)), made(CASE)["target"].values
@@ -146,7 +146,7 @@ def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
         ]
 
 
-def test_sampler_and_table_have_the_same_face() -> None:
+def test_sampler_and_table_share_interface() -> None:
     sampler = md.Sampler(mechanism=made(CASE))
     assert (sampler.rows.secrets, sampler.rows.reports) == (16, 16)
     assert sampler.sample([3, 5], 4).sizes == {"secret": 2, "draw": 4}
@@ -157,14 +157,14 @@ def test_sampler_and_table_have_the_same_face() -> None:
     assert md.probabilities(table).values == pytest.approx(rows_of(CASE).probabilities(np.arange(16)), abs=1e-9)
 
 
-def test_a_budget_pays_for_columns(tmp_path) -> None:
+def test_budget_charges_columns(tmp_path) -> None:
     budget, sampler = md.sessions.Budget.create(tmp_path / "b.sqlite", limit=2), md.Sampler(mechanism=made(CASE))
     assert int(budget.report(sampler, 1)) == int(budget.report(sampler, 1))
     assert budget.spent == 1
 
 
 @pytest.mark.parametrize("rows", [None, range(3, 7)], ids=["all", "some"])
-def test_exported_rows_are_the_integers(rows: range | None, tmp_path) -> None:
+def test_exported_rows_equal_integers(rows: range | None, tmp_path) -> None:
     target = md.export(made(CASE), tmp_path / "t.csv", rows=rows)
     lines = [line.split(",") for line in target.read_text().splitlines() if line[0].isdigit()]
     for u in rows or range(16):
@@ -175,7 +175,7 @@ def test_exported_rows_are_the_integers(rows: range | None, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("loss", ["distance", "squared"])
-def test_an_adversary_errs_as_much_as_on_the_table(loss: str) -> None:
+def test_adversary_errs_as_on_table(loss: str) -> None:
     """Under the file's prior and one that knows the secret but for two: some reports cannot occur then."""
     table = rows_of(CASE).table()
     for prior in (None, np.repeat([0.5, 0.0], [2, 14])):
@@ -184,7 +184,7 @@ def test_an_adversary_errs_as_much_as_on_the_table(loss: str) -> None:
         assert one.lower_bound <= one.value
 
 
-def test_an_adversary_learns_nothing_from_a_report_that_no_column_makes() -> None:
+def test_impossible_report_informs_no_adversary() -> None:
     problem = constant(3, 0.7)
     factors, target = drawn(problem, 2)
     found = md.utility.adversary_error(sealed(problem, factors, np.minimum(target, 1)), "squared")

@@ -59,7 +59,7 @@ def same_rows(one: Factors, other: Factors, case: str, targets: tuple[np.ndarray
 
 
 @EVERY
-def test_rows_are_those_of_plain_integers(case: str) -> None:
+def test_rows_equal_plain_integer_rows(case: str) -> None:
     factors, _ = drawn(CASES[case](), 3)
     found = factors.distances(np.arange(len(factors.inner)))
     assert found.T.tolist() == least(factors)
@@ -70,7 +70,7 @@ def test_rows_are_those_of_plain_integers(case: str) -> None:
 
 @EVERY
 @pytest.mark.parametrize("share", [50, 70, 90, 100])
-def test_no_breach_means_no_violated_triple(case: str, share: int) -> None:
+def test_zero_breaches_implies_no_violated_triple(case: str, share: int) -> None:
     """Second route: every (edge, direction, column) triple of the fractions over a common denominator, as integers."""
     problem = CASES[case]()
     factors, _ = drawn(problem, share)
@@ -86,7 +86,7 @@ def test_no_breach_means_no_violated_triple(case: str, share: int) -> None:
         assert breaches == 0  # half the distances keep the claim under any weights and any columns
 
 
-def test_columns_that_break_the_claim_are_not_made() -> None:
+def test_columns_that_break_claim_are_refused() -> None:
     problem = CASES[ONE]()
     factors, target = drawn(problem, 0)
     assert factors.breaches(problem.edges, every_sum(factors)) > 0
@@ -95,7 +95,7 @@ def test_columns_that_break_the_claim_are_not_made() -> None:
 
 
 @EVERY
-def test_one_generator_of_offset_0_at_every_place_has_the_row_sums_of_no_columns(case: str) -> None:
+def test_single_generators_equal_place_columns(case: str) -> None:
     problem = CASES[case]()
     plain = Factors(
         metric=integer_metric(problem),
@@ -114,7 +114,7 @@ def test_one_generator_of_offset_0_at_every_place_has_the_row_sums_of_no_columns
 
 
 @EVERY
-def test_what_leaves_every_mass_as_it_is(case: str) -> None:
+def test_equivalent_generators_keep_masses(case: str) -> None:
     """A column cut in two with parts of its weight, generators said twice or implied by others, in another order."""
     problem, random = CASES[case](), np.random.default_rng(7)
     factors, target = drawn(problem, 11)
@@ -141,7 +141,7 @@ def test_what_leaves_every_mass_as_it_is(case: str) -> None:
     same_rows(factors, turned, case, (target, target[order]))
 
 
-def test_no_sum_wraps_at_the_largest_offsets_distances_and_weights() -> None:
+def test_largest_integers_do_not_wrap() -> None:
     """f + q would reach 131,068, and the row sums exceed 64 bits, beside the exact numbers."""
     line, cap = np.arange(3), LARGEST - 1
     units = np.array([1, 1, 0], np.uint16)
@@ -195,7 +195,7 @@ def test_columns_out_of_range_are_refused(change: dict[str, list[int]], field: s
 
 
 @EVERY
-def test_losses_are_those_of_the_exact_rows(case: str) -> None:
+def test_losses_equal_those_of_exact_rows(case: str) -> None:
     problem, mechanism = CASES[case](), rows_of_columns(case)
     exact = mechanism.probabilities(np.arange(mechanism.secrets))
     assert made(case)["row_loss"].values == pytest.approx((exact * problem.loss_matrix).sum(axis=1), rel=1e-10)
@@ -205,13 +205,13 @@ def test_losses_are_those_of_the_exact_rows(case: str) -> None:
 
 
 @EVERY
-def test_files_of_columns_verify(case: str) -> None:
+def test_column_files_verify(case: str) -> None:
     checked = md.verify(made(case))
     assert checked.certified, checked.reasons
     assert made(case).sizes["column"] > made(case).sizes["place"]
 
 
-def test_remapping_reports_the_best_cell_of_every_column() -> None:
+def test_remap_picks_best_cell_of_each_column() -> None:
     problem = CASES[ONE]()
     data, _ = repaired(problem, *drawn(problem, 0))
     factors, mechanism = data.factors, made(ONE)

@@ -37,7 +37,7 @@ def masses(mechanism: FactoredMechanism) -> tuple[list[list[int]], list[int]]:
 
 
 @EVERY
-def test_every_triple_of_the_claim_holds_in_whole_numbers(case: str) -> None:
+def test_every_triple_satisfies_claim_in_integers(case: str) -> None:
     """Second route to the certificate: rows over a common denominator, every edge and report."""
     rows, sums = masses(rows_of(case))
     common = math.lcm(*sums)
@@ -50,7 +50,7 @@ def test_every_triple_of_the_claim_holds_in_whole_numbers(case: str) -> None:
 
 
 @EVERY
-def test_losses_are_those_of_the_rows(case: str) -> None:
+def test_losses_equal_those_of_rows(case: str) -> None:
     problem, attrs = CASES[case](), made(case).attrs
     table = rows_of(case).probabilities(np.arange(problem.domain.size))
     assert attrs["expected_loss"] == pytest.approx(float((problem.weighted_loss * table).sum()), rel=REORDERED)
@@ -63,7 +63,7 @@ def test_losses_are_those_of_the_rows(case: str) -> None:
 
 
 @EVERY
-def test_the_table_of_factors_agrees_and_certifies(case: str) -> None:
+def test_table_of_factors_agrees_and_certifies(case: str) -> None:
     table = rows_of(case).table()
     exact = rows_of(case).probabilities(np.arange(rows_of(case).secrets))
     assert np.abs(md.probabilities(table).values - exact).max() <= AGREE
@@ -76,7 +76,7 @@ def test_the_table_of_factors_agrees_and_certifies(case: str) -> None:
 
 
 @EVERY
-def test_effective_epsilon_is_the_largest_ratio_over_the_places(case: str) -> None:
+def test_effective_epsilon_is_largest_ratio(case: str) -> None:
     mechanism = rows_of(case)
     factors, edges = mechanism.factors, CASES[case]().edges
     kernel = np.log(factors.kernel * 2.0**-KERNEL_BITS)[factors.metric.from_sources(factors.inner)]
@@ -92,7 +92,7 @@ def test_effective_epsilon_is_the_largest_ratio_over_the_places(case: str) -> No
 
 
 @EVERY
-def test_the_worst_edge_is_where_the_largest_ratio_is(case: str) -> None:
+def test_worst_edge_has_largest_ratio(case: str) -> None:
     mechanism, worst = rows_of(case), md.verify(made(case)).worst
     assert worst is not None
     factors, edges = mechanism.factors, CASES[case]().edges
@@ -106,7 +106,7 @@ def test_the_worst_edge_is_where_the_largest_ratio_is(case: str) -> None:
     assert found > 0
 
 
-def test_factors_that_break_the_claim_are_not_made() -> None:
+def test_factors_that_break_claim_are_refused() -> None:
     problem = CASES["eikonal, 8 neighbours"]()
     factors = rows_of("eikonal, 8 neighbours").factors
     longer = replace(factors, step=int(factors.step * 1.01))
@@ -116,13 +116,13 @@ def test_factors_that_break_the_claim_are_not_made() -> None:
 
 
 @pytest.mark.parametrize(("step", "width"), [(0.3, 6), (0.75, 0)])
-def test_a_frame_stands_where_steps_are_short(step: float, width: int) -> None:
+def test_short_steps_add_frame(step: float, width: int) -> None:
     mechanism = md.solve(md.EikonalWeights(problem=constant((9, 9), step)), method="factored")
     assert mechanism.sizes["place"] == (9 + 2 * width) ** 2
     assert ("frame" in json.loads(mechanism.attrs["parameters"])["remedy"]) == (width > 0)
 
 
-def test_remapping_reports_the_best_cell_of_every_place() -> None:
+def test_remap_picks_best_cell_of_each_place() -> None:
     problem = constant((6, 7), 0.3)
     mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
     factors = FactoredMechanism(dataset=mechanism).factors
@@ -135,7 +135,7 @@ def test_remapping_reports_the_best_cell_of_every_place() -> None:
 
 
 @pytest.mark.parametrize("step", [0.3, 1.0, 3.0])
-def test_a_line_needs_no_rounds_and_tends_to_the_laplace_mechanism(step: float) -> None:
+def test_line_tends_to_laplace_without_rounds(step: float) -> None:
     """Exact weights: MSE in the middle is 2 e^{-a} / (1 - e^{-a})^2 cells."""
     mechanism = md.solve(md.EikonalWeights(problem=constant(161, step)), method="factored")
     exact = 2 * math.exp(-step) / math.expm1(-step) ** 2
@@ -166,9 +166,7 @@ def polygon_norm(reach: int, stencil: int) -> np.ndarray:
         pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.slow),
     ],
 )
-def test_constant_levels_tend_to_the_planar_laplace_mechanism(
-    step: float, side: int, stencil: int, limit: float
-) -> None:
+def test_constant_level_tends_to_planar_laplace(step: float, side: int, stencil: int, limit: float) -> None:
     """MSE eps^2 in the middle: 6 in the continuous limit; second route: the sum over the lattice in the graph norm."""
     mechanism = md.solve(
         md.EikonalWeights(problem=constant((side, side), step, stencil)), method="factored", bound=False
@@ -211,7 +209,7 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
         ),
     ],
 )
-def test_the_price_of_privacy_where_the_weight_system_has_no_solution(make: Callable[[], md.DesignProblem]) -> None:
+def test_price_where_weight_system_is_unsolvable(make: Callable[[], md.DesignProblem]) -> None:
     problem = make()
     kernel = np.exp(-problem.distances)
     signed = scipy.linalg.solve(kernel, np.ones(len(kernel)))
@@ -221,7 +219,7 @@ def test_the_price_of_privacy_where_the_weight_system_has_no_solution(make: Call
     assert mechanism.attrs["expected_loss"] <= SIGNED * float((problem.weighted_loss * kernel).sum(axis=0) @ signed)
 
 
-def test_three_axes_rivers_and_roads() -> None:
+def test_three_axes_rivers_and_roads_certify() -> None:
     mask = np.ones((7, 7), bool)
     mask[3, :5] = False
     river = grid((7, 7), mask=mask)
@@ -242,7 +240,7 @@ def test_three_axes_rivers_and_roads() -> None:
         assert optimum <= mechanism.attrs["expected_loss"] < 2 * optimum
 
 
-def test_opposite_banks_are_told_apart_better_than_without_the_river() -> None:
+def test_river_separates_opposite_banks() -> None:
     """A geodesic that has to walk around is longer, so a report may say on which bank one is."""
     mask = np.ones((7, 7), bool)
     mask[3, :6] = False
@@ -259,7 +257,7 @@ def test_opposite_banks_are_told_apart_better_than_without_the_river() -> None:
     assert losses[1] < 0.1 * losses[0]
 
 
-def test_samples_follow_the_exact_row() -> None:
+def test_samples_follow_exact_row() -> None:
     mechanism = FactoredMechanism(dataset=md.solve(md.EikonalWeights(problem=constant((9, 9), 0.6)), method="factored"))
     for secret in (0, 40):
         row = mechanism.row(secret).values
@@ -272,7 +270,7 @@ def test_samples_follow_the_exact_row() -> None:
 
 
 @EVERY
-def test_columns_in_windows_are_those_of_the_rows(case: str) -> None:
+def test_column_blocks_equal_rows(case: str) -> None:
     mechanism = rows_of(case)
     table, seen = np.zeros((mechanism.secrets, mechanism.secrets)), []
     for reports, secrets, columns in mechanism.column_blocks():
@@ -282,7 +280,7 @@ def test_columns_in_windows_are_those_of_the_rows(case: str) -> None:
     assert table == pytest.approx(mechanism.probabilities(np.arange(mechanism.secrets)), rel=REORDERED, abs=REORDERED)
 
 
-def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
+def test_draws_invert_exact_cumulative_masses() -> None:
     """Second route: Python integers, on the same bits; bounds met exactly on either side."""
     mechanism = rows_of("eikonal, 16 neighbours")
     distances = mechanism.factors.metric.from_sources(mechanism.factors.inner[:1])[:, 0]
@@ -297,7 +295,7 @@ def test_draws_are_the_inverse_of_the_exact_cumulative_masses() -> None:
     assert found.tolist() == [int((cumulative <= x).sum()) for x in asked]
 
 
-def test_draws_beyond_the_last_mass_are_drawn_again() -> None:
+def test_draws_beyond_last_mass_are_repeated() -> None:
     high, low = np.array([1, 2], np.uint64), np.array([5, 0], np.uint64)
     spare = 64 - 2
     words = [[(2 << spare, 0), (0, 0)], [(1 << spare, 5 << 21)]]
@@ -305,21 +303,21 @@ def test_draws_beyond_the_last_mass_are_drawn_again() -> None:
     assert _draw(high, low, 2, lambda count: next(given)).tolist() == [0, 1]
 
 
-def test_unseeded_samples_differ_and_seeded_ones_repeat() -> None:
+def test_seeded_samples_repeat_unseeded_differ() -> None:
     mechanism = rows_of("eikonal, 8 neighbours")
     assert np.array_equal(mechanism.sample([0, 5], 50, rng=1), mechanism.sample([0, 5], 50, rng=1))
     assert not np.array_equal(mechanism.sample(0, 500), mechanism.sample(0, 500))
 
 
 @pytest.mark.parametrize("secret", [-1, 16, 0.5, [], [[0]]], ids=str)
-def test_secrets_that_are_not_there(secret: object) -> None:
+def test_unknown_secrets_are_refused(secret: object) -> None:
     with pytest.raises(InputError) as caught:
         rows_of("eikonal, 8 neighbours").sample(secret, 3)  # type: ignore[arg-type]
     assert caught.value.field == "secret"
 
 
 @pytest.mark.parametrize("case", ["discrete", "graph, table loss", "scattered points"])
-def test_programs_without_a_factored_form(case: str) -> None:
+def test_program_without_factored_form_is_refused(case: str) -> None:
     with pytest.raises(UnsuitableError) as caught:
         md.solve(md.EikonalWeights(problem=CASES[case]()), method="factored")
     assert caught.value.field == "method"
@@ -337,7 +335,7 @@ def test_fast_marching_has_no_factored_form() -> None:
         md.solve(program, method="factored")
 
 
-def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
+def test_factored_options_are_refused_elsewhere(tmp_path) -> None:
     problem = CASES["eikonal, 8 neighbours"]()
     for program in (md.Optimal(problem=problem), md.EikonalWeights(problem=problem)):
         for given in ({"rounds": 9}, {"work": tmp_path}, {"scheduler": "tcp://nowhere:1"}):
@@ -346,20 +344,20 @@ def test_options_of_the_factored_form_are_refused_elsewhere(tmp_path) -> None:
             assert caught.value.field in given
 
 
-def test_options_of_another_class_are_refused() -> None:
+def test_options_of_other_class_are_refused() -> None:
     with pytest.raises(InputError, match="FactoredOptions") as caught:
         md.solve(md.EikonalWeights(CASES["eikonal, 8 neighbours"]()), method="factored", options={"rounds": 9})
     assert caught.value.field == "options"
 
 
-def test_large_grids_are_factored_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_grid_is_factored_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "LARGEST_TABLE", 80)
     schemas = [md.solve(md.EikonalWeights(problem=constant((n, n), 1.0))).attrs["schema"] for n in (8, 9)]
     assert schemas == ["mechdesign/mechanism/1", "mechdesign/factored/1"]
 
 
 @pytest.mark.slow
-def test_factors_of_large_grids_are_near_their_tables() -> None:
+def test_large_grid_factors_are_near_table() -> None:
     program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41))
     mechanism, table = (
         md.solve(program, options=md.factored.FactoredOptions(rounds=16), bound=False),
@@ -371,7 +369,7 @@ def test_factors_of_large_grids_are_near_their_tables() -> None:
 
 
 @pytest.mark.slow
-def test_more_rounds_pay_where_edges_are_short() -> None:
+def test_more_rounds_help_with_short_edges() -> None:
     problem = md.load_problem("philadelphia", cells=14, extent=7.0, stencil=16)
     few, many = (
         md.solve(

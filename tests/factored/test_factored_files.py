@@ -15,7 +15,7 @@ from mechdesign.errors import VerificationError
 
 
 @pytest.mark.parametrize("case", few(["eikonal, 16 neighbours", "ring road"], "ring road"))
-def test_files_read_back_and_verify(case: str, tmp_path) -> None:
+def test_files_round_trip_and_verify(case: str, tmp_path) -> None:
     save(made(case), tmp_path / "f.nc")
     again = load(tmp_path / "f.nc")
     assert again.identical(made(case))
@@ -65,7 +65,7 @@ def altered(name: str) -> tuple[xr.Dataset, str]:
     "name",
     ["weight", "edge", "sum", "target", "prior", "level", "loss", "step", "claim", "remapped", "epsilon"],
 )
-def test_what_was_altered_is_named(name: str) -> None:
+def test_altered_field_is_named(name: str) -> None:
     mechanism, reason = altered(name)
     checked = md.verify(mechanism)
     assert not checked.certified
@@ -73,12 +73,12 @@ def test_what_was_altered_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])
-def test_incomplete_files_are_refused(name: str) -> None:
+def test_incomplete_file_is_refused(name: str) -> None:
     with pytest.raises(VerificationError, match="must be there"):
         md.verify(rewritten(made("eikonal, 16 neighbours").drop_vars(name)))
 
 
-def test_places_out_of_range_are_refused() -> None:
+def test_place_out_of_range_is_refused() -> None:
     for name, bad in (("target", 16), ("inner", -1), ("inner", 2**62), ("edge_tail", -1), ("edge_head", 10**6)):
         mechanism = made("eikonal, 16 neighbours").copy(deep=True)
         mechanism[name].values[0] = bad
@@ -87,7 +87,7 @@ def test_places_out_of_range_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_tail", "edge_head", "edge_units"])
-def test_arrays_of_another_type_or_shape_are_refused(name: str) -> None:
+def test_array_of_other_type_or_shape_is_refused(name: str) -> None:
     mechanism = made("eikonal, 16 neighbours")
     values, dims = mechanism[name].values, mechanism[name].dims
     for variable in ((dims, values.astype(float)), (dims, values.astype(np.int32)), ((*dims, "more"), values[:, None])):

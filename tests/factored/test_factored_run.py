@@ -64,7 +64,7 @@ def names(folder):
 
 
 @pytest.mark.slow
-def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undisturbed, tmp_path):
+def test_aborted_run_resumes_with_same_bits(program, undisturbed, tmp_path):
     where, random_state = tmp_path / "work", random.Random(0)
     aborted = 0
     while True:
@@ -81,7 +81,7 @@ def test_a_run_aborted_after_any_block_goes_on_to_the_same_bits(program, undistu
     check_identical(found, undisturbed)
 
 
-def test_finished_blocks_are_not_computed_again(program, undisturbed, tmp_path, monkeypatch):
+def test_finished_blocks_are_reused(program, undisturbed, tmp_path, monkeypatch):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
         solved(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
@@ -95,7 +95,7 @@ def test_finished_blocks_are_not_computed_again(program, undisturbed, tmp_path, 
     assert len(asked) == 2 + (ROUNDS - 3) * (PER_PASS - 1)
 
 
-def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on(program, undisturbed, tmp_path):
+def test_interrupt_certifies_last_state_and_run_resumes(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     found = solved(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
     assert found.attrs["stopped"] == "interrupt"
@@ -114,13 +114,13 @@ def test_an_interrupt_certifies_the_last_weighed_state_and_the_next_call_goes_on
 
 
 @pytest.mark.slow
-def test_an_interrupt_before_the_first_round_is_over_certifies_the_start(program):
+def test_interrupt_in_first_round_certifies_start(program):
     found = solved(program, on_progress=Interrupt(1))
     assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
     assert json.loads(found.attrs["parameters"])["rounds"] == 1
 
 
-def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one(program, undisturbed, tmp_path):
+def test_certificate_blocks_belong_to_one_state(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):  # the second one comes while the first state is certified
         solved(program, work=work, on_progress=Interrupt(1, PER_PASS))
@@ -132,7 +132,7 @@ def test_certificates_of_an_earlier_state_are_not_taken_for_those_of_a_later_one
 
 
 @pytest.mark.slow
-def test_a_time_limit_ends_after_the_round_and_the_next_call_goes_on(program, undisturbed, tmp_path):
+def test_time_limit_ends_round_and_run_resumes(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     found = solved(program, work=work, time_limit=1e-9)
     assert (found.attrs["stopped"], verify(found).certified) == ("time", True)
@@ -140,7 +140,7 @@ def test_a_time_limit_ends_after_the_round_and_the_next_call_goes_on(program, un
     check_identical(solved(program, work=work), undisturbed)
 
 
-def test_a_finished_run_gives_its_mechanism_at_once(program, undisturbed, tmp_path, monkeypatch):
+def test_finished_run_returns_its_mechanism(program, undisturbed, tmp_path, monkeypatch):
     work = tmp_path / "work"
     check_identical(solved(program, work=work), undisturbed)
     with monkeypatch.context() as patched:
@@ -160,7 +160,7 @@ def begun_folder(program, tmp_path_factory):
 
 
 @pytest.mark.parametrize("other", [{"rounds": 7}, {"block": 256}, {"cells": 19}, {"slope": 2e-4}, {"name": "renamed"}])
-def test_the_folder_of_another_run_is_refused(other, begun_folder):
+def test_folder_of_other_run_is_refused(other, begun_folder):
     work = begun_folder
     before = {path: path.read_bytes() for path in work.iterdir()}
     parameters = {"cells": CELLS} | {name: other[name] for name in ("cells", "slope") if name in other}
@@ -201,7 +201,7 @@ def ran(program_text, folder, out, event):
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path):
+def test_killed_process_resumes_with_same_bits(tmp_path):
     """At shares of the calls that a whole run takes: in rounds, in the certificate, and while the file is written."""
     text = CHILD.replace("{cells}", "30").replace("{rounds}", "60").replace("{block}", "128")
     whole = int(ran(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER).stdout)
@@ -222,7 +222,7 @@ def command(run):
     return lambda *words: run(*given, "--rounds", ROUNDS, *words)
 
 
-def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, program, tmp_path, monkeypatch):
+def test_command_keeps_mechanism_until_written(command, program, tmp_path, monkeypatch):
     work, out = tmp_path / "work", tmp_path / "m.nc"
 
     def killed(*_, **__):
@@ -244,7 +244,7 @@ def test_the_command_line_keeps_the_mechanism_until_it_is_written(command, progr
 
 
 @pytest.mark.slow
-def test_a_run_that_can_go_on_is_kept_by_the_command_line(command, tmp_path):
+def test_command_keeps_unfinished_run(command, tmp_path):
     work, out = tmp_path / "work", tmp_path / "m.nc"
     code, text, _ = command("--work", work, "-o", out, "--time-limit", "1e-9", "--json")
     assert (code, json.loads(text)["stopped"]) == (0, "time")
@@ -289,7 +289,7 @@ def interrupted_command(tmp_path, event):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
+def test_ctrl_c_ends_rounds_of_process(tmp_path):
     """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
     code, summary, errors, out = interrupted_command(tmp_path, 1)
     assert (code, summary["certified"]) == (0, True)
@@ -301,7 +301,7 @@ def test_ctrl_c_ends_the_rounds_of_a_process(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_loses_no_run_whenever_it_comes(tmp_path):
+def test_ctrl_c_at_any_time_loses_no_run(tmp_path):
     """In rounds, certificate, or while the file is written."""
     moments = random.Random(5)
     for number in range(12):
@@ -311,7 +311,7 @@ def test_ctrl_c_loses_no_run_whenever_it_comes(tmp_path):
         assert (code, summary["certified"], verify(out).certified) == (0, True, True)
 
 
-def test_progress_names_the_round_and_fits_a_line(program):
+def test_progress_names_round_on_one_line(program):
     told = Interrupt()
     solved(program, on_progress=told)
     milestones = [state.method for state in told.told if state.kappa is not None]
@@ -321,7 +321,7 @@ def test_progress_names_the_round_and_fits_a_line(program):
     assert told.told[0].brief == "round 1 of 6, 128 of 400 rows"
 
 
-def test_blocks_done_are_told_within_a_round(program):
+def test_progress_counts_blocks_of_round(program):
     told = Interrupt()
     solved(program, on_progress=told)
     first = told.told[:PER_PASS]
@@ -335,7 +335,7 @@ def test_blocks_done_are_told_within_a_round(program):
     assert str(first[1]).startswith("round 1 of 6, 256 of 400 rows, ")
 
 
-def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program, monkeypatch):
+def test_too_large_design_is_refused_before_padding(program, monkeypatch):
     program.problem.edges  # noqa: B018
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5e5))
     monkeypatch.setattr(factored, "pad_problem", None)
@@ -345,7 +345,7 @@ def test_a_design_that_does_not_fit_is_refused_before_its_frame_is_made(program,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("extent", "first"), [(20.0, ROUNDS - SETTLING), (5.0, 0)])
-def test_rounds_are_exact_where_they_settle_and_where_edges_are_short(monkeypatch, extent, first):
+def test_settling_rounds_and_short_edges_are_exact(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
     seen, shared = [], factored.PassData
 

@@ -30,7 +30,7 @@ from mechdesign.factored import certify as step
 from mechdesign.factored.certificate import WEIGHT_BITS, Factors
 from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.mechanism import _MOST_COLUMNS
-from mechdesign.factored.rounds import RANGE, Units
+from mechdesign.factored.rounds import ROUND_CONSTANTS, Units
 from mechdesign.factored.row_sums import (
     OVER_ROWS,
     LossData,
@@ -75,7 +75,7 @@ def numerators(factors: Factors) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("step", [1, STEP, 3 * STEP], ids=str)
-def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
+def test_kernel_ratio_is_at_most_a_step(step: int) -> None:
     cap = 20_000 if step > 1 else 100
     ends = np.array([0]), np.array([1])
     metric = IntegerMetric(
@@ -99,7 +99,7 @@ def test_the_kernel_falls_by_no_more_than_a_step_allows(step: int) -> None:
 
 
 @EVERY
-def test_row_sums_are_those_of_plain_integers(case: str) -> None:
+def test_row_sums_equal_plain_integers(case: str) -> None:
     factors, _ = factors_of(case)
     expected = [sum(row) for row in numerators(factors)]
     assert every_sum(factors) == expected
@@ -124,7 +124,7 @@ def test_row_sums_do_not_overflow() -> None:
 
 @EVERY
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
-def test_no_breach_means_no_violated_triple(case: str, share: float) -> None:
+def test_zero_breaches_implies_no_violated_triple(case: str, share: float) -> None:
     """Second route: every (edge, direction, report) triple of the fractions over a common denominator, as integers."""
     factors, edges = factors_of(case, share=share)
     rows = numerators(factors)
@@ -141,7 +141,7 @@ def test_no_breach_means_no_violated_triple(case: str, share: float) -> None:
         assert breaches > 0
 
 
-def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
+def test_breach_by_one_unit_is_counted() -> None:
     """A row sum at the bound that the edge allows holds, one unit further does not; both ways."""
     factors, edges = factors_of("eikonal, 8 neighbours")
     one = Edges(tail=edges.tail[:1], head=edges.head[:1], length=edges.length[:1])
@@ -158,7 +158,7 @@ def test_a_breach_is_seen_from_one_unit_of_the_bound() -> None:
         assert factors.breaches(one, sums) == 1
 
 
-def test_the_spare_length_is_exact() -> None:
+def test_slack_of_edges_is_exact() -> None:
     factors, edges = factors_of("eikonal, 16 neighbours", share=0.9)
     step = Fraction(factors.step, 1 << STEP_BITS)
     for spare, length, units in zip(factors.slack(edges), edges.length, factors.units_of(edges), strict=True):
@@ -166,7 +166,7 @@ def test_the_spare_length_is_exact() -> None:
         assert exact - 1 < int(spare) <= exact
 
 
-def test_an_edge_that_the_integer_metric_lacks_breaks_the_claim() -> None:
+def test_edge_missing_from_metric_breaks_claim() -> None:
     factors, edges = factors_of("eikonal, 8 neighbours")
     sums = every_sum(factors)
     fewer = replace(
@@ -181,7 +181,7 @@ def test_an_edge_that_the_integer_metric_lacks_breaks_the_claim() -> None:
     assert factors.breaches(turned, sums) == 0
 
 
-def test_edges_longer_in_the_kernel_than_in_the_claim_break_it() -> None:
+def test_kernel_edge_longer_than_claim_breaks_it() -> None:
     factors, edges = factors_of("eikonal, 8 neighbours", share=1.0)
     level = [1 << 70] * factors.metric.size
     assert factors.breaches(edges, level) == 0
@@ -224,14 +224,14 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
 
 
 @EVERY
-def test_all_sums_come_once_and_are_told_of(case: str) -> None:
+def test_row_sums_report_progress_once(case: str) -> None:
     factors, _ = factors_of(case)
     said: list[int] = []
     assert join_words(row_sums(factors, on_done=said.append)) == [sum(row) for row in numerators(factors)]
     assert said[-1] == len(factors.inner)
 
 
-def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
+def test_cumulative_masses_do_not_wrap() -> None:
     """All at the largest kernel value and weight, one less in the last bit: against multiples in integers."""
     none = np.zeros(0, np.int64)
     metric = IntegerMetric(
@@ -247,12 +247,13 @@ def test_cumulative_masses_do_not_wrap_at_the_most_columns() -> None:
     assert (np.diff(high.astype(np.float64)) >= 0).all()
 
 
-def test_whole_units_are_the_most_that_fit_and_end_at_the_cap() -> None:
-    units = Units.for_lengths(np.array([RANGE]))
-    length = np.concatenate([np.random.default_rng(3).uniform(0, 1.2 * RANGE, 500), [0.0, RANGE, 40.0, 1e300]])
+def test_units_are_largest_below_length_and_cap() -> None:
+    limit = ROUND_CONSTANTS.usual_range
+    units = Units.for_lengths(np.array([limit]))
+    length = np.concatenate([np.random.default_rng(3).uniform(0, 1.2 * limit, 500), [0.0, limit, 40.0, 1e300]])
     whole = units.quantise(length)
     for units_of, nats in zip(whole.tolist(), length.tolist(), strict=True):
-        fits = math.floor(math.ldexp(min(nats, 2 * RANGE), STEP_BITS)) // units.step  # in integers of any size
+        fits = math.floor(math.ldexp(min(nats, 2 * limit), STEP_BITS)) // units.step  # in integers of any size
         assert units_of == min(fits, units.cap)
     assert whole.max() == units.cap
 
@@ -307,7 +308,7 @@ def whole(data: LossData) -> Arrays:
 
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])
-def test_steps_fall_until_the_integers_certify(ratio: float) -> None:
+def test_step_falls_until_integers_certify(ratio: float) -> None:
     factor, told, steps = searched(ratio, whole)
     assert 0.49 <= factor < 1  # full lengths leave nothing for row sums that differ, as they do at a border
     assert steps == sorted(steps, reverse=True)
@@ -317,7 +318,7 @@ def test_steps_fall_until_the_integers_certify(ratio: float) -> None:
 
 
 @pytest.mark.parametrize("ratio", few([3, 20], 3))
-def test_row_sums_that_are_known_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_row_sums_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 42 edges all are tried alone, those of the heavy place among them: one pass over all rows is left."""
     monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edge_share=1))
     factor, _, steps = searched(ratio, whole, known=True)
@@ -328,7 +329,7 @@ def test_row_sums_that_are_known_save_passes(ratio: float, monkeypatch: pytest.M
     assert factor == pytest.approx(without, rel=OVERSHOT)
 
 
-def test_no_weights_break_half_the_distances() -> None:
+def test_half_of_distances_certifies_any_weights() -> None:
     def broken(data: LossData) -> Arrays:
         """Row sums that are no row sums."""
         found = whole(data)

@@ -60,13 +60,13 @@ def metric_of(name: str) -> IntegerMetric:
 
 
 @EVERY
-def test_distances_are_the_shortest_paths_of_the_whole_lengths(name: str) -> None:
+def test_distances_are_shortest_integer_paths(name: str) -> None:
     metric = metric_of(name)
     assert np.array_equal(metric.from_sources(np.arange(metric.size)), reference(metric))
 
 
 @EVERY
-def test_distances_are_a_metric_and_exactly_lipschitz(name: str) -> None:
+def test_distances_are_metric_and_lipschitz(name: str) -> None:
     metric = metric_of(name)
     found = metric.from_sources(np.arange(metric.size)).astype(int)
     assert np.array_equal(found, found.T)
@@ -77,14 +77,14 @@ def test_distances_are_a_metric_and_exactly_lipschitz(name: str) -> None:
 
 
 @EVERY
-def test_blocks_do_not_matter(name: str) -> None:
+def test_distances_do_not_depend_on_blocks(name: str) -> None:
     metric = metric_of(name)
     sources = np.arange(metric.size)[::-1]
     apart = np.column_stack([metric.from_sources(sources[k : k + 1]) for k in range(metric.size)])
     assert np.array_equal(metric.from_sources(sources), apart)
 
 
-def test_a_river_is_walked_around() -> None:
+def test_distances_go_around_river() -> None:
     straight = integer(grid((9, 11)).points, Eikonal(level=varying_level()).edges(grid((9, 11))))
     river = metric_of("around a river")
     domain = grid((9, 11), mask=RIVER)
@@ -94,7 +94,7 @@ def test_a_river_is_walked_around() -> None:
 
 
 @pytest.mark.parametrize("cap", [0, LARGEST, LARGEST - 9])
-def test_distances_that_overflow_are_refused(cap: int) -> None:
+def test_overflowing_distances_are_refused(cap: int) -> None:
     ends = np.array([0]), np.array([1])
     with pytest.raises(InputError) as caught:
         IntegerMetric(points=np.zeros((2, 1)), tail=ends[0], head=ends[1], units=np.array([10], np.uint16), cap=cap)

@@ -55,7 +55,7 @@ def bound_of(problem, count=1):
 
 
 @pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
-def test_the_bound_is_never_above_the_optimum_and_near_it(seed):
+def test_bound_is_below_and_near_optimum(seed):
     problem = random_map(seed, 3, 4)
     truth = optimum(md.Optimal(problem))
     found = bound_of(problem)
@@ -64,14 +64,14 @@ def test_the_bound_is_never_above_the_optimum_and_near_it(seed):
 
 
 @pytest.mark.parametrize("seed", few([2, 5, 9, 31], 5))
-def test_a_bound_of_passes_alone_is_never_above_the_optimum(seed, passes):
+def test_bound_from_passes_is_below_optimum(seed, passes):
     problem = random_map(seed, 3, 4)
     found = bound_of(problem)
     assert 0 < found.value <= optimum(md.Optimal(problem)) * (1 + ABOVE)
 
 
 @pytest.mark.slow
-def test_a_hundred_bounds_are_never_above_the_optimum_and_most_are_near(passes):
+def test_hundred_bounds_are_below_optimum(passes):
     near, alone = 0, []
     for seed in range(100):
         problem = random_map(seed, 4, 25 if seed % 10 == 0 else 12)
@@ -90,7 +90,7 @@ def test_a_hundred_bounds_are_never_above_the_optimum_and_most_are_near(passes):
     assert near >= 90
 
 
-def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
+def test_passes_settle_smooth_map(philadelphia, passes):
     table = md.solve(philadelphia, gap=1e-4)
     found = bound_of(philadelphia)
     assert table.attrs["lower_bound"] * (1 - SMOOTH) <= found.value <= table.attrs["expected_loss"]
@@ -102,7 +102,7 @@ def test_a_smooth_map_is_settled_by_passes(philadelphia, passes):
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
-def test_a_table_of_losses_that_grow_away_from_the_report(philadelphia, passes):
+def test_bound_with_loss_table_is_below_optimum(philadelphia, passes):
     """The same losses as a formula and as a table: the same bits."""
     small = load_problem("philadelphia", cells=8)
     tabled = replace(small, loss=TableLoss(values=small.loss_matrix))
@@ -110,14 +110,14 @@ def test_a_table_of_losses_that_grow_away_from_the_report(philadelphia, passes):
     assert abs(a.value - b.value) <= 1e-6 * a.value
 
 
-def test_streets_have_a_bound(passes):
+def test_streets_have_bound(passes):
     problem = load_problem("streets", nodes=60, epsilon=0.01)
     table = md.solve(problem, gap=1e-4)
     found = bound_of(problem)
     assert 0.9 * table.attrs["lower_bound"] <= found.value <= table.attrs["expected_loss"]
 
 
-def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, passes, monkeypatch):
+def test_last_pass_prices_every_report(philadelphia, passes, monkeypatch):
     """Pivots that end early may find less of a report where less is asked: what is proved follows all the same."""
     honest, places = local.value_block, Places.of(philadelphia)
     high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
@@ -135,7 +135,7 @@ def test_a_report_that_is_worse_for_smaller_multipliers_counts(philadelphia, pas
     assert 0.9 * again < found.value <= again
 
 
-def test_the_same_bits_for_any_number_of_threads(passes):
+def test_bits_do_not_depend_on_threads(passes):
     problem = load_problem("philadelphia", cells=7, extent=14)
     one, two = bound_of(problem, 1), bound_of(problem, 2)
     assert one.value == two.value
@@ -143,7 +143,7 @@ def test_the_same_bits_for_any_number_of_threads(passes):
 
 
 @pytest.mark.slow
-def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
+def test_bits_do_not_depend_on_lost_worker(philadelphia, passes):
     distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
     killed = []
     with (
@@ -164,7 +164,7 @@ def test_the_same_bits_on_a_cluster_that_loses_a_worker(philadelphia, passes):
     assert found.dual.tobytes() == bound_of(philadelphia).dual.tobytes()
 
 
-def test_without_time_there_is_no_bound(philadelphia, passes):
+def test_no_bound_without_time(philadelphia, passes):
     with threads(1) as executor:
         assert local.local_bound(philadelphia, executor, deadline=-math.inf) is None
     solved = md.solve(md.EikonalWeights(problem=load_problem("philadelphia", cells=6)), method="factored", bound=False)
@@ -182,7 +182,7 @@ def factored():
     )
 
 
-def test_a_factored_mechanism_carries_a_bound_that_is_checked(factored):
+def test_stored_bound_is_checked(factored):
     checked = md.verify(factored)
     assert checked.certified
     assert checked.lower_bound_checked is True
@@ -223,14 +223,14 @@ def without(mechanism, name):
 
 
 @pytest.mark.parametrize("how", ALTERED)
-def test_an_altered_bound_is_refused(how, factored):
+def test_altered_bound_is_refused(how, factored):
     checked = md.verify(rewritten(ALTERED[how](factored)))
     assert not checked.certified
     assert checked.reasons[0].startswith("lower_bound:")
     assert checked.lower_bound_checked is False
 
 
-def test_files_without_a_bound_go_on_verifying(factored):
+def test_file_without_bound_verifies(factored):
     old = factored.drop_vars("dual")
     for name in ("lower_bound", "bound_reach", "bound_core"):
         del old.attrs[name]
@@ -278,7 +278,7 @@ def settled(name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
+def test_widest_ball_prices_as_whole_graph(name: str) -> None:
     problem = problem_of(name)
     dual, n = settled(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
@@ -306,7 +306,7 @@ def test_balls_that_hold_everything_price_as_the_whole_graph(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (4.0, 3.0)])
-def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, core: float) -> None:
+def test_small_ball_price_is_below_whole_graph(name: str, reach: float, core: float) -> None:
     problem = problem_of(name)
     dual, n = settled(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
@@ -317,7 +317,7 @@ def test_small_balls_are_never_above_the_whole_graph(name: str, reach: float, co
         assert (found["value"] <= values + PUSHED * np.abs(values)).all()
 
 
-def test_places_left_out_of_a_ball_are_looked_at() -> None:
+def test_places_outside_ball_are_checked() -> None:
     """A multiplier above a cost outside the ball makes the value worth nothing, and is named with that cost."""
     problem = problem_of("squared")
     n = problem.domain.size

@@ -59,7 +59,7 @@ def truth(name: str) -> float:
 
 
 @pytest.mark.parametrize("name", few(PROBLEMS, "distance, masked"))
-def test_the_interval_holds_the_optimum_of_the_whole_program(name: str) -> None:
+def test_interval_contains_optimum(name: str) -> None:
     mechanism = md.solve(md.Optimal(PROBLEMS[name]()), method="pool")
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
     assert bound <= truth(name) * (1 + 1e-6)
@@ -82,9 +82,7 @@ def factored(monkeypatch: pytest.MonkeyPatch, name: str = "squared", **given: ob
 
 
 @pytest.mark.parametrize("name", few(["squared", "distance, masked", "streets"], "squared"))
-def test_columns_are_private_in_fractions_and_as_good_as_the_table(
-    name: str, squared: xr.Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_are_private_and_near_table(name: str, squared: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Second route to the certificate: rows over a common denominator, every edge and report."""
     mechanism = squared if name == "squared" else factored(monkeypatch, name)
     checked = md.verify(mechanism)
@@ -98,7 +96,7 @@ def test_columns_are_private_in_fractions_and_as_good_as_the_table(
     assert reference_violations(table, PROBLEMS[name]().edges) == 0
 
 
-def test_a_loss_that_is_a_table_makes_a_table_up_to_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_table_gives_mechanism_table(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "graph, table loss"
     assert "mass" in factored(monkeypatch, name)
     monkeypatch.setattr(run, "TABLED", 0)
@@ -107,7 +105,7 @@ def test_a_loss_that_is_a_table_makes_a_table_up_to_its_size(monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_one_thread_and_two_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pool_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for count in (1, 2):
         monkeypatch.setattr(run, "threads", lambda count=count: threads(count))
@@ -117,7 +115,7 @@ def test_one_thread_and_two_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("stage", few(["bound, pass", "round 2, pricing"], "bound, pass"))
-def test_an_interrupt_leaves_what_was_found_certified(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_pool_is_certified(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(state: object) -> None:
         if stage in str(state) and not raised:
             raised.append(stage)
@@ -131,7 +129,7 @@ def test_an_interrupt_leaves_what_was_found_certified(stage: str, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_a_time_limit_ends_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_limit_ends_pool_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = factored(monkeypatch, time_limit=1e-3)
     assert mechanism.attrs["stopped"] == "time"
     assert md.verify(mechanism).certified
@@ -145,7 +143,7 @@ def test_altered_columns_do_not_verify(squared: xr.Dataset) -> None:
 
 
 @pytest.mark.parametrize("name", ["reports apart from secrets", "discrete"])
-def test_what_has_no_pool_is_refused(name: str) -> None:
+def test_unsuitable_problem_is_refused_by_pool(name: str) -> None:
     with pytest.raises(UnsuitableError, match="pool"):
         md.solve(md.Optimal(SMALL[name]()), method="pool")
 
@@ -156,7 +154,7 @@ def spread(problem: DesignProblem, columns: Columns, target: np.ndarray) -> Fiel
     return FieldTask(places=places, units=units, step=STEP, columns=columns, target=target, keep=8.0, reach=50.0)
 
 
-def test_fields_are_the_least_of_distances_from_generators() -> None:
+def test_fields_are_least_generator_distances() -> None:
     problem, random = on_grid(6, SquaredDistance()), np.random.default_rng(1)
     place, offset = np.array([3, 30, 7, 7, 20]), np.array([0, 900, 0, 100, 4000])
     columns, target = Columns(place=place, offset=offset, first=np.array([0, 2, 3])), np.array([3, 8, 21])
@@ -181,7 +179,7 @@ def test_fields_are_the_least_of_distances_from_generators() -> None:
     assert matrix.across(vector) == pytest.approx(dense @ vector, rel=1e-12)
 
 
-def test_generators_make_their_ray_again() -> None:
+def test_generators_reproduce_their_ray() -> None:
     """A ray of the cone is its own smallest extension: found again from the places that no neighbour explains."""
     problem, random = on_grid(6, SquaredDistance()), np.random.default_rng(2)
     nats = np.min(random.uniform(0, 2, 36)[:, None] + problem.distances, axis=0)
@@ -193,7 +191,7 @@ def test_generators_make_their_ray_again() -> None:
     assert len(columns.place) < 36
 
 
-def test_blocks_solve_the_normal_equations() -> None:
+def test_preconditioned_blocks_solve_normal_equations() -> None:
     problem, random = on_grid(16, SquaredDistance()), np.random.default_rng(3)
     n = problem.domain.size
     columns = Columns(place=np.arange(n), offset=np.zeros(n, np.int64), first=np.arange(n))
@@ -220,7 +218,7 @@ def test_blocks_solve_the_normal_equations() -> None:
 
 
 @pytest.mark.slow
-def test_fifty_by_fifty_cells() -> None:
+def test_pool_gap_on_fifty_by_fifty_cells() -> None:
     """Beyond tables: within 0.3 % of the proved bound."""
     problem = md.load_problem("philadelphia", cells=50)
     mechanism = md.solve(md.Optimal(problem), method="pool")

@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign import Domain
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric, Neighbours, Windows, tile_order
-from mechdesign.factored.rounds import FARTHEST, Units
+from mechdesign.factored.rounds import ROUND_CONSTANTS, Units
 from mechdesign.factored.row_sums import join_words, row_sums, sum_block
 from mechdesign.problem.lattice import stencil_pairs
 
@@ -109,7 +109,7 @@ def weighted(metric: IntegerMetric, step: int = STEP) -> Factors:
 
 
 @EVERY
-def test_windows_hold_all_places_below_the_cap_with_their_distances(name: str) -> None:
+def test_windows_hold_places_below_cap(name: str) -> None:
     metric = metric_of(name)
     expected, order, room = distances(name), tile_order(metric.points), metric.windows()
     sizes = []
@@ -125,14 +125,14 @@ def test_windows_hold_all_places_below_the_cap_with_their_distances(name: str) -
 
 
 @EVERY
-def test_sources_may_come_in_any_order_and_twice(name: str) -> None:
+def test_sources_may_repeat_in_any_order(name: str) -> None:
     metric = metric_of(name)
     sources = np.random.default_rng(1).integers(0, metric.size, 40)
     assert np.array_equal(metric.from_sources(sources), distances(name)[:, sources])
 
 
 @EVERY
-def test_sums_over_windows_are_those_over_all_places(name: str) -> None:
+def test_window_sums_equal_full_sums(name: str) -> None:
     """In integers: E at the cap times the sum of all weights stands for everything outside."""
     metric = metric_of(name)
     factors = weighted(metric, step=min(STEP, int(30 * 2**STEP_BITS / metric.cap)))
@@ -145,7 +145,7 @@ def test_sums_over_windows_are_those_over_all_places(name: str) -> None:
     assert [expected[u] for u in secrets] == sums
 
 
-def test_the_largest_numbers_do_not_wrap() -> None:
+def test_largest_numbers_do_not_wrap() -> None:
     """A cap and edges that together are 65,535; weights of 2^28 on more places than one 64-bit sum takes."""
     line = np.arange(3000)
     metric = IntegerMetric(
@@ -164,7 +164,7 @@ def test_the_largest_numbers_do_not_wrap() -> None:
     assert join_words(sum_block(factors, 0, 2)["row_sum"]) == [total << 28 for total in row]
 
 
-def test_room_is_left_as_it_was() -> None:
+def test_scratch_is_reset_after_window() -> None:
     """A window found after others is the same as the first one of its room."""
     metric = metric_of("streets")
     room = Windows(metric.neighbours, metric.cap)
@@ -172,12 +172,12 @@ def test_room_is_left_as_it_was() -> None:
         again, fresh = room.window_of(sources), metric.windows().window_of(sources)
         assert np.array_equal(again.places, fresh.places)
         assert np.array_equal(again.field, fresh.field)
-    assert (room.distance == LARGEST).all()
+    assert (room.scratch.distance == LARGEST).all()
     assert (room.rank == -1).all()
-    assert (room.head == -1).all()
+    assert (room.scratch.head == -1).all()
 
 
-def test_neighbours_are_those_of_the_edges() -> None:
+def test_neighbours_follow_edges() -> None:
     tail, head, units = np.array([2, 0, 2]), np.array([0, 1, 2]), np.array([5, 6, 7], np.uint16)
     rows = Neighbours.of(4, tail, head, units)
     assert rows.first.tolist() == [0, 2, 3, 6, 6]
@@ -187,7 +187,7 @@ def test_neighbours_are_those_of_the_edges() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1,), (127,), (128,), (300,), (40, 30), (9, 10, 11)], ids=str)
-def test_tiles_are_close_together(shape: tuple[int, ...]) -> None:
+def test_tiles_hold_close_places(shape: tuple[int, ...]) -> None:
     points = np.argwhere(np.ones(shape, bool)).astype(float)
     order = tile_order(points)
     assert np.array_equal(np.sort(order), np.arange(len(points)))
@@ -201,10 +201,10 @@ def test_tiles_are_close_together(shape: tuple[int, ...]) -> None:
     ("cells", "stencil", "rows"),
     few([(20, 8, 400), (30, 16, 64), (60, 16, 128), (100, 16, 1500), (200, 8, 300)], (20, 8, 400), (30, 16, 64)),
 )
-def test_row_sums_of_a_map_are_those_over_all_its_places(cells: int, stencil: int, rows: int) -> None:
+def test_map_row_sums_equal_sums_over_places(cells: int, stencil: int, rows: int) -> None:
     """At the cap of a certificate, rows drawn at random, against Dijkstra over the whole map."""
     problem = md.load_problem("philadelphia", cells=cells, stencil=stencil)
-    units = Units.for_lengths(problem.edges.length, FARTHEST)
+    units = Units.for_lengths(problem.edges.length, ROUND_CONSTANTS.widest_range)
     tail, head = problem.edges.tail, problem.edges.head
     whole = units.quantise(problem.edges.length).astype(np.uint16)
     metric = IntegerMetric(points=problem.domain.points, tail=tail, head=head, units=whole, cap=units.cap)

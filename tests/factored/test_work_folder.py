@@ -67,7 +67,7 @@ def check(blocks):
     assert whole["sum"].tobytes() == expected.tobytes()
 
 
-def test_rows_that_say_their_secret_are_put_in_order_and_sums_of_some_columns_added_there():
+def test_merged_blocks_order_rows_and_add_columns():
     blocks = [
         {"secret": np.array([4, 0]), "rows": np.array([40.0, 0.0]), "column": np.array([5, 1]), "size": np.array([7]),
          "sum": np.array([[1.0, 2.0], [3.0, 4.0]])},
@@ -81,13 +81,13 @@ def test_rows_that_say_their_secret_are_put_in_order_and_sums_of_some_columns_ad
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_results_come_in_order_on_any_number_of_threads(count):
+def test_results_keep_order_on_any_threads(count):
     work = Work()
     check(run(work, count=count))
     assert sorted(work.asked) == STARTS
 
 
-def test_a_slow_first_block_is_still_the_first():
+def test_slow_first_block_stays_first():
     check(run(Work(waits_at=0)))
 
 
@@ -121,7 +121,7 @@ class Counted:
             self.executor.out -= 1
 
 
-def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_closed():
+def test_blocks_ahead_are_limited_and_cancelled():
     executor = Counted()
     with contextlib.closing(in_order(executor, blocked(Work()), folder=Folder())) as blocks:
         for start, _, _ in blocks:
@@ -131,7 +131,7 @@ def test_no_more_blocks_are_under_way_than_said_and_none_when_the_iterator_is_cl
     assert executor.out == 0
 
 
-def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
+def test_merged_pass_joins_blocks_and_reports(tmp_path):
     on_done, folder = [], Folder(path=tmp_path, run="a")
     with threads(2) as executor:
         found = merged_pass(executor, blocked(Work()), ("rows",), on_done=on_done.append, folder=folder)
@@ -145,7 +145,7 @@ def test_a_whole_pass_is_its_blocks_together_and_says_how_far_it_is(tmp_path):
     assert len(list(tmp_path.iterdir())) == len(STARTS)
 
 
-def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
+def test_aborted_pass_cancels_blocks():
     class Left(Exception):
         pass
 
@@ -159,7 +159,7 @@ def test_a_whole_pass_that_is_left_early_leaves_no_block_under_way():
     assert (executor.out, executor.most) == (0, 3)
 
 
-def test_a_block_that_fails_says_which_rows_and_leaves_no_threads(tmp_path):
+def test_failed_block_names_rows_and_ends_threads(tmp_path):
     before = threading.active_count()
     with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 192 to 287.*run it again"):
         run(Work(fails_at=192), Folder(path=tmp_path, run="a"))
@@ -169,7 +169,7 @@ def test_a_block_that_fails_says_which_rows_and_leaves_no_threads(tmp_path):
     assert sorted(mended.asked) == STARTS[2:]
 
 
-def test_kept_blocks_are_not_computed_again_but_damaged_missing_and_foreign_ones_are(tmp_path):
+def test_only_valid_blocks_are_reused(tmp_path):
     folder = Folder(path=tmp_path, run="a")
     check(run(Work(), folder))
     files = {start: tmp_path / f"pass from {start}.block" for start in STARTS}
@@ -189,7 +189,7 @@ def test_kept_blocks_are_not_computed_again_but_damaged_missing_and_foreign_ones
     assert sorted(other.asked) == STARTS
 
 
-def test_passes_have_blocks_of_their_own_and_only_those_named_are_retained(tmp_path):
+def test_passes_have_separate_blocks(tmp_path):
     folder = Folder(path=tmp_path, run="a")
     for name in ("round 1", "round 10", "state"):
         run(Work(), folder, name=name)
@@ -203,7 +203,7 @@ def test_passes_have_blocks_of_their_own_and_only_those_named_are_retained(tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_arrays_are_read_to_the_bit(tmp_path):
+def test_arrays_round_trip_to_the_bit(tmp_path):
     folder = Folder(path=tmp_path, run="a")
     given = {
         "words": np.array([[1 << 63, 3]], np.uint64),
@@ -218,7 +218,7 @@ def test_arrays_are_read_to_the_bit(tmp_path):
         assert found[name].tobytes() == values.tobytes()
 
 
-def test_a_folder_belongs_to_one_run(tmp_path):
+def test_folder_belongs_to_one_run(tmp_path):
     where = tmp_path / "work"
     with work_folder(where, "a", of="the first run") as folder:
         folder.write("x", {"x": VALUES})
@@ -237,7 +237,7 @@ def test_a_folder_belongs_to_one_run(tmp_path):
             pass
 
 
-def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
+def test_folder_in_use_is_refused(tmp_path):
     where = tmp_path / "work"
     with work_folder(where, "a", of="") as folder:
         folder.write("x", {"x": VALUES})
@@ -249,7 +249,7 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
         assert folder.read("x") is not None
 
 
-def test_a_folder_that_kept_nothing_is_gone(tmp_path):
+def test_empty_folder_is_removed(tmp_path):
     with work_folder(tmp_path / "made", "a", of=""):
         assert (tmp_path / "made").is_dir()
     (tmp_path / "given").mkdir()
@@ -259,7 +259,7 @@ def test_a_folder_that_kept_nothing_is_gone(tmp_path):
     assert list((tmp_path / "given").iterdir()) == []
 
 
-def test_folders_that_are_refused(tmp_path):
+def test_unusable_folders_are_refused(tmp_path):
     (tmp_path / "file").touch()
     for where, message in [
         (tmp_path, "holds other files, such as file"),
@@ -273,7 +273,7 @@ def test_folders_that_are_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_run_keys_tell_runs_apart():
+def test_run_keys_differ_between_runs():
     described, values = {"rounds": 8, "knobs": {"cells": 3}}, np.arange(6.0)
     keys = {
         run_key(described, values),

@@ -77,7 +77,7 @@ def forged() -> tuple[Positions, np.ndarray]:
     return program, noise(program, 2.95, tries=6000, seed=0)
 
 
-def test_rounding_noise_proves_nothing() -> None:
+def test_rounding_noise_proves_no_bound() -> None:
     """Attack: levels of 1e-25, and slopes times 2^50 that cancel: above 1.5, which equal rows attain."""
     program, multipliers = forged()
     attained = float(program.cost.sum(axis=0).min())
@@ -85,7 +85,7 @@ def test_rounding_noise_proves_nothing() -> None:
     assert proved_bound(program, multipliers) <= attained
 
 
-def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
+def test_file_with_noise_as_bound_is_refused() -> None:
     program, multipliers = forged()
     cost, m = program.cost, program.cost.shape[1]
     row = np.full(m, 2**62 // (m - 1), np.uint64)
@@ -107,7 +107,7 @@ def test_a_file_with_rounding_noise_for_a_bound_is_refused() -> None:
 
 
 @each_row(("part", "other"), [("mask", False), ("grid", False), ("points", False), ("reversed", True)])
-def test_bound_of_reports_on_secrets_follows(part: str, other: bool) -> None:
+def test_bound_follows_for_reports_on_secrets(part: str, other: bool) -> None:
     """A file tells by coordinates whether reports are the secrets, and so must a design, which uses symmetries then."""
     domain = Domain.grid((3, 2), cell=1.0)
     mask = np.pad(np.ones((3, 2), bool), ((0, 1), (0, 2)))
@@ -129,7 +129,7 @@ def test_bound_of_reports_on_secrets_follows(part: str, other: bool) -> None:
     assert plain.attrs["lower_bound"] <= made.attrs["objective"]
 
 
-def test_reports_in_another_unit_are_no_secrets() -> None:
+def test_reports_in_other_unit_are_not_secrets() -> None:
     """Their coordinates may be equal all the same."""
     domain, reports = Domain.nodes(2), Domain.points_at([0.0, 1.0], unit="EUR")
     loss = TableLoss(values=np.array([[1.0, 0.0], [0.0, 2.0]]))
@@ -138,7 +138,7 @@ def test_reports_in_another_unit_are_no_secrets() -> None:
 
 
 @pytest.mark.parametrize("largest", few([0, 20, 60], 60))
-def test_a_bound_is_below_that_in_fractions_and_close(largest: int) -> None:
+def test_bound_is_below_and_near_exact_one(largest: int) -> None:
     """Any vectors within the dual cones; of ordinary sizes little is lost, of 2^60 no more than is not known."""
     program = Positions(problem_of(2), corner_level=np.random.default_rng(1).uniform(0.1, 0.5, (4, 4)))
     assert len(position_orbits(program)[0].ways) == 1
@@ -151,7 +151,7 @@ def test_a_bound_is_below_that_in_fractions_and_close(largest: int) -> None:
         assert found >= exact - NOISE * (1 + abs(slack).sum())
 
 
-def test_without_multipliers_the_bound_is_the_least_cost_of_every_cell() -> None:
+def test_zero_multipliers_give_least_costs() -> None:
     program = Positions(problem_of())
     cones = program.cones.size
     exact = sum(min(map(Fraction, row)) for row in program.cost.tolist())
@@ -159,7 +159,7 @@ def test_without_multipliers_the_bound_is_the_least_cost_of_every_cell() -> None
     assert exact * (1 - Fraction(NOISE)) <= found <= exact
 
 
-def test_slopes_are_exact_and_bounds_never_vanish() -> None:
+def test_slopes_are_exact_and_bounds_positive() -> None:
     """A slope of a constant is 0 to the last bit: what is left of it would be multiplied with anything."""
     levels = np.random.default_rng(3).uniform(0.1, 0.5, (9, 4))
     for scale in (1.0, 1e-322):
@@ -171,7 +171,7 @@ def test_slopes_are_exact_and_bounds_never_vanish() -> None:
         assert (of_constants >= 2.0**-900 * 0.1).all()  # of levels that no product makes 0
 
 
-def test_costs_that_are_alike_only_to_the_tolerance_are_told_apart() -> None:
+def test_nearly_equal_costs_stay_distinct() -> None:
     """A corner of half the prior of the others, by less than 1e-7 of the largest cost: nearly all is in the middle."""
     prior = np.full(9, 1e-9)
     prior[4], prior[8] = 1.0, 0.5e-9
@@ -190,7 +190,7 @@ def test_costs_that_are_alike_only_to_the_tolerance_are_told_apart() -> None:
     assert fooled
 
 
-def test_levels_that_are_alike_only_to_the_tolerance_are_raised() -> None:
+def test_nearly_equal_levels_are_raised() -> None:
     rng = np.random.default_rng(0)
     for columns in (4, 16):
         level = 0.4 * (1 + 0.4 * HALF_OPEN * rng.uniform(-1, 1, (9, columns)))
@@ -214,7 +214,7 @@ def test_levels_that_are_alike_only_to_the_tolerance_are_raised() -> None:
     assert len(position_orbits(Positions(problem_of(), corner_level=uneven))[0].ways) == 2  # the exchange of axes
 
 
-def test_edges_that_are_alike_only_to_the_tolerance_are_raised() -> None:
+def test_nearly_equal_edges_are_raised() -> None:
     problem = problem_of()
     edges = problem.edges
     length = edges.length * (1 + 0.4 * HALF_OPEN * np.random.default_rng(0).uniform(-1, 1, len(edges.length)))
@@ -232,7 +232,7 @@ def test_edges_that_are_alike_only_to_the_tolerance_are_raised() -> None:
     [np.inf, -np.inf, np.nan, 1e300, -1e300, 1.7e308, 5e-324],
     by_default=[np.inf, -np.inf, np.nan, 1.7e308],
 )
-def test_hostile_multipliers_prove_at_most_what_holds(hostile: float) -> None:
+def test_hostile_multipliers_prove_true_bounds_only(hostile: float) -> None:
     program = Positions(problem_of())
     found = design_of(program, gap=1e-3)
     assert found.multipliers is not None

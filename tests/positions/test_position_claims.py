@@ -85,7 +85,7 @@ def worst_share(name, pairs, rows=None):
 
 
 @each_row("name", SIDES, by_default=["holes", "levels", "quarters"])
-def test_no_pair_of_positions_exceeds_the_claim_and_the_snapped_table_does(name):
+def test_claim_holds_for_pairs_of_positions(name):
     pairs = random_pairs(np.random.default_rng(0), domain_of(name), PAIRS)
     worst, over = worst_share(name, pairs)
     assert over == 0
@@ -97,14 +97,14 @@ def test_no_pair_of_positions_exceeds_the_claim_and_the_snapped_table_does(name)
 
 @pytest.mark.slow
 @NAMES
-def test_no_pair_of_a_million_positions_exceeds_the_claim(name):
+def test_claim_holds_for_a_million_positions(name):
     worst, over = worst_share(name, random_pairs(np.random.default_rng(1), domain_of(name), MANY))
     assert over == 0
     assert 0.5 < worst <= 1
 
 
 @each_row("name", SIDES, by_default=["holes", "quarters", "land"])
-def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_path):
+def test_position_mechanism_round_trips(name, tmp_path):
     mechanism = placed(name)
     checked = md.verify(mechanism)
     assert (checked.certified, checked.position_breaches) == (True, 0)
@@ -117,7 +117,7 @@ def test_a_mechanism_with_positions_is_proved_stored_and_read_again(name, tmp_pa
     assert ("the length of the shortest path inside" in checked.position_claim) == (name == "holes")
 
 
-def test_another_verifier_finds_the_claim_by_levels_of_quarters_true_and_notices_a_level_and_a_mass():
+def test_second_verifier_checks_quarter_levels():
     mechanism = placed("quarters")
 
     def found(alter):
@@ -183,7 +183,7 @@ ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, o
 
 @each_row("alter", ALTERED)
 @each_row("name", ["levels", "quarters", "holes"], by_default=["quarters"])
-def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
+def test_altered_position_claim_is_refused(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
     file = rewritten(file)
@@ -193,7 +193,7 @@ def test_an_altered_claim_is_refused_and_nothing_is_drawn(name, alter):
         assert not md.verify(file).certified
 
 
-def test_cells_outside_have_the_row_of_the_first_beside_them():
+def test_outside_cells_use_first_neighbour_row():
     domain = domain_of("holes")
     found = patches(domain, metric_of("holes"))
     index = {tuple(cell): u for u, cell in enumerate(domain.index.tolist())}
@@ -208,7 +208,7 @@ def test_cells_outside_have_the_row_of_the_first_beside_them():
     assert (full.around == clamped[..., 0] * 5 + clamped[..., 1]).all()
 
 
-def test_corner_levels_bound_the_raster_from_below_and_hardly_more():
+def test_corner_levels_are_tight_lower_bounds():
     domain, metric = domain_of("levels"), 0.7 * metric_of("levels")
     levels = corner_levels(domain, metric)
     assert level_faults(domain, metric, levels) == []
@@ -251,12 +251,12 @@ def test_corner_levels_bound_the_raster_from_below_and_hardly_more():
         ),
     ],
 )
-def test_what_has_no_patches_is_refused(domain, metric):
+def test_unsuitable_domains_are_refused(domain, metric):
     with pytest.raises(UnsuitableError):
         patches(domain, metric)
 
 
-def test_the_repair_leaves_no_breach_and_changes_little_of_what_has_none():
+def test_repair_removes_breaches_with_small_change():
     domain, metric = domain_of("square"), metric_of("square")
     found, rng = patches(domain, metric), np.random.default_rng(0)
     good = placed("square")["mass"].values / float(ROW_SUM)
@@ -270,7 +270,7 @@ def test_the_repair_leaves_no_breach_and_changes_little_of_what_has_none():
         repair(good[:3], found)
 
 
-def test_step_weights_are_those_of_the_spline_and_so_are_the_steps():
+def test_step_weights_follow_spline():
     points = np.array([[-HALF, HALF], [0, 1], [-12345, 29491]])
     weights = step_weights(points)
     assert (weights.sum(axis=-1) == 2**33).all()
@@ -287,7 +287,7 @@ def test_step_weights_are_those_of_the_spline_and_so_are_the_steps():
     assert steps.tolist() == by_hand
 
 
-def test_positions_are_rounded_inside_their_own_cell():
+def test_positions_are_rounded_inside_their_cell():
     domain, rng = domain_of("holes"), np.random.default_rng(0)
     cells = rng.integers(domain.size, size=200)
     at = domain.points[cells] + rng.uniform(-1, 1, (200, 2)) * (1 - 1e-9)
@@ -298,7 +298,7 @@ def test_positions_are_rounded_inside_their_own_cell():
     assert (np.abs(back - at) <= domain.cell[0] * 2.0**-17 * (1 + 1e-6)).all()
 
 
-def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
+def test_rows_private_only_between_cells_are_refused():
     """The optimum of the rows, as steep between two cells as they may be."""
     mechanism = placed("square")
     domain, rows = domain_of("square"), mechanism.attrs["scale"] * metric_of("square")
@@ -310,14 +310,14 @@ def test_rows_that_keep_their_claim_and_not_that_about_positions_are_refused():
     assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
 
 
-def test_simulated_steps_and_reports_have_bits_of_their_own(monkeypatch):
+def test_steps_and_reports_use_separate_bits(monkeypatch):
     seeds = []
     monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
     md.sample(placed("holes"), at=domain_of("holes").points[[3]], size=2, rng=5)
     assert (seeds[0], len(set(seeds))) == (5, 2)
 
 
-def test_reports_of_positions_have_the_probabilities_of_the_spline():
+def test_reports_have_spline_probabilities():
     mechanism, size = placed("holes"), 8_000
     found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
@@ -338,12 +338,12 @@ def test_reports_of_positions_have_the_probabilities_of_the_spline():
 
 
 @each_row("at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []])
-def test_positions_that_are_none_are_refused(at):
+def test_invalid_positions_are_refused(at):
     with pytest.raises(InputError, match="at"):
         md.sample(placed("holes"), at=at)
 
 
-def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path, run_json):
+def test_degrees_match_plane_across_antimeridian(tmp_path, run_json):
     mechanism, domain = placed("plane"), domain_of("plane")
     file = md.save(mechanism, tmp_path / "plane.nc")
     for point in ([-399.0, 250.0], [399.0, -1.0]):
@@ -357,7 +357,7 @@ def test_positions_in_degrees_are_those_of_the_plane_also_beyond_180(tmp_path, r
     assert domain.size == 16
 
 
-def test_a_moved_fix_is_another_secret_for_a_budget_and_the_same_fix_is_remembered(tmp_path):
+def test_budget_remembers_same_position_only(tmp_path):
     budget, sampler = md.sessions.Budget.create(tmp_path / "ledger", limit=3), md.Sampler(placed("square"))
     here = [-2.9, 1.5]
     first = budget.report(sampler, at=here)

@@ -72,7 +72,7 @@ def made(case: str) -> tuple[Positions, np.ndarray]:
 
 
 @EACH
-def test_every_column_is_within_the_cones_in_whole_numbers(case: str) -> None:
+def test_every_column_is_within_integer_cones(case: str) -> None:
     """Each by itself, without its weight; one that is lowered at one place is not."""
     program, _ = made(case)
     held = by_columns._columns(by_columns._centres(program), program)
@@ -84,7 +84,7 @@ def test_every_column_is_within_the_cones_in_whole_numbers(case: str) -> None:
 
 
 @EACH
-def test_a_design_lies_between_the_optimum_and_the_clamped_kernel(case: str) -> None:
+def test_columns_lie_between_optimum_and_noise(case: str) -> None:
     program, mass = made(case)
     optimum = design_of(program, gap=1e-4, method="cones")
     found = mean_cost(mass, program.cost)
@@ -97,7 +97,7 @@ def test_a_design_lies_between_the_optimum_and_the_clamped_kernel(case: str) -> 
 
 
 @EACH
-def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) -> None:
+def test_changed_column_or_weight_is_noticed(case: str) -> None:
     """A weight a fifth larger, at the cost of the largest mass beside it in each row; a number that is moved."""
     program, mass = made(case)
     chosen, rows = int(mass.sum(axis=0, dtype=float).argmax()), np.arange(len(mass))
@@ -121,7 +121,7 @@ def test_another_weight_or_another_number_of_one_column_is_noticed(case: str) ->
     [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)],
     by_default=[((1, 9), 0.5), ((2, 2), 60.0)],
 )
-def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon: float) -> None:
+def test_thin_small_and_steep_maps_certify(shape: tuple[int, int], epsilon: float) -> None:
     program = Positions(problem(shape, epsilon))
     mass, stopped = by_columns.column_table(program, gap=1e-3)
     assert stopped == "columns"
@@ -129,7 +129,7 @@ def test_thin_small_and_steep_maps_are_certified(shape: tuple[int, int], epsilon
     assert mean_cost(mass, program.cost) <= program.cost.sum(axis=0).min() * (1 + ROUNDED)
 
 
-def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:
+def test_plane_noise_is_best_column_of_window() -> None:
     """By Clarabel on a whole window, whose centre alone is reported; at the border cells have the rows beside them."""
     z, reach = 0.8, 4
     noise = by_columns.plane_noise(z, reach, SquaredDistance())
@@ -147,7 +147,7 @@ def test_noise_of_the_plane_is_the_best_column_of_a_window() -> None:
     assert cones.excess(found[:, None]) <= 1 + 1e-9
 
 
-def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
+def test_longest_step_towards_zero_is_exact() -> None:
     """Where a step is a multiple of its point, the discriminant is 0 but for rounding."""
     rng = np.random.default_rng(0)
     tail = rng.normal(size=(2, 1000))
@@ -158,7 +158,7 @@ def test_a_step_towards_zero_is_as_long_as_it_is() -> None:
         assert cone_blocks.longest_step(point, 3.0 * point) == np.inf
 
 
-def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
+def test_command_and_file_name_method(run, tmp_path) -> None:
     path = tmp_path / "columns.nc"
     given = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
     code, said, _ = run(*given, "-o", path)
@@ -174,7 +174,7 @@ def test_command_and_file_say_how_it_was_made(run, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("ends", few(["time", "interrupt"], "interrupt"))
-def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
+def test_search_cut_short_is_certified(ends: str) -> None:
     program = CASES["square"][0]()
 
     def stop(*told: object) -> None:
@@ -189,7 +189,7 @@ def test_a_search_that_is_cut_short_is_certified(ends: str) -> None:
     assert (mass.sum(axis=1) == ROW_SUM).all()
 
 
-def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_uses_columns_where_cones_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     program = CASES["square"][0]()
     assert design_of(program, gap=1e-2).stopped == "gap"
     monkeypatch.setattr(cone_blocks, "CONSTANTS", replace(cone_blocks.CONSTANTS, most_operations=1.0))
@@ -200,7 +200,7 @@ def test_auto_takes_columns_where_cones_do_not_go(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-def test_ten_thousand_places_are_certified() -> None:
+def test_ten_thousand_places_certify() -> None:
     """Some 90 seconds of one core, 7 GB; far from the border the loss is that of the noise of the plane."""
     domain = Domain.grid((100, 100), cell=1.0, unit="cell")
     level = PrivacyLevel.from_values(domain, np.full((100, 100), 0.25))

@@ -78,7 +78,7 @@ def designed(case: str) -> Design:
 
 
 @pytest.mark.parametrize("case", few(CASES, "rectangle, distance", "varying level"))
-def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
+def test_design_equals_statement_by_clarabel(case: str) -> None:
     program, found = CASES[case](), designed(case)
     stated = program.statement()
     stated.solve(solver="CLARABEL")
@@ -89,7 +89,7 @@ def test_the_design_is_the_statement_solved_by_clarabel(case: str) -> None:
     assert (found.mass.sum(axis=1) == ROW_SUM).all()
 
 
-def test_symmetry_is_found_and_changes_nothing() -> None:
+def test_symmetry_does_not_change_result() -> None:
     assert [len(group(CASES[case]()).ways) for case in CASES] == [8, 4, 1, 1, 8]
     program = CASES["square"]()
     tilted = program.problem.prior_array * np.linspace(1, 1 + 1e-5, 16)
@@ -106,7 +106,7 @@ def test_symmetry_is_found_and_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("case", few(["square", "varying level"], "varying level"))
-def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
+def test_gradients_are_within_level(case: str) -> None:
     """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
     program = CASES[case]()
     problem, found = program.problem, designed(case)
@@ -123,13 +123,13 @@ def test_gradients_at_many_positions_keep_the_level(case: str) -> None:
     assert 1 - PLANE_WAVE - 0.1 * (case != "square") <= most <= 1
 
 
-def test_corner_levels_that_are_lower_cost_more() -> None:
+def test_lower_corner_levels_cost_more() -> None:
     problem = square(4)
     lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
     assert design_of(lower, gap=GAP).lower_bound > designed("square").objective
 
 
-def test_the_bound_holds_when_the_search_is_cut_short() -> None:
+def test_bound_holds_if_search_is_cut_short() -> None:
     program = CASES["varying level"]()
     whole, early = designed("varying level"), design_of(program, gap=GAP, time_limit=1e-9)
     assert early.stopped == "time"
@@ -137,7 +137,7 @@ def test_the_bound_holds_when_the_search_is_cut_short() -> None:
     assert program.patches.breaches(early.mass) == 0
 
 
-def test_what_has_no_positions_is_refused() -> None:
+def test_unsuitable_problems_are_refused() -> None:
     line = Domain.grid(4, cell=1.0, unit="cell")
     euclidean = Euclidean(epsilon=0.4, unit="cell")
     for domain, metric, loss in (
@@ -154,7 +154,7 @@ def test_what_has_no_positions_is_refused() -> None:
             Positions(square(4), corner_level=wrong)
 
 
-def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_blocks_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100_000))
     with pytest.raises(SizeError, match="method columns"):
         design_of(Positions(square(4)), gap=GAP, method="cones")
@@ -162,7 +162,7 @@ def test_blocks_that_do_not_fit_are_refused_before_they_are_made(monkeypatch: py
 
 @pytest.mark.slow
 @each_row(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
-def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
+def test_price_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
     program = Positions(square(20, epsilon))
     found = design_of(program, gap=1e-3)
@@ -173,7 +173,7 @@ def test_what_positions_cost_on_twenty_by_twenty_cells(epsilon: float, most: flo
     assert found.parameters.get("cell_lower_bound", bound) == pytest.approx(bound, rel=1e-3)  # in time or not
 
 
-def test_levels_above_four_nats_a_cell_count_as_four() -> None:
+def test_level_above_four_nats_counts_as_four() -> None:
     """The check of integers takes them for four: cones beyond would lose all of what they gain, and more."""
     wide, four = (design_of(Positions(square(4, epsilon)), gap=GAP, bound=False) for epsilon in (9.0, 4.0))
     assert wide.stopped == "gap"
@@ -181,7 +181,7 @@ def test_levels_above_four_nats_a_cell_count_as_four() -> None:
 
 
 @pytest.mark.parametrize("seconds", few([1e-9, 0.1], 1e-9))
-def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seconds: float) -> None:
+def test_stopped_design_is_no_worse_than_noise(seconds: float) -> None:
     """Clamped noise and the best constant report, from their own tables; no bound below 0 is kept."""
     program = Positions(square(7))
     found = design_of(program, gap=GAP, time_limit=seconds)
@@ -193,7 +193,7 @@ def test_a_design_that_is_stopped_is_no_worse_than_what_is_known_without_it(seco
     assert (found.lower_bound > 0) == (len(found.dual) > 0)
 
 
-def test_reports_may_be_some_of_the_cells() -> None:
+def test_reports_may_be_some_cells() -> None:
     """A rectangle whose corner nobody lives in, and that is not reported: beside Clarabel, by cones and by columns."""
     whole, mask = square(0, shape=(3, 4), loss="distance"), np.ones((3, 4), bool)
     mask[0, 2:] = False
@@ -210,7 +210,7 @@ def test_reports_may_be_some_of_the_cells() -> None:
     assert program.patches.breaches(found.mass) == program.patches.breaches(beside.mass) == 0
 
 
-def test_ctrl_c_in_the_bound_between_centres_keeps_the_design(monkeypatch):
+def test_ctrl_c_in_bound_keeps_design(monkeypatch):
     """It comes before the search for that bound begins, waits, and ends it: the design is as without the bound."""
     near = between.near_edges
 
@@ -225,7 +225,7 @@ def test_ctrl_c_in_the_bound_between_centres_keeps_the_design(monkeypatch):
     assert md.verify(mechanism).certified
 
 
-def test_progress_of_columns_says_that_the_gap_is_an_inner_one():
+def test_column_progress_names_inner_gap():
     seen = []
     md.solve(CASES["square"](), method="columns", on_progress=seen.append)
     columns = [str(state) for state in seen if state.method == "columns"]
@@ -233,7 +233,7 @@ def test_progress_of_columns_says_that_the_gap_is_an_inner_one():
     assert all(text.startswith("inner gap ") and " %, columns, " in text for text in columns)
 
 
-def test_a_limit_at_a_low_level_ends_no_design():
+def test_time_limit_at_low_level_gives_design():
     """Clamped noise, which a limit asks for beside the cones, would need a table of 10^17 GB."""
     mechanism = md.solve(Positions(square(4, epsilon=1e-9, loss="distance")), time_limit=1e-9)
     assert mechanism.attrs["stopped"] == "time"
@@ -241,7 +241,7 @@ def test_a_limit_at_a_low_level_ends_no_design():
 
 
 @pytest.mark.parametrize("epsilon", [1e-10, 1e-13])
-def test_at_low_levels_a_design_is_never_worse_than_one_report(epsilon):
+def test_low_level_design_beats_constant_report(epsilon):
     """The table of the cones takes a repair there that costs a third; the bound stays that of the cones."""
     program = Positions(square(4, epsilon=epsilon, loss="distance"))
     mechanism = md.solve(program)
@@ -249,7 +249,7 @@ def test_at_low_levels_a_design_is_never_worse_than_one_report(epsilon):
     assert md.verify(mechanism).certified
 
 
-def test_levels_below_the_integers_are_refused_with_a_way_on():
+def test_too_low_levels_are_refused_with_remedy():
     with pytest.raises(UnsuitableError, match="levels are too low") as caught:
         repair(np.full((16, 16), 1 / 16), Positions(square(4, epsilon=1e-16)).patches)
     assert caught.value.field == "epsilon"

@@ -138,7 +138,7 @@ def random_case(rng, flat):
     return [min(mass, ROW_SUM) for mass in masses], levels
 
 
-def test_the_count_at_a_constant_level_is_that_of_the_cones_that_the_module_names():
+def test_constant_level_count_matches_stated_cones():
     rng = np.random.default_rng(1)
     verdicts, deciding = set(), set()
     for trial in range(600):
@@ -159,7 +159,7 @@ def test_the_count_at_a_constant_level_is_that_of_the_cones_that_the_module_name
     assert deciding == set(range(9))  # a condition left out is missed
 
 
-def test_the_count_by_levels_of_quarters_is_that_of_the_oracle_and_falls_with_them():
+def test_quarter_level_count_matches_oracle():
     rng = np.random.default_rng(7)
     counts = []
     for _ in range(100):
@@ -176,7 +176,7 @@ def test_the_count_by_levels_of_quarters_is_that_of_the_oracle_and_falls_with_th
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_the_count_is_that_of_the_oracle_however_a_patch_is_turned(flat):
+def test_count_matches_oracle_under_symmetry(flat):
     rng = np.random.default_rng(int(flat))
     counts = []
     for _ in range(150):
@@ -191,7 +191,7 @@ def test_the_count_is_that_of_the_oracle_however_a_patch_is_turned(flat):
     assert 20 < sum(counts) < 130
 
 
-def test_the_count_is_that_of_coefficients_found_by_interpolation():
+def test_count_matches_interpolated_coefficients():
     rng = np.random.default_rng(3)
     verdicts = set()
     for trial in range(24):
@@ -204,7 +204,7 @@ def test_the_count_is_that_of_coefficients_found_by_interpolation():
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_no_gradient_exceeds_the_level_where_no_breach_is_counted_and_hardly_less_is_counted(flat):
+def test_zero_breaches_bound_gradient_tightly(flat):
     """The level is lowered until the cell breaks: below that the claim fails within a few percent, above it holds."""
     rng = np.random.default_rng(5 + int(flat))
     for _ in range(5):

@@ -29,7 +29,7 @@ def centred(mechanism) -> np.ndarray:
     return np.array(found)
 
 
-def test_rows_that_are_drawn_are_those_of_the_sampler():
+def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
     mechanism = placed("holes")
     drawn = centred(mechanism)
@@ -39,7 +39,7 @@ def test_rows_that_are_drawn_are_those_of_the_sampler():
     assert np.abs(drawn - md.probabilities(mechanism).values).max() > 1e-3
 
 
-def test_remapped_loss_is_to_the_true_position():
+def test_remapped_loss_is_to_true_position():
     """Squared distances at three Gauss-Legendre nodes along either axis, exact for polynomials of degree 5."""
     mechanism = placed("holes")
     table, around = md.probabilities(mechanism).values, mechanism["around_row"].values
@@ -56,7 +56,7 @@ def test_remapped_loss_is_to_the_true_position():
     assert remapped_loss(mechanism) == pytest.approx(posterior_loss.min(axis=1).sum(), rel=LINEAR_ALGEBRA)
 
 
-def test_adversary_and_study_read_what_is_drawn():
+def test_adversary_and_study_use_drawn_rows():
     mechanism = placed("holes")
     points, prior, table = (
         (mechanism[f"secret_{a}"].values for a in "xy"),
@@ -73,14 +73,14 @@ def test_adversary_and_study_read_what_is_drawn():
     assert drawn_rows(mechanism) == pytest.approx(table, rel=LINEAR_ALGEBRA)
 
 
-def test_a_remapped_mechanism_keeps_its_claim_about_positions():
+def test_remap_keeps_position_claim():
     """Sums of columns within the cones are within the cones."""
     checked = md.verify(md.utility.bayes_remap(placed("holes")))
     assert checked.certified
     assert checked.position_breaches == 0
 
 
-def test_what_needs_one_row_for_a_cell_refuses_positions():
+def test_cell_row_users_refuse_positions():
     mechanism = placed("square")
     with pytest.raises(UnsuitableError, match="where in the cell people were"):
         md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))

@@ -14,7 +14,7 @@ DOMAIN = Domain.grid((4, 4), cell=1.0, unit="cell")
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_raised_levels_bound_eps_and_are_no_lower(seed: int) -> None:
+def test_raised_levels_stay_below_eps(seed: int) -> None:
     metric = 1.7 * Eikonal(level=varying_level(seed=seed))
     plain, raised = corner_levels(DOMAIN, metric), raised_levels(DOMAIN, metric)
     assert level_faults(DOMAIN, metric, raised) == []
@@ -26,7 +26,7 @@ def test_raised_levels_bound_eps_and_are_no_lower(seed: int) -> None:
         assert level_faults(DOMAIN, metric, more) == ["corner_level: 16 cells have levels above that of the metric"]
 
 
-def test_levels_of_quarters_are_those_of_squares_of_half_the_side() -> None:
+def test_quarter_levels_equal_half_size_squares() -> None:
     metric = Eikonal(level=varying_level(seed=0))
     found = quarter_levels(DOMAIN, metric)
     fine = Domain.grid((8, 8), cell=0.5, unit="cell")
@@ -38,7 +38,7 @@ def test_levels_of_quarters_are_those_of_squares_of_half_the_side() -> None:
     assert level_faults(DOMAIN, metric, found[:, :9])[0].startswith("corner_level: must be")
 
 
-def test_a_constant_level_is_left_alone() -> None:
+def test_constant_level_is_unchanged() -> None:
     metric = Euclidean(epsilon=0.3, unit="cell")
     for levels in (raised_levels, quarter_levels):
         assert (levels(DOMAIN, metric) == corner_levels(DOMAIN, metric)).all()

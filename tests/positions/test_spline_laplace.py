@@ -23,7 +23,7 @@ def problem(z: float, shape: tuple[int, ...] = (6, 7), **given) -> DesignProblem
 
 
 @pytest.mark.parametrize("z", [0.1, 1.0])
-def test_it_is_certified_between_positions(z: float) -> None:
+def test_spline_laplace_is_certified(z: float) -> None:
     made = spline_laplace.spline_laplace(problem(z))
     checked = verify(made)
     assert (checked.certified, checked.reasons, checked.position_breaches) == (True, [], 0)
@@ -31,24 +31,24 @@ def test_it_is_certified_between_positions(z: float) -> None:
     assert replace(claim, corner_level=0.97 * claim.corner_level).breaches(made["mass"].values) > 0
 
 
-def test_masked_cells_are_certified_too() -> None:
+def test_spline_laplace_on_masked_cells_certifies() -> None:
     mask = np.ones((5, 5), bool)
     mask[2, 1:4] = mask[0, 0] = False
     assert verify(spline_laplace.spline_laplace(problem(0.3, (5, 5), mask=mask))).certified
 
 
-def test_the_share_of_the_level_falls_with_its_square() -> None:
+def test_kappa_falls_with_squared_level() -> None:
     lost = [1 - spline_laplace.kappa(z) for z in (0.1, 0.2, 0.4)]
     assert 2.5 < lost[1] / lost[0] < 5
     assert 2.5 < lost[2] / lost[1] < 5
 
 
-def test_its_loss_is_little_above_that_of_planar_laplace() -> None:
+def test_loss_is_near_planar_laplace() -> None:
     forms = (spline_laplace.spline_laplace, baselines.planar_laplace)
     ours, laplace = (position_loss(form(problem(0.5))) for form in forms)
     assert laplace < ours < 1.06 * laplace
 
 
-def test_a_line_is_refused() -> None:
+def test_spline_laplace_on_a_line_is_refused() -> None:
     with pytest.raises(UnsuitableError, match="two axes"):
         spline_laplace.spline_laplace(problem(0.5, (5,)))

@@ -34,7 +34,7 @@ def text_of(name: str) -> str:
 
 @SUFFIXES
 @each_row("name", SIDES, by_default=["holes", "quarters", "land"])
-def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
+def test_every_position_table_is_proved(tmp_path, capsys, name, suffix):
     path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
@@ -45,7 +45,7 @@ def test_every_table_with_positions_is_proved(tmp_path, capsys, name, suffix):
     assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "verify_table.py", *beside}
 
 
-def test_the_file_alone_proves_a_table_with_positions(tmp_path):
+def test_file_alone_proves_position_table(tmp_path):
     path = md.export(placed("square"), tmp_path / "t.json", with_verifier=True)
     command = [sys.executable, "-I", "-S", "verify_table.py", path.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -80,13 +80,13 @@ CHANGES = {
 
 
 @each_row("change", CHANGES)
-def test_an_altered_table_is_refused(tmp_path, capsys, change):
+def test_altered_position_table_is_refused(tmp_path, capsys, change):
     path = parted(CHANGES[change](text_of("holes")), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 1
     assert "refused:" in capsys.readouterr().out
 
 
-def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
+def test_unproved_levels_and_masses_are_refused(tmp_path):
     table = verify_table.read(str(md.export(placed("levels"), tmp_path / "t.json")))
     assert verify_table.check_positions(table, table.header["claim"]) == []
     rows = [list(row) for row in table.rows]
@@ -106,7 +106,7 @@ def test_levels_and_masses_that_do_not_prove_the_claim_are_refused(tmp_path):
     assert "lower levels" in fault
 
 
-def test_rows_that_are_texts_are_no_table(tmp_path, capsys):
+def test_text_rows_are_refused(tmp_path, capsys):
     path = parted(altered(text_of("square"), "# patch: [0, 0,", '# patch: ["0", 0,'), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
     assert "no table" in capsys.readouterr().out
@@ -123,14 +123,14 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 
 
 @each_row("name", BEYOND)
-def test_numbers_beyond_a_double_are_refused_in_one_sentence(tmp_path, capsys, name):
+def test_numbers_beyond_double_are_refused(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = parted(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == code
     assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "no table:"}[code])
 
 
-def test_a_table_without_patches_is_none(tmp_path, capsys):
+def test_table_without_patches_has_no_claim(tmp_path, capsys):
     path = md.export(placed("square"), tmp_path / "t.json")
     text = re.sub(r'"patch": \[.*?\]\],\n', "", path.read_text(), flags=re.DOTALL)
     assert text != path.read_text()
@@ -153,7 +153,7 @@ PATCHES = {
 
 
 @each_row("other", PATCHES)
-def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
+def test_invalid_patches_are_refused(tmp_path, capsys, other):
     text = text_of("levels")
     line = next(line for line in text.splitlines() if line.startswith("# patch: "))
     patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
@@ -163,7 +163,7 @@ def test_patches_that_are_none_are_no_table(tmp_path, capsys, other):
 
 
 @pytest.mark.parametrize("count", [1, 4, 16])
-def test_its_pairs_are_those_of_the_oracle(count):
+def test_pairs_match_oracle(count):
     """It may prove more: at one level it takes coefficients of degree 3 too, which lie closer to the gradient."""
     rng, differing = np.random.default_rng(count), 0
     total = 0
@@ -185,7 +185,7 @@ def test_its_pairs_are_those_of_the_oracle(count):
     assert 10 < total < 50
 
 
-def test_what_nine_conditions_pass_over_breaks_no_claim(monkeypatch):
+def test_nine_conditions_miss_no_violation(monkeypatch):
     """Rough patches, of which one cone alone may be too steep: the same pairs as where degree 3 decides all of them."""
     rng = np.random.default_rng(3)
     patches = [list(range(9))]
@@ -215,7 +215,7 @@ STEEP = {  # masses of nine rows, in millions, and a level of the first quarter 
 
 
 @each_row("place", STEEP)
-def test_a_gradient_that_is_too_steep_at_one_place_of_a_quarter_is_found(monkeypatch, place):
+def test_steep_gradient_in_quarter_is_found(monkeypatch, place):
     """At a corner, the node or the middle of an edge alone; the other quarters may be as steep as they are."""
     (millions, level), rows = STEEP[place], [list(range(9))]
     masses = [[k * 10**6] for k in millions]
@@ -226,7 +226,7 @@ def test_a_gradient_that_is_too_steep_at_one_place_of_a_quarter_is_found(monkeyp
     assert verify_table.steep_pairs(masses, rows, [[level] * 4 + [1e4] * 12], 1.0) == []
 
 
-def test_four_levels_are_those_of_their_quarters():
+def test_four_levels_equal_quarter_levels():
     """Levels at the corners of a cell, against the same ones at the corners of its quarters, between them by halves."""
     a, b, c, d = levels = [4, 20, 36, 84]
     rows = [a, (a + b) // 2, b], [(a + c) // 2, sum(levels) // 4, (b + d) // 2], [c, (c + d) // 2, d]
