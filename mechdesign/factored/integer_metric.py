@@ -146,8 +146,8 @@ def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int
 @numba.njit(cache=True, nogil=True)
 def _search_window(sources, cap, shift, first, near, units, scratch):  # type: ignore[no-untyped-def]
     """Write the places nearer than `cap` to a source to `nearby`, by buckets (1), and return their number."""
-    # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], edge `lengths`: the sweeps read them
-    # in this order. Afterwards `distance` is that from the nearest source edge the places found.
+    # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], with `lengths`: the sweeps read
+    # them in this order. Afterwards `distance` of the places found is that from the nearest source.
     distance, head, following, before = scratch.distance, scratch.head, scratch.following, scratch.before
     nearby, start, seen, lengths = scratch.nearby, scratch.start, scratch.seen, scratch.lengths
     buckets = head.size
