@@ -96,3 +96,13 @@ def opened(browser):
     yield call
     for one in kept:
         one.context.close()
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a row by its value where that is short, else by the name of its argument and its number."""
+    if isinstance(val, str | bytes) and len(val) > 40:
+        return f"{argname}-{len(val)}"
+    if isinstance(val, tuple | list) and all(isinstance(item, int | float | str) for item in val):
+        words = " ".join(map(str, val))
+        return words if len(words) <= 40 else None
+    return None

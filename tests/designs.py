@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
-from rows import few
+from rows import few_by_default
 from tolerances import SOLVED
 
 import mechdesign as md
@@ -19,7 +19,9 @@ from mechdesign.solvers.optimal import solve_optimal
 
 ALL = pytest.mark.parametrize(
     "case",
-    few(CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"),
+    few_by_default(
+        CASES, "line, zero-one", "discrete", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"
+    ),
 )
 OWN_REPORTS = [name for name in CASES if name != "reports apart from secrets"]
 SLACK = 1.05  # times the minimax value: bounds that bind, with room

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES, grid
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.factored import FactoredMechanism
 
 SUITABLE = [name for name, make in CASES.items() if (p := make()).metric.kind == "eikonal" and p.reports is p.domain]
 EVERY = pytest.mark.parametrize(
-    "case", few(SUITABLE, "line, squared, skewed prior", "eikonal, 16 neighbours", "eikonal, masked")
+    "case", few_by_default(SUITABLE, "line, squared, skewed prior", "eikonal, 16 neighbours", "eikonal, masked")
 )
 
 

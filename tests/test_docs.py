@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import typer
 from conftest import ROOT
-from rows import each_row, few
+from rows import few_by_default
 from scipy.stats import gamma
 
 from mechdesign.cli.app import command
@@ -89,7 +89,7 @@ def run_page(page: str, folder: Path, run: Callable[..., tuple[int, str, str]], 
     return ran
 
 
-@pytest.mark.parametrize("page", few(RUN_BY_DEFAULT, "start/office.md", "epsilon.md", "walkthrough.md"))
+@pytest.mark.parametrize("page", few_by_default(RUN_BY_DEFAULT, "start/office.md", "epsilon.md", "walkthrough.md"))
 def test_the_quick_starts_run_as_they_stand(page, folder, run):
     for extra in ("matplotlib", "pyproj", "shapely"):
         pytest.importorskip(extra)
@@ -121,7 +121,7 @@ def test_options_on_pages_are_those_of_commands_and_problems():
     assert told > 60
 
 
-@each_row("page", [*STARTS, "region.md"])
+@pytest.mark.parametrize("page", [*STARTS, "region.md"])
 def test_a_quick_start_has_fewer_than_ten_commands(page):
     assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
 

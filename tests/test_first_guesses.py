@@ -9,7 +9,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.base.validation import validated
@@ -101,7 +100,7 @@ GUESSES = [
 ]
 
 
-@each_row("number", range(len(GUESSES)))
+@pytest.mark.parametrize("number", range(len(GUESSES)))
 def test_a_first_guess_is_answered(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     guess, field = GUESSES[number]

@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 import pytest
-from rows import each_row, few
+from rows import few_by_default
 from taken import CAPABILITIES
 
 import mechdesign as md
@@ -68,7 +68,7 @@ def solved():
     return md.solve(md.load_problem("discrete"))
 
 
-@pytest.mark.parametrize("name", few(NAMES, *NAMES[:1]))
+@pytest.mark.parametrize("name", few_by_default(NAMES, *NAMES[:1]))
 def test_first_access_in_a_fresh_interpreter(name):
     words = [sys.executable, "-c", f"import mechdesign; mechdesign.{name}"]
     assert subprocess.run(words, check=False, capture_output=True, text=True).stderr == ""
@@ -91,7 +91,7 @@ def test_other_names_are_not_there(name):
         getattr(md, name)
 
 
-@each_row("name", SHOWN)
+@pytest.mark.parametrize("name", SHOWN)
 def test_objects_show_what_they_are_in_five_lines(name):
     shown = SHOWN[name]()
     lines = repr(shown).split("\n")

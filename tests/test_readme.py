@@ -11,7 +11,6 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 import pytest
-from rows import each_row
 from tolerances import UP_TO_ROUNDING
 
 from mechdesign import load_problem, sweep
@@ -140,7 +139,7 @@ def test_every_command_runs_in_its_order_and_the_sentence_about_rome_is_the_comp
     assert printed[0].startswith(quoted + "\n")
 
 
-@each_row("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
 def test_files_that_are_linked_are_there(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)

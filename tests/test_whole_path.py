@@ -10,7 +10,7 @@ import pytest
 from all_programs import PROGRAMS
 from cases import SMALL
 from exported import proved
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
@@ -53,22 +53,22 @@ def at_level(case: str, times: float) -> md.DesignProblem:
     return replace(problem, metric=times * problem.metric)
 
 
-@each_row("case", [name for name in SMALL if name not in ALIKE], by_default=BY_DEFAULT)
+@pytest.mark.parametrize("case", few_by_default([name for name in SMALL if name not in ALIKE], *BY_DEFAULT))
 @EVERY_PROGRAM
 def test_solved_verified_stored_exported(program: str, case: str, tmp_path: Path) -> None:
     check_whole_path(program, case, 1.0, tmp_path)
 
 
-@each_row("times", [times for times in LEVELS if times != 1], by_default=[2.0])
-@each_row("case", AT_EVERY_LEVEL, by_default=["graph, doubled"])
+@pytest.mark.parametrize("times", few_by_default([times for times in LEVELS if times != 1], 2.0))
+@pytest.mark.parametrize("case", few_by_default(AT_EVERY_LEVEL, "graph, doubled"))
 @EVERY_PROGRAM
 def test_at_other_levels(program: str, case: str, times: float, tmp_path: Path) -> None:
     check_whole_path(program, case, times, tmp_path)
 
 
 @pytest.mark.slow
-@each_row("times", LEVELS)
-@each_row("case", SMALL)
+@pytest.mark.parametrize("times", LEVELS)
+@pytest.mark.parametrize("case", SMALL)
 @EVERY_PROGRAM
 def test_every_case_at_every_level(program: str, case: str, times: float, tmp_path: Path) -> None:
     check_whole_path(program, case, times, tmp_path)

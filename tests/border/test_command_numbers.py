@@ -9,7 +9,6 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rows import each_row
 from taken import needs
 
 from mechdesign.cli.app import command
@@ -52,13 +51,13 @@ NO_RADIUS = ["500,1000ft", "1850ft,", ",1850", "1,,850", "", "ft", "nan", "1e400
 SEVERAL = ["564,1000", "250,564,1000", "250, 564", "1ft,850ft", "564:area"]
 
 
-@each_row("disc", [*SEPARATED, *NO_RADIUS, *SEVERAL])
+@pytest.mark.parametrize("disc", [*SEPARATED, *NO_RADIUS, *SEVERAL])
 def test_a_level_takes_one_radius(run, disc):
     """Separators of thousands, decimal commas, and lists, of which a level would use the first radius alone."""
     assert refused(run, "level", "--disc=" + disc, "--share", "20%")["field"] == "disc"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("disc", "way"),
     [
         ("1,850ft", "write 1850, or '1, 850'"), ("1,850.5", "write 1850.5"), ("1.850,5", "write 1850.5"),
@@ -79,7 +78,7 @@ def mechanism(tmp_path_factory):
     return md.save(md.baselines.planar_laplace(problem), tmp_path_factory.mktemp("numbers") / "m.nc")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("disc", "radii"),
     [
         ("250,564,1000", [250, 564, 1000]), ("250, 564", [250, 564]), ("250 ,564 , 700", [250, 564, 700]),
@@ -105,7 +104,7 @@ def test_thousands_with_separators_are_never_radii(run, mechanism, number, separ
     assert refused(run, "level", "--disc", word, "--share", "20%")["field"] == "disc"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ("compare line --scales 1,850", "scales"),
@@ -172,7 +171,7 @@ def test_epsilon_alone_is_a_radius(run_json, run):
     )
 
 
-@each_row(
+@pytest.mark.parametrize(
     "words",
     ["--epsilon 0", "--epsilon -1", "--epsilon inf", "--within 200", "--factor 2", "--epsilon 1 --factor 2", ""],
 )
@@ -190,7 +189,7 @@ def test_unknown_options_are_refused_before_all_else(run, words):
     assert refused(run, *words, option + "=x", "line")["field"] == option
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "near"),
     [
         ("audit q.csv --metrik discrete", "--metric"), ("area --fator 2", "--factor"), ("solve line --gapp 1", "--gap"),

@@ -15,7 +15,6 @@ import pytest
 from border_data import border_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rows import each_row
 from taken import needs
 
 import mechdesign as md
@@ -68,7 +67,7 @@ def apart(one, other):
     return pyproj.Geod(ellps="WGS84").inv(*one.T, *other.T)[2].max()
 
 
-@each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
 def test_byte_order_marks_are_understood(tmp_path, encoding):
     assert apart(degrees(written(tmp_path, polygon(BOX), encoding)), plain()) < 1e-6
 
@@ -77,7 +76,7 @@ def test_the_file_with_a_mark_has_the_cells_of_its_box():
     assert apart(degrees(border_file("g01_bom.geojson")), plain()) < 1e-6
 
 
-@each_row(
+@pytest.mark.parametrize(
     "name",
     [
         "urn:ogc:def:crs:OGC:1.3:CRS84", "OGC:CRS84", "CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "epsg::4326",
@@ -91,7 +90,7 @@ def test_every_spelling_of_wgs84_is_read_without_a_note(tmp_path, name):
     assert notes == []
 
 
-@each_row(
+@pytest.mark.parametrize(
     "crs", [named("urn:ogc:def:crs:EPSG::4269"), named("EPSG:4269"), {"type": "EPSG", "properties": {"code": 4269}}]
 )
 def test_census_files_in_nad83_are_read(tmp_path, crs):
@@ -115,7 +114,7 @@ def test_a_national_grid_lands_where_the_survey_says(tmp_path):
 
 
 # Registers that name north first (31467), feet (2263), a conic (3035), the plane of web maps (3857)
-@each_row(
+@pytest.mark.parametrize(
     ("system", "west", "south", "east", "north"),
     [
         ("EPSG:27700", -0.2, 51.4, -0.1, 51.5),
@@ -149,7 +148,7 @@ def test_degrees_without_a_system_stay_degrees(tmp_path):
     assert apart(degrees(written(tmp_path, polygon(BOX)), crs="EPSG:27700"), plain()) < 1e-6
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("system", "longitude", "latitude"),
     [("EPSG:31467", 8.6, 50.0), ("EPSG:2193", 174.8, -41.3), ("EPSG:2154", 2.3, 48.8)],
 )
@@ -175,7 +174,7 @@ def test_long_edges_of_a_plane_are_cut_before_they_bend(tmp_path):
     assert few.shape.symmetric_difference(many.shape).area < 1e-9 * many.shape.area
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("west", "east"),
     [(179.9, 180.1), (-180.1, -179.9), (179.9, -179.9)],
 )
@@ -238,7 +237,7 @@ def test_the_note_has_both_areas(tmp_path):
     assert after == pytest.approx(4.97 * 4.44 / 2, rel=5e-3)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("others", "words"),
     [
         ([{"type": "Point", "coordinates": [W, S]}], "1 point beside the polygons is"),
@@ -304,7 +303,7 @@ def test_files_without_a_meaning_are_refused(tmp_path, name):
     assert "\n" not in message
 
 
-@each_row(("name", "way"), [
+@pytest.mark.parametrize(("name", "way"), [
     ("TopoJSON", "ogr2ogr"), ("Esri", "ogr2ogr"), ("Esri ring", "ogr2ogr"), ("metres", "crs='EPSG:27700'"), 
     ("latitude first", "write the longitude first"), ("an unknown system", "ogr2ogr -f GeoJSON -t_srs EPSG:4326"),
 ])  # fmt: skip

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -50,7 +49,7 @@ LABELLED = {
 }
 
 
-@each_row("name", LABELLED)
+@pytest.mark.parametrize("name", LABELLED)
 def test_audit_compare_and_repair_go_by_labels(name):
     table = LABELLED[name]
     assert found(table) == found(TABLE)
@@ -70,7 +69,7 @@ def test_the_order_of_words_is_said():
     assert md.audit(FRAME, PROBLEM).notes == []
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("table", "message"),
     [
         (NAMED.sort_index(), "same labels in two orders"),
@@ -104,7 +103,7 @@ PRIORS = {
 }
 
 
-@each_row("name", PRIORS)
+@pytest.mark.parametrize("name", PRIORS)
 def test_priors_and_distributions_go_by_labels(name):
     prior = PRIORS[name]
     stated = md.DesignProblem(PROBLEM.domain, PROBLEM.metric, prior, PROBLEM.loss)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rows import each_row
 from taken import needs
 
 import mechdesign as md
@@ -46,7 +45,7 @@ def living(path, domain, **options):
     return md.geo.read_people(path, domain, reach=1e-6, **options).density.values * CELL**2
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("system", "west", "south"),
     [
         ("EPSG:27700", -0.15, 51.45), ("EPSG:3857", 151.2, -33.9), ("EPSG:32633", 12.5, 41.9), ("epsg:3035", 2.3, 48.8),
@@ -65,7 +64,7 @@ def test_people_of_any_system_live_where_they_do(tmp_path, system, west, south):
     assert len(notes) == (system not in ("EPSG:4326", "CRS84"))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("head", "columns"),
     [
         ("Easting,Northing,POP100", None), ("eastings,northings,people", None), ("oseast1m,osnrth1m,pop_2021", None),
@@ -79,7 +78,7 @@ def test_usual_names_of_a_plane_are_known(tmp_path, head, columns):
     assert living(path, domain, crs="EPSG:27700", columns=columns) == pytest.approx(counts, rel=TO_ROUNDING)
 
 
-@each_row(("west", "turn"), [(12.5, 0), (12.5, -360), (-58.5, 360), (179.98, 0), (179.98, -360)])
+@pytest.mark.parametrize(("west", "turn"), [(12.5, 0), (12.5, -360), (-58.5, 360), (179.98, 0), (179.98, -360)])
 def test_longitudes_to_360_are_those_within_180(tmp_path, west, turn):
     """People, reports and nodes of streets; the box may lie across 180 degrees."""
     domain, degrees, counts = town(west, 41.9)
@@ -115,7 +114,7 @@ def test_degrees_beyond_the_world_are_refused_by_line(tmp_path, longitude, latit
             read()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("head", "positions", "crs", "words"),
     [
         ("x,y,population", [[530000, 180000]] * 4, None, r"coordinate system.*x, y.*crs='EPSG:27700'"),

@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 from border_data import border_file
 from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, degrees_tiff, prior_of, pyproj, rasterio, settled
-from rows import each_row
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -17,7 +16,7 @@ from mechdesign.errors import FileFormatError, InputError, UnitError
 from mechdesign.geo import raster_on
 
 
-@each_row(("name", "level"), [("r05_levels_scaled.tif", 0.002), ("r07_levels_per_km.nc", 0.002)])
+@pytest.mark.parametrize(("name", "level"), [("r05_levels_scaled.tif", 0.002), ("r07_levels_per_km.nc", 0.002)])
 def test_declared_levels_are_those_of_other_programs(run_json, tmp_path, name, level):
     code, _ = run_json(*BOX, "--levels-from", border_file(name), "--positions", "cells", "-o", tmp_path / "a.nc")
     assert code == 0
@@ -26,7 +25,7 @@ def test_declared_levels_are_those_of_other_programs(run_json, tmp_path, name, l
     assert (values <= level).all()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("unit", "factor"),
     [
         *((unit, 1e-3) for unit in ("1/km", "km-1", "nats/km", "nat km-1", "nats per km", "km^-1", "1 / km", "nat/km")),
@@ -67,7 +66,7 @@ def test_undeclared_degrees_are_refused_in_any_unit(run_json, tmp_path):
     assert md.load(tmp_path / "a.nc")["prior"].values.std() == pytest.approx(0.0, abs=1e-12)
 
 
-@each_row("kind", ["tif", "nc", "csv"])
+@pytest.mark.parametrize("kind", ["tif", "nc", "csv"])
 def test_undeclared_degrees_of_every_format(tmp_path, kind):
     domain, values, path = ROME.grid(500.0), settled() + 1.0, tmp_path / f"map.{kind}"
     degrees_tiff(tmp_path / "known.tif", values)
@@ -97,7 +96,7 @@ def test_scattered_points_are_no_raster(run_json, tmp_path):
     assert "--levels-from FILE" in message
 
 
-@each_row("name", ["r12_time.nc", "r14_decimal_comma.asc", "r15_bom.asc"])
+@pytest.mark.parametrize("name", ["r12_time.nc", "r14_decimal_comma.asc", "r15_bom.asc"])
 def test_usual_files_make_a_design(run_json, tmp_path, name):
     prior, _ = prior_of(run_json, tmp_path, "--prior", border_file(name))
     if name == "r12_time.nc":
@@ -112,7 +111,7 @@ def ascii_grid(folder, body, head="ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\nc
     return path
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("body", "encoding", "values"),
     [
         ("1,5 2\n3 4\n", "utf-8", [3, 1.5, 4, 2]),
@@ -197,7 +196,7 @@ def test_arrays_in_memory_are_files(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-@each_row("kind", ["complex", "rotated", "negative", "infinite", "pixels"])
+@pytest.mark.parametrize("kind", ["complex", "rotated", "negative", "infinite", "pixels"])
 def test_rasters_without_an_answer_are_refused(tmp_path, kind):
     domain, values = ROME.grid(500.0), settled() + 1.0
     profile = {}
@@ -216,7 +215,7 @@ def test_rasters_without_an_answer_are_refused(tmp_path, kind):
         md.priors.from_density(raster_on(domain, path), domain)
 
 
-@each_row("kind", ["nodata", "mask", "alpha", "point"])
+@pytest.mark.parametrize("kind", ["nodata", "mask", "alpha", "point"])
 def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     """Empty pixels in three ways, as bytes; and a file whose tie point is the centre of a pixel."""
     domain, world = ROME.grid(500.0), np.where(HOLES, 0, np.minimum(settled(), 250.0))
@@ -243,7 +242,7 @@ def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     assert found.amounts == pytest.approx(known.amounts, rel=ROUNDED)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("attributes", "stored"),
     [
         ({"valid_range": [0.0, 400.0]}, -9999.0),

@@ -17,7 +17,6 @@ from border_data import border_file
 from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, apart, degrees_tiff, prior_of, pyproj, rasterio, settled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -56,7 +55,7 @@ def test_sparse_people_are_added_up(run_json, tmp_path):
     assert made["empty_cells"] == (prior == 0).sum() > 0
 
 
-@each_row("kind", ["EPSG:4326", "EPSG:32633", "EPSG:3857", "EPSG:3035", "plane"])
+@pytest.mark.parametrize("kind", ["EPSG:4326", "EPSG:32633", "EPSG:3857", "EPSG:3035", "plane"])
 def test_totals_are_kept_across_projections(tmp_path, kind):
     """All people of a raster are in the cells, whatever its coordinate system, and where points of its pixels lie."""
     domain = ROME.grid(500.0)
@@ -92,7 +91,7 @@ def test_counts_and_densities_differ_by_area(run_json, tmp_path):
     assert run_json(*BOX, *QUICK, "--prior-is", "counts", "-o", tmp_path / "a.nc")[1]["error"]["field"] == "prior-is"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "unit", "cell", "kind"),
     [
         ("population", None, 500.0, "counts"),
@@ -147,9 +146,11 @@ def smooth(longitude, latitude):
     return 3.0 + np.cos(np.radians(longitude)) + np.sin(np.radians(3 * longitude)) + 0.01 * np.asarray(latitude)
 
 
-@each_row("convention", list(WORLD))
-@each_row("west", [-0.2, 0.9, 1.9, 179.9, 12.4])  # between any two nodes a circle may be cut at the wrong place
-@each_row("kind", ["nc", "tif"])
+@pytest.mark.parametrize("convention", list(WORLD))
+@pytest.mark.parametrize(
+    "west", [-0.2, 0.9, 1.9, 179.9, 12.4]
+)  # between any two nodes a circle may be cut at the wrong place
+@pytest.mark.parametrize("kind", ["nc", "tif"])
 def test_every_longitude_convention_is_one_world(tmp_path, convention, west, kind):
     x, y = WORLD[convention], np.arange(-89.0, 90.0, 2.0)
     values = smooth(np.asarray(x, float)[:, None], y[None, :])
@@ -229,7 +230,7 @@ def test_missing_pixels_are_refused_where_needed(tmp_path):
     assert raster_on(domain, path, nodata_is=0.0).counts
 
 
-@each_row("nodes", [(40, 30), (41, 31), (8, 6), (7, 5)])
+@pytest.mark.parametrize("nodes", [(40, 30), (41, 31), (8, 6), (7, 5)])
 def test_pixels_on_a_plane_are_added_up(nodes):
     """Against points that are counted: the raster reaches beyond the grid on all sides, or tiles it."""
     values = np.random.default_rng(2).uniform(0, 5, nodes)

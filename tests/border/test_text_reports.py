@@ -11,7 +11,6 @@ import pytest
 from border_data import border_file
 from dialects import DIALECTS, Dialect
 from hypothesis import HealthCheck, given, settings
-from rows import each_row
 from taken import needs
 
 import mechdesign as md
@@ -82,7 +81,7 @@ def test_many_dialects_change_no_number(dialect, folder):
     check_dialect(dialect, folder)
 
 
-@each_row(
+@pytest.mark.parametrize(
     "dialect",
     [
         Dialect(separator=";", decimal=",", encoding="utf-8-sig", end="\r\n"),
@@ -160,7 +159,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     assert err.startswith("s01_xy_degrees.csv: columns read: x, y, count.")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("report,count\n0,<5\n1,7\n", "<5 in line 2.*missing and suppressed"),
@@ -207,7 +206,7 @@ def test_two_columns_that_may_be_meant_are_named(tmp_path):
     assert found.inside == 3000
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("41.893;12.491;1000", 1000),
@@ -235,7 +234,7 @@ def test_thousands_of_people_are_not_read_as_one(tmp_path, line, expected):
             md.geo.read_people(tmp_path / "p.csv", domain)
 
 
-@each_row(
+@pytest.mark.parametrize(
     "head",
     [
         "INTPTLAT,INTPTLON,POP100", "decimalLatitude,decimalLongitude,people", "lat,lng,pop_2020",

@@ -10,7 +10,6 @@ import json
 import numpy as np
 import pytest
 from border_data import border_file
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -90,13 +89,13 @@ INDEXED = {
 }
 
 
-@each_row("name", INDEXED)
+@pytest.mark.parametrize("name", INDEXED)
 def test_labels_of_counts_are_not_data(tmp_path, name):
     expected = UNEQUAL if "unequal" in name or "corner" in name else COUNTS
     assert np.array_equal(table(tmp_path, INDEXED[name]), expected[:, :2] if name == "two reports" else expected)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("first", "labels"),
     [
         (None, None),
@@ -126,12 +125,12 @@ HONEST = {
 }
 
 
-@each_row("name", HONEST)
+@pytest.mark.parametrize("name", HONEST)
 def test_honest_counts_keep_all_their_numbers(tmp_path, name):
     assert table(tmp_path, lines(HONEST[name])).tolist() == HONEST[name]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (lines(UNEVEN), "first column may be labels or data"),
@@ -185,7 +184,7 @@ def test_what_was_taken_as_labels_is_said(tmp_path):
     assert notes == ["All 3 x 3 numbers of the table are taken as data, none as labels."]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("secret,report,count\n10,10,3\n10,20,1\n20,20,4\n20,10,0\n", [[3, 1], [0, 4]]),
@@ -225,14 +224,14 @@ PLACES = {
 }
 
 
-@each_row("name", PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_places_go_by_their_names(tmp_path, name):
     text, expected = PLACES[name]
     (tmp_path / "p.csv").write_text(text)
     assert md.read.places(tmp_path / "p.csv").tolist() == expected
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("id,income\n1,20\n2,30\n", "has no column named x"),

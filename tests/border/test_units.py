@@ -16,7 +16,6 @@ import pytest
 from compact_maps import made
 from pages import NODE, SENTENCES, in_node, texts_of
 from rewritten import rewritten, write_anyway
-from rows import each_row
 from scipy.integrate import quad
 from taken import needs
 
@@ -45,7 +44,7 @@ def test_printable_name_is_a_unit(name):
         md.Euclidean(1.0, unit="km").over(domain)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "canonical"),
     [
         *(("Meter", "m"), ("metres", "m"), ("M.", "m"), ("mètres", "m"), ("metros", "m"), ("kms", "km"), ("KM", "km")),
@@ -57,7 +56,7 @@ def test_spelling_of_a_length_is_understood(name, canonical):
     assert md.Domain.nodes(3, unit=name).unit == canonical
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "remedy"),
     [
         *(("meterss", "write m"), ("kilomteres", "write km"), ("feets", "write ft"), ("yrds", "write yd")),

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import (
     DesignProblem,
@@ -243,7 +243,9 @@ def refusal(words, monkeypatch, capsys):
     return error
 
 
-@each_row("case", COMMANDS, by_default=COMMANDS.keys() - {"too many places, neighbourhoods --cells 500"})
+@pytest.mark.parametrize(
+    "case", few_by_default(COMMANDS, *COMMANDS.keys() - {"too many places, neighbourhoods --cells 500"})
+)
 def test_command(case, folder, monkeypatch, capsys):
     command, field, kind = COMMANDS[case]
     words = command.split()
@@ -307,8 +309,8 @@ API = {
 }
 
 
-@each_row("use", [lambda p: solve(Optimal(problem=p)), compare], ids=["solve", "compare"])
-@each_row("case", API)
+@pytest.mark.parametrize("use", [lambda p: solve(Optimal(problem=p)), compare], ids=["solve", "compare"])
+@pytest.mark.parametrize("case", API)
 def test_python_api(case, use):
     make, field = API[case]
     with pytest.raises(InputError) as caught:
@@ -366,7 +368,7 @@ PARTS = {
 }
 
 
-@each_row("case", PARTS)
+@pytest.mark.parametrize("case", PARTS)
 def test_parts(case):
     make, field = PARTS[case]
     with pytest.raises(InputError) as caught:

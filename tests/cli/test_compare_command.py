@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.output import compare as module
@@ -46,8 +45,8 @@ def test_files_beside_a_curve(run, own):
     assert (code, "mine" in out) == (0, True)
 
 
-@each_row("scales", [(), ("--scales", "1,2")])
-@each_row(
+@pytest.mark.parametrize("scales", [(), ("--scales", "1,2")])
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (("--with", "absent.npy"), "table"),

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import ROOT
-from rows import each_row, few
+from rows import few_by_default
 from taken import needs
 
 from mechdesign.base.streams import visible
@@ -98,7 +98,7 @@ def test_a_terminal_of_few_characters_gets_escapes():
 
 @pytest.mark.parametrize(
     "moment",
-    few(
+    few_by_default(
         ["import typer", "import mechdesign.cli.app", "import mechdesign.problem.problem"], "import mechdesign.cli.app"
     ),
 )
@@ -161,7 +161,7 @@ def test_an_interrupt_while_the_interpreter_ends():
     assert ended.stdout.startswith("mechdesign ")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("error", "code", "kind", "said"),
     [
         (ZeroDivisionError("by\nzero"), 1, "internal", "unexpected ZeroDivisionError: by\\nzero (got "),
@@ -302,7 +302,7 @@ def test_numbers_at_the_ends_of_what_is_read_overflow_nowhere(run, tmp_path, lin
     assert run(*line.split(), "--json")[0] == 0
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("plain [b] é ζ", "plain [b] é ζ"),

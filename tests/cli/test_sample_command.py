@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from factored import made
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines, save
@@ -32,7 +31,7 @@ def run(run, tmp_path):
     return lambda *words, file=path: run("sample", file, *words)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("location", "place"),
     [
         ((-0.25, 10.0), 0),
@@ -49,7 +48,7 @@ def test_a_location_belongs_to_the_cell_around_it(location, place) -> None:
     assert (np.abs(np.array(location) - RIVER.points[place]) <= np.array(RIVER.cell) / 2).all()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("location", "message"),
     [
         ((0.2500001, 12.0), "outside"),
@@ -86,7 +85,7 @@ def test_places_without_cells_are_named_exactly() -> None:
         place_at(domain, (0.5, 0.100001))
 
 
-@each_row(("cell", "origin"), [(12.5, 0.0), (250.0, 485_000.0), (0.003, 1 / 3), (1.0, 0.0), (1e-7, 0.0)])
+@pytest.mark.parametrize(("cell", "origin"), [(12.5, 0.0), (250.0, 485_000.0), (0.003, 1 / 3), (1.0, 0.0), (1e-7, 0.0)])
 def test_digits_tell_cells_apart_and_no_more(cell: float, origin: float) -> None:
     points = md.Domain.grid(7, cell=cell, unit="1", origin=origin).points
     (digits,) = identifying_digits(points)
@@ -126,7 +125,7 @@ def test_seeds_are_named_and_one_report_needs_none(run) -> None:
     assert sum(line[:3].strip().isdigit() for line in out.splitlines()) == 1
 
 
-@each_row("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
+@pytest.mark.parametrize("words", [["--at", "-0.2", "11"], ["--at", "-0.2,11"], ["--at=-0.2,11"], ["--at", "-.2 11"]])
 def test_ways_to_write_a_location(run, words) -> None:
     drawn, known = (json.loads(run(*at, "-n", 40, "--seed", 7, "--json")[1]) for at in (words, ("--secret", 0)))
     assert drawn["reports"] == known["reports"]
@@ -146,7 +145,7 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
     assert not any("secret 4" in line or line.startswith("secret") for line in (out + err).splitlines())
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ([], "at"),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from oracles import reference_violations
-from rows import each_row
+from rows import few_by_default
 from scipy.integrate import dblquad, quad
 
 from mechdesign import (
@@ -66,14 +66,14 @@ def steepest_over_all_pairs(mechanism, problem):
     return float((abs(logs[pairs[0]] - logs[pairs[1]]).max(axis=1) / problem.distances[pairs]).max())
 
 
-@each_row(("epsilon", "cell"), LEVELS)
+@pytest.mark.parametrize(("epsilon", "cell"), LEVELS)
 def test_planar_laplace_cell_masses_sum_to_one(epsilon, cell):
     masses = cell_masses(math.ceil(TAIL_NATS / (epsilon * cell)) + 1, cell, epsilon)
     assert whole_plane(masses) == pytest.approx(1, abs=FLOAT)
 
 
-@each_row(("epsilon", "cell"), LEVELS)
-@each_row("place", [(0, 0), (1, 0), (0, 1), (1, 1), (2, 3)])
+@pytest.mark.parametrize(("epsilon", "cell"), LEVELS)
+@pytest.mark.parametrize("place", [(0, 0), (1, 0), (0, 1), (1, 1), (2, 3)])
 def test_planar_laplace_cell_masses_against_quadrature(epsilon, cell, place):
     low = [max(0.0, (k - 0.5) * cell) for k in place]
     high = [(k + 0.5) * cell for k in place]
@@ -85,7 +85,7 @@ def test_planar_laplace_cell_masses_against_quadrature(epsilon, cell, place):
     assert cell_masses(4, cell, epsilon)[place] == pytest.approx(found, rel=INTEGRAL)
 
 
-@each_row(("epsilon", "cell"), LEVELS)
+@pytest.mark.parametrize(("epsilon", "cell"), LEVELS)
 def test_laplace_on_a_line_takes_exact_integrals(epsilon, cell):
     masses = line_masses(5, cell, epsilon)
     edges = np.exp(-epsilon * cell * (np.arange(5) + 0.5)) / 2
@@ -112,7 +112,7 @@ def test_lattice_mean_squared_error_tends_to_the_continuous_one_plus_snapping(st
     assert 2 * line.sum() == pytest.approx(2 + step**2 / 12, abs=cusp)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("shape", "mask"),
     [
         ((4,), None),
@@ -136,8 +136,10 @@ def test_outside_and_masked_mass_goes_to_the_nearest_cell(shape, mask):
     assert found == pytest.approx(expected, rel=FLOAT)
 
 
-@each_row("name", FORMS, by_default=["geometric_clamped", "planar_laplace_normalised", "randomized_response"])
-@each_row("mask", [None, HOLES])
+@pytest.mark.parametrize(
+    "name", few_by_default(FORMS, "geometric_clamped", "planar_laplace_normalised", "randomized_response")
+)
+@pytest.mark.parametrize("mask", [None, HOLES])
 def test_every_closed_form_holds_the_multiple_it_shows_and_no_less(name, mask):
     problem = on_grid((3, 4), mask=mask)
     mechanism = FORMS[name](problem)
@@ -150,7 +152,7 @@ def test_every_closed_form_holds_the_multiple_it_shows_and_no_less(name, mask):
     assert shown <= 1 + RATIO or name.endswith("_normalised")
 
 
-@each_row("name", FORMS)
+@pytest.mark.parametrize("name", FORMS)
 def test_effective_epsilon_against_all_pairs(name):
     problem = on_grid((6, 6))
     mechanism = FORMS[name](problem)
@@ -172,7 +174,7 @@ def test_randomized_response():
     assert mechanism.attrs["claimed_epsilon"] == 1.3
 
 
-@each_row("seed", range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_exponential_is_private_on_any_metric(seed):
     random = np.random.default_rng(seed)
     tail, head = np.triu_indices(9, 1)
@@ -230,7 +232,7 @@ def test_the_default_level_is_the_smallest_of_the_metric():
         assert mechanism.attrs["ratio"] <= 1
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: baselines.geometric(on_grid((3, 3)), border="torn"), "border"),

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from oracles import reference_violations
-from rows import each_row
 from taken import needs
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, verify
@@ -38,7 +37,7 @@ def all_tuples(problem, count):
     return list(itertools.product(range(problem.domain.size), repeat=count))
 
 
-@each_row(("shape", "count"), CASES)
+@pytest.mark.parametrize(("shape", "count"), CASES)
 def test_distances_between_tuples_by_definition(shape, count):
     problem = on_grid(shape)
     listed = all_tuples(problem, count)
@@ -48,7 +47,7 @@ def test_distances_between_tuples_by_definition(shape, count):
     assert tuples.tuple_problem(problem, count).distances == pytest.approx(np.array(expected), rel=FLOAT)
 
 
-@each_row(("shape", "count"), CASES)
+@pytest.mark.parametrize(("shape", "count"), CASES)
 def test_independent_reports_cost_n_epsilon_and_no_less(shape, count):
     problem = on_grid(shape)
     single = baselines.geometric(problem)

@@ -15,7 +15,7 @@ from columns import every_sum
 from compact_maps import CELLS, design, made, problem_of, sealed, short, with_digest
 from reference.compact_map import HALF, Reader
 from regions import content, drawing
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.devicemap import load_compact
@@ -24,7 +24,7 @@ from mechdesign.devicemap.files import unpack
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.geo import Plane
 
-STENCIL = pytest.mark.parametrize("stencil", few([8, 16], 16))
+STENCIL = pytest.mark.parametrize("stencil", few_by_default([8, 16], 16))
 ARRAYS = ("level", "potential", "weight")
 
 

@@ -10,7 +10,7 @@ import pytest
 from compact_maps import design, made
 from reference.compact_map import HALF, Reader
 from regions import content
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import Sampler
@@ -66,7 +66,7 @@ MUTANTS = {
 BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
 
 
-@pytest.mark.parametrize("name", few(MUTANTS, *BY_DEFAULT))
+@pytest.mark.parametrize("name", few_by_default(MUTANTS, *BY_DEFAULT))
 def test_certified_maps_are_private(name, tmp_path) -> None:
     mutant, expected = MUTANTS[name]
     compact = mutant()

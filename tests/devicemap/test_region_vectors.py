@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from clients import NODE, modules, run
 from regions import MAPS, SAMPLER, Vector, border_vectors, content, drawing, drawn_vectors, flat, region, vector_file
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import VerificationError
@@ -119,7 +119,7 @@ def expected(vectors: list[Vector]) -> list[int]:
     return [report for vector in vectors for report in vector.reports]
 
 
-@pytest.mark.parametrize(("name", "language"), few(itertools.product(MAPS, DRAWS), ("even", "javascript")))
+@pytest.mark.parametrize(("name", "language"), few_by_default(itertools.product(MAPS, DRAWS), ("even", "javascript")))
 def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> None:
     vectors = drawn_vectors(name, 6, seed=11)
     assert len(set(expected(vectors))) > 30
@@ -127,7 +127,7 @@ def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "language"), few(itertools.product(MAPS, DRAWS), ("bare", "javascript"), ("even", "c99"))
+    ("name", "language"), few_by_default(itertools.product(MAPS, DRAWS), ("bare", "javascript"), ("even", "c99"))
 )
 def test_reports_change_at_ends_of_intervals(reports, name: str, language: str) -> None:
     secrets = (0, region(name).secrets // 2)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from rows import each_row, few
+from rows import few_by_default
 from scipy.stats import wasserstein_distance
 from tolerances import CERTIFIED, ORACLE, REORDERED
 from transports import Transport, pot
@@ -80,8 +80,8 @@ def pair(name, kind, seed=0):
     return KINDS[kind](PLACES[name], random), KINDS[kind](PLACES[name], random)
 
 
-@pytest.mark.parametrize("name", few(PLACES, "masked", "line", "points on a line", "two"))
-@each_row("kind", KINDS)
+@pytest.mark.parametrize("name", few_by_default(PLACES, "masked", "line", "points on a line", "two"))
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_holds_and_closes(name, kind):
     """Bounds are recomputed here: the plan from its marginals and cost, the potentials over all pairs of places."""
     places, (p, q) = PLACES[name], pair(name, kind)
@@ -100,8 +100,8 @@ def test_the_certificate_holds_and_closes(name, kind):
     assert found.unit == (places.unit if isinstance(places, Domain) else "1")
 
 
-@each_row("kind", KINDS)
-@each_row("name", PLACES, by_default=["grid", "masked", "points on a line", "nodes", "two", "table"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", few_by_default(PLACES, "grid", "masked", "points on a line", "nodes", "two", "table"))
 def test_against_pot_on_the_whole_program(name, kind):
     p, q = pair(name, kind, 1)
     found = kantorovich(p, q, PLACES[name])
@@ -110,8 +110,8 @@ def test_against_pot_on_the_whole_program(name, kind):
     assert found.method == ("line" if "line" in name else "network")
 
 
-@each_row("kind", KINDS)
-@each_row("name", ["line", "points on a line"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["line", "points on a line"])
 def test_on_a_line_against_scipy(name, kind):
     (p, q), line = pair(name, kind, 2), PLACES[name].points[:, 0]
     expected = wasserstein_distance(line, line, p, q)
@@ -119,8 +119,8 @@ def test_on_a_line_against_scipy(name, kind):
     assert kantorovich(p, q, table_of(PLACES[name])).value == pytest.approx(expected, rel=CERTIFIED)
 
 
-@each_row("kind", KINDS, by_default=["sparse"])
-@each_row("name", ["masked", "table", "points", "two"])
+@pytest.mark.parametrize("kind", few_by_default(KINDS, "sparse"))
+@pytest.mark.parametrize("name", ["masked", "table", "points", "two"])
 def test_the_statement_and_its_dual_have_one_value(name, kind):
     p, q = pair(name, kind, 3)
     found = kantorovich(p, q, PLACES[name])
@@ -131,7 +131,7 @@ def test_the_statement_and_its_dual_have_one_value(name, kind):
         assert stated.solve() == pytest.approx(found.value, rel=ORACLE)
 
 
-@each_row("name", ["grid", "masked", "points", "space", "table"])
+@pytest.mark.parametrize("name", ["grid", "masked", "points", "space", "table"])
 def test_metric_laws(name):
     p, q = pair(name, "dense", 4)
     r = smooth(PLACES[name], np.random.default_rng(5))
@@ -154,7 +154,7 @@ def test_equal_distributions(name):
     assert len(found.mass) == 0
 
 
-@each_row("name", PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_a_difference_is_seen_however_small_unless_it_is_rounding(name):
     p = np.full(size_of(PLACES[name]), 1 / size_of(PLACES[name]))
     q = p.copy()
@@ -171,7 +171,7 @@ def test_a_difference_is_seen_however_small_unless_it_is_rounding(name):
     assert rounding.gap == 1.0
 
 
-@each_row("name", PLACES)
+@pytest.mark.parametrize("name", PLACES)
 def test_from_one_place(name):
     """Between two places it is their distance; from a place to q the mean distance under q."""
     n, distance = size_of(PLACES[name]), distances_of(PLACES[name])
@@ -219,7 +219,7 @@ def bumps(side, random):
     return weights / weights.sum()
 
 
-@each_row("seed", range(4), by_default=[0])
+@pytest.mark.parametrize("seed", few_by_default(range(4), 0))
 def test_smooth_masses_from_coarse_to_fine(seed):
     random = np.random.default_rng(seed)
     domain = Domain.grid((30, 30), cell=150.0, unit="m")
@@ -259,7 +259,7 @@ def changed(table, *changes):
     return table
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "arguments"),
     [
         ("p: must not be negative", {"p": changed(good(), (0, -1 / 81), (1, 3 / 81))}),

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from oracles import reference_violations
-from rows import each_row
 from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
@@ -52,8 +51,8 @@ def planar_cdf(r, epsilon):
     return 1 - (1 + epsilon * r) * np.exp(-epsilon * r)
 
 
-@each_row("dimension", [1, 2, 3, 5])
-@each_row("epsilon", [0.02, 1.0, 3.0])
+@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.02, 1.0, 3.0])
 def test_the_radius_against_quadrature_and_back(epsilon, dimension):
     def density(r):
         return epsilon**dimension * r ** (dimension - 1) * math.exp(-epsilon * r) / math.factorial(dimension - 1)
@@ -86,7 +85,7 @@ def test_quantiles_of_the_plane():
     assert planar_cdf(np.array(printed), 1.0) == pytest.approx([0.5, 0.9, 0.95, 0.99], abs=PRINTED)
 
 
-@each_row("p", [1e-300, 1e-17, 1e-12, 1e-9])
+@pytest.mark.parametrize("p", [1e-300, 1e-17, 1e-12, 1e-9])
 def test_tiny_probabilities_keep_their_digits(p):
     s = math.sqrt(2 * p)  # p = x^2 / 2 - x^3 / 3 + x^4 / 8 - ... inverted
     assert radial_laplace.radius_ppf(p, 2.0) == pytest.approx((s + s * s / 3 + 11 * s**3 / 72) / 2, rel=FUNCTION)
@@ -143,7 +142,7 @@ def observed_rate(epsilon, step, angles, r_max):
     return float((abs(logs[:, None] - logs[None]) / apart).max())
 
 
-@each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
+@pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angles, r_max):
     observed = observed_rate(epsilon, step, angles, r_max)
     bound = bound_of(epsilon, step, CIRCLE / angles, r_max)
@@ -152,7 +151,7 @@ def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angl
     assert observed_rate(running, step, angles, r_max) <= epsilon
 
 
-@each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
+@pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, step, angles, r_max):
     angle = CIRCLE / angles
     running = finite_precision_epsilon(epsilon, step, angle, r_max)
@@ -160,7 +159,7 @@ def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, s
     assert bound_of(running * (1 + FUNCTION), step, angle, r_max) > epsilon
 
 
-@each_row(("epsilon", "step", "angles", "r_max"), MACHINES)
+@pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
 def test_the_guarantee_is_theorem_4_1_and_its_inverse(epsilon, step, angles, r_max):
     """The logarithm of the theorem against the artanh of the package; both directions give the other back."""
     angle = CIRCLE / angles
@@ -241,7 +240,7 @@ def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(ma
         assert probabilities(mechanism).values == pytest.approx(machine, abs=0.02)  # the machine's sectors are coarse
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: radial_laplace.radius_cdf(-1.0, 1.0), "r"),

@@ -19,7 +19,7 @@ import xarray as xr
 from cases import CASES
 from placed import domain_of, kernel, masses_at, placed
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import baselines
@@ -109,7 +109,9 @@ def odds_bound(mechanism: xr.Dataset, u: int, v: int) -> float:
     return float(max((rows[0] / rows[1]).max(), (rows[1] / rows[0]).max())) * (1 + 1e-12)
 
 
-@each_row("asked", ASKED, by_default=(ASKED[0], ASKED[3], ASKED[6]))
+@pytest.mark.parametrize(
+    "asked", few_by_default([(case,) for case in ASKED], *[(ASKED[number],) for number in (0, 3, 6)])
+)
 def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
     mechanism, radius = city(*asked), asked[2]
     found, true = protection(MechanismFile.read(mechanism)), largest_on_the_ground(mechanism, radius)
@@ -156,7 +158,7 @@ def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
     return found
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("cell", "within"),
     [
         (0.25, None),
@@ -189,7 +191,9 @@ def test_more_distance_is_never_more_protection():
     assert len(set(factors)) > 5
 
 
-@each_row("case", ["euclidean lattice", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"])
+@pytest.mark.parametrize(
+    "case", ["euclidean lattice", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"]
+)
 def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     """Never below what the rows have; the claimed distance of cells that touch, or the way along the lattice."""
     make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
@@ -267,7 +271,7 @@ def exact_factor(nats: Fraction) -> Fraction:
         return Fraction((Decimal(nats.numerator) / Decimal(nats.denominator)).exp())
 
 
-@each_row("nats", [0.0, 1e-300, 1e-9, math.log(2), 0.69314718055994529, 1.0, 30.0, 79.999, 80.5, 708.0])
+@pytest.mark.parametrize("nats", [0.0, 1e-300, 1e-9, math.log(2), 0.69314718055994529, 1.0, 30.0, 79.999, 80.5, 708.0])
 def test_a_factor_is_rounded_up(nats):
     true = exact_factor(Fraction(nats))
     assert true <= Fraction(factor_of(nats)) <= true * (1 + Fraction(1, 10**11))
@@ -327,7 +331,7 @@ def river() -> xr.Dataset:
     return kernel(problem, np.exp(-0.9 * metric.epsilon * ways))
 
 
-@each_row("within", [None, 0.3, 1.7])
+@pytest.mark.parametrize("within", [None, 0.3, 1.7])
 @pytest.mark.parametrize("name", ["square", "plane", "levels", pytest.param("quarters", marks=pytest.mark.slow)])
 def test_any_two_positions_by_the_formula_and_by_search(name, within):
     """exp of the claimed level times the radius on the ground, and of the rounding; no position found exceeds it."""
@@ -355,7 +359,7 @@ def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
     return float(corners.min()), float(corners.max()) * (1 + 2.0**-50) / (1 - 2.0**-50)
 
 
-@each_row("within", [20.0, 110.0, 150.0, 200.0], by_default=[20.0, 150.0])
+@pytest.mark.parametrize("within", few_by_default([20.0, 110.0, 150.0, 200.0], 20.0, 150.0))
 def test_positions_on_both_banks_of_a_river(within):
     """The factor is that of the straight line: above what any positions of a search have, by a few percent of the nats,
     and far above the factor along paths where the radius reaches across.
@@ -412,7 +416,7 @@ def test_why_no_more_is_protected_stands_in_the_first_line():
     assert "by no bounded factor" in protects(unbounded)
 
 
-@each_row("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])
+@pytest.mark.parametrize("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])
 def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     """What parameters say of a radius chooses the pair of people that the sentence is about, and nothing else."""
     mechanism = flat((4, 4), 0.25, None)

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 from scipy.optimize import minimize
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, baselines, priors, probabilities, utility
@@ -30,8 +30,8 @@ def on_grid(shape, *, epsilon=0.8, cell=1.0, loss=None, seed=0):
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss or Distance())
 
 
-@each_row("dimension", [2, 3])
-@each_row(("interest", "confidence", "epsilon"), [(0.3, 0.95, 4.0), (2.0, 0.5, 1.0), (0.0, 0.99, 0.1)])
+@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize(("interest", "confidence", "epsilon"), [(0.3, 0.95, 4.0), (2.0, 0.5, 1.0), (0.0, 0.99, 0.1)])
 def test_the_retrieved_disc_holds_the_area_as_often_as_asked(interest, confidence, epsilon, dimension):
     radius = float(utility.retrieval_radius(interest, confidence, epsilon, dimension))
     place, rng = np.arange(1.0, dimension + 1), np.random.default_rng(2)
@@ -99,8 +99,8 @@ def naive_errors(mechanism, prior, power):
     return total
 
 
-@each_row("shape", SHAPES, by_default=[(5,), (3, 5)])
-@each_row("loss", [Distance(), SquaredDistance()])
+@pytest.mark.parametrize("shape", few_by_default([(shape,) for shape in SHAPES], ((5,),), ((3, 5),)))
+@pytest.mark.parametrize("loss", [Distance(), SquaredDistance()])
 def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
     mechanism = planar_laplace_mechanism(on_grid(shape, loss=loss))
     other = priors.uniform(on_grid(shape).domain)
@@ -119,8 +119,8 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
         assert found.value == pytest.approx(attained, rel=FLOAT)
 
 
-@each_row("shape", SHAPES)
-@each_row("loss", [Distance(), SquaredDistance()])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("loss", [Distance(), SquaredDistance()])
 def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(shape, loss):
     mechanism = planar_laplace_mechanism(on_grid(shape, loss=loss))
     error = utility.adversary_error(mechanism, loss.name)
@@ -155,7 +155,7 @@ def on_nodes():
     return baselines.randomized_response(problem)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("ask", "field"),
     [
         (lambda m: utility.retrieval_radius(-1.0, 0.5, 1.0), "interest_radius"),

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import (
     DesignProblem,
@@ -50,7 +50,7 @@ def square(a, b):
     return ((a - b) ** 2).sum()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "function"),
     [
         ("squared", square),
@@ -58,7 +58,7 @@ def square(a, b):
         ("zero-one", lambda a, b: float((a != b).any())),
     ],
 )
-@each_row("apart", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
 def test_expected_loss_by_its_definition(name, function, apart):
     problem = scattered(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
     mechanism = baselines.exponential(problem)
@@ -95,8 +95,8 @@ def test_nodes_of_a_graph_have_no_distance(metric):
     assert expected_distance(baselines.exponential(problem)) is None
 
 
-@each_row("name", MAKERS)
-@each_row("seed", [None, 0, 1], by_default=[0])
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("seed", few_by_default([None, 0, 1], 0))
 def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
     skewed = None if seed is None else priors.proportional(np.random.default_rng(seed).exponential(size=12) ** 2)
     mechanism = MAKERS[name](grid_problem(skewed))
@@ -110,8 +110,8 @@ def test_remapping_never_raises_the_loss_and_keeps_the_certificate(name, seed):
     assert bayes_remap(remapped)["mass"].equals(remapped["mass"])
 
 
-@each_row("name", ["squared", "distance", "zero-one", "table"])
-@each_row("epsilon", [0.1, 0.4, 1.5])
+@pytest.mark.parametrize("name", ["squared", "distance", "zero-one", "table"])
+@pytest.mark.parametrize("epsilon", [0.1, 0.4, 1.5])
 def test_remapping_is_the_best_relabelling(name, epsilon):
     random = np.random.default_rng(3)
     domain = Domain.points_at(PLACES[:4], unit="km")

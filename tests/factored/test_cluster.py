@@ -14,7 +14,7 @@ import threading
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import few
+from rows import few_by_default
 
 from mechdesign import EikonalWeights, load_problem
 from mechdesign.errors import InputError, SolverError
@@ -251,7 +251,9 @@ def babbling():
 
 @pytest.mark.parametrize(
     "where",
-    few(["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"], "nonsense", "", "babbling"),
+    few_by_default(
+        ["tcp://127.0.0.1:9", "nonsense", "foo://x:1", "", "silent", "babbling"], "nonsense", "", "babbling"
+    ),
 )
 def test_address_without_scheduler_is_refused(where, request, monkeypatch, capfd, tmp_path):
     monkeypatch.setattr(cluster, "WAIT", 0.3)

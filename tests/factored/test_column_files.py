@@ -14,7 +14,7 @@ from drafts import plain
 from factored import constant
 from reference import untruths
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 from scipy.stats import chisquare
 
 import mechdesign as md
@@ -43,7 +43,7 @@ RAGGED = {
 }
 
 
-@pytest.mark.parametrize("every", few([11, 1], 11))
+@pytest.mark.parametrize("every", few_by_default([11, 1], 11))
 @pytest.mark.parametrize("name", RAGGED)
 def test_altered_column_integer_is_named(name: str, every: int) -> None:
     """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
@@ -75,7 +75,7 @@ def columns_of_a_line() -> xr.Dataset:
     return sealed(problem, *drawn(problem, 2))
 
 
-@pytest.mark.parametrize("seed", few([0, 1], 0))
+@pytest.mark.parametrize("seed", few_by_default([0, 1], 0))
 def test_consistent_altered_columns_are_private(seed: int) -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)

@@ -23,7 +23,7 @@ from columns import (
 )
 from columns import rows_of as rows_of_columns
 from oracles import reference_violations
-from rows import few
+from rows import few_by_default
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -32,7 +32,7 @@ from mechdesign.factored.certificate import Factors
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
 
-EVERY = pytest.mark.parametrize("case", few(GRAPHS, "eikonal, masked", "line, zero-one"))
+EVERY = pytest.mark.parametrize("case", few_by_default(GRAPHS, "eikonal, masked", "line, zero-one"))
 ONE = "eikonal, 16 neighbours"
 
 

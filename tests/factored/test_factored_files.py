@@ -7,14 +7,14 @@ import pytest
 import xarray as xr
 from factored import made
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load, save
 from mechdesign.errors import VerificationError
 
 
-@pytest.mark.parametrize("case", few(["eikonal, 16 neighbours", "ring road"], "ring road"))
+@pytest.mark.parametrize("case", few_by_default(["eikonal, 16 neighbours", "ring road"], "ring road"))
 def test_files_round_trip_and_verify(case: str, tmp_path) -> None:
     save(made(case), tmp_path / "f.nc")
     again = load(tmp_path / "f.nc")

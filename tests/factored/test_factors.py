@@ -19,7 +19,7 @@ from factored import constant
 from oracles import reference_violations
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS
-from rows import few
+from rows import few_by_default
 from tolerances import LINEAR_ALGEBRA
 
 from mechdesign import DesignProblem
@@ -47,7 +47,7 @@ STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
 OVERSHOT = 4e-3  # of a factor: as much as is taken off at most beyond what a step breaks the claim by
 EVERY = pytest.mark.parametrize(
     "case",
-    few(
+    few_by_default(
         (name for name in CASES if name.startswith(("eikonal", "line", "graph"))),
         "line, zero-one",
         "eikonal, 8 neighbours",
@@ -317,7 +317,7 @@ def test_step_falls_until_integers_certify(ratio: float) -> None:
     assert "certificate, 0 breaches" not in told[:-1]
 
 
-@pytest.mark.parametrize("ratio", few([3, 20], 3))
+@pytest.mark.parametrize("ratio", few_by_default([3, 20], 3))
 def test_known_row_sums_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 42 edges all are tried alone, those of the heavy place among them: one pass over all rows is left."""
     monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edge_share=1))

@@ -10,7 +10,7 @@ import scipy.linalg
 import xarray as xr
 from cases import SMALL, grid, prior_of, varying_level
 from oracles import reference_violations
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal
@@ -58,7 +58,7 @@ def truth(name: str) -> float:
     return float(md.solve(md.Optimal(PROBLEMS[name]()), gap=1e-6).attrs["lower_bound"])
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, "distance, masked"))
+@pytest.mark.parametrize("name", few_by_default(PROBLEMS, "distance, masked"))
 def test_interval_contains_optimum(name: str) -> None:
     mechanism = md.solve(md.Optimal(PROBLEMS[name]()), method="pool")
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
@@ -81,7 +81,7 @@ def factored(monkeypatch: pytest.MonkeyPatch, name: str = "squared", **given: ob
     return md.solve(md.Optimal(PROBLEMS[name]()), method="pool", **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", few(["squared", "distance, masked", "streets"], "squared"))
+@pytest.mark.parametrize("name", few_by_default(["squared", "distance, masked", "streets"], "squared"))
 def test_columns_are_private_and_near_table(name: str, squared: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Second route to the certificate: rows over a common denominator, every edge and report."""
     mechanism = squared if name == "squared" else factored(monkeypatch, name)
@@ -114,7 +114,7 @@ def test_pool_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> 
     assert found[0].identical(found[1])
 
 
-@pytest.mark.parametrize("stage", few(["bound, pass", "round 2, pricing"], "bound, pass"))
+@pytest.mark.parametrize("stage", few_by_default(["bound, pass", "round 2, pricing"], "bound, pass"))
 def test_interrupted_pool_is_certified(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(state: object) -> None:
         if stage in str(state) and not raised:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.factored import KERNEL_BITS, STEP_BITS
-from rows import few
+from rows import few_by_default
 from scipy.sparse.csgraph import dijkstra
 
 import mechdesign as md
@@ -199,7 +199,9 @@ def test_tiles_hold_close_places(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("cells", "stencil", "rows"),
-    few([(20, 8, 400), (30, 16, 64), (60, 16, 128), (100, 16, 1500), (200, 8, 300)], (20, 8, 400), (30, 16, 64)),
+    few_by_default(
+        [(20, 8, 400), (30, 16, 64), (60, 16, 128), (100, 16, 1500), (200, 8, 300)], (20, 8, 400), (30, 16, 64)
+    ),
 )
 def test_map_row_sums_equal_sums_over_places(cells: int, stencil: int, rows: int) -> None:
     """At the cap of a certificate, rows drawn at random, against Dijkstra over the whole map."""

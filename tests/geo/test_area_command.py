@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from areas import PARK, domain_of, points_of
 from exported import proved
-from rows import each_row
+from rows import few_by_default
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -102,7 +102,7 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
     assert (plane.backward(points_of(mechanism, "secret"))[0] > 2.35).all()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("changed", "field"),
     [
         ({"--cell": "5000"}, "cell"),
@@ -150,7 +150,7 @@ def setting(cells, nats, kind="euclidean"):
     return md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("cells", "nats", "kind", "program"),
     [
         (576, 0.7, "euclidean", "optimal"),
@@ -223,7 +223,7 @@ def test_a_box_of_degrees(run_json, tmp_path):
     assert (lon.min() > 2.34, lon.max() < 2.36, lat.min() > 48.85, lat.max() < 48.87) == (True,) * 4
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ([], "area"),
@@ -238,7 +238,7 @@ def test_boxes_that_are_none(run_json, tmp_path, words, field):
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ([], "factor"),
@@ -256,7 +256,7 @@ def test_levels_that_are_none(run_json, tmp_path, words, field):
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (["--lon", "2.348"], "at"),
@@ -377,7 +377,7 @@ def test_the_sentence_on_levels_from_people(run, tmp_path):
     assert "The level is 1.38629 nats over the radius of the disc that holds 600 people, its radius between 300" in said
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (["--people", "100"], "people"),
@@ -424,10 +424,11 @@ def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@each_row(
+@pytest.mark.parametrize(
     "options",
-    [[], ["--positions", "cells"], ["--program", "eikonal"], ["--program", "optimal"]],
-    by_default=[[], ["--program", "eikonal"]],
+    few_by_default(
+        [[], ["--positions", "cells"], ["--program", "eikonal"], ["--program", "optimal"]], [], ["--program", "eikonal"]
+    ),
 )
 def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_path, monkeypatch, options):
     given = []

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import each_row
 from taken import needs
 
 import mechdesign as md
@@ -99,7 +98,7 @@ def test_a_file_of_people_is_read_once(people, monkeypatch):
     assert made.verification.certified
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "words", "field", "named"),
     [
         ({}, [], "factor", ("within=200 factor=2, or epsilon=E", "--within 200 --factor 2, or --epsilon E")),

@@ -12,7 +12,7 @@ import pytest
 from areas import PARK, domain_of, points_of
 from exported import proved
 from placed import spline_weights
-from rows import each_row
+from rows import few_by_default
 from taken import needs
 
 import mechdesign as md
@@ -66,7 +66,7 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("options", "field"),
     [
         (["--positions", "some"], "positions"),
@@ -89,10 +89,13 @@ def stated(shape, nats, *, prior=None, mask=None):
     return Positions(problem=area_problem(domain, epsilon=nats / 200, positions=True))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("shape", "method"),
-    [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
-    by_default=[((10, 10), "cones"), ((40, 30), "columns")],
+    few_by_default(
+        [((10, 10), "cones"), ((25, 23), "cones"), ((30, 30), "cones"), ((40, 30), "columns"), ((60, 40), "columns")],
+        ((10, 10), "cones"),
+        ((40, 30), "columns"),
+    ),
 )
 def test_the_rule_of_methods_goes_by_operations(shape, method):
     assert positions_method(stated(shape, 0.7), explicit=False) == method
@@ -113,7 +116,7 @@ def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
 
 
 @needs("positions")
-@each_row(
+@pytest.mark.parametrize(
     ("size", "loss", "varies", "program", "why"),
     [
         (400, "distance", False, "auto", None),

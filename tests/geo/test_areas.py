@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
@@ -49,7 +48,7 @@ def test_blocks_are_nearly_equal_and_named_by_column_and_row():
     assert read_areas("1x2", masked).label.tolist() == [0, 1, 1]
 
 
-@each_row(("words", "field"), [("5x1", "areas"), ("0x1", "areas"), ("3by2", "raster"), ("", "raster")])
+@pytest.mark.parametrize(("words", "field"), [("5x1", "areas"), ("0x1", "areas"), ("3by2", "raster"), ("", "raster")])
 def test_words_that_cut_nothing(words, field):
     with pytest.raises(InputError) as caught:
         read_areas(words, FLAT)
@@ -106,7 +105,7 @@ def test_polygons_need_a_place_on_earth(tmp_path):
         read_areas(path, FLAT)
 
 
-@each_row("text", ["{}", "[]", "nothing", '{"type": "FeatureCollection", "features": []}'])
+@pytest.mark.parametrize("text", ["{}", "[]", "nothing", '{"type": "FeatureCollection", "features": []}'])
 def test_files_that_hold_no_polygons(tmp_path, text):
     domain, path = on_earth(), tmp_path / "a.json"
     path.write_text(text)
@@ -125,7 +124,7 @@ def test_cells_of_a_list(tmp_path):
     assert read_areas(path, FLAT, rest="south").names == ("north", "south")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("cell,area\n0,a\n0,a\n", "0 a in line 3"),
@@ -172,7 +171,7 @@ def wgs84():
     return pyproj.CRS.from_epsg(4326).to_wkt("WKT1_GDAL")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("names", "label"),
     [(("a", "a"), [0, 1]), (("a", ""), [0, 1]), (("a", "\x1b[2J"), [0, 1]), (("a", "b"), [0, 0]), ((), [])],
 )

@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pytest
 from rewritten import rewritten
-from rows import each_row
 from tolerances import DESIGN_MARGIN
 
 import mechdesign as md
@@ -54,8 +53,8 @@ def pairs(plane, radius, count=2000):
     return np.hypot(*(first - second).T), np.asarray(ground) / METRES[plane.unit]
 
 
-@each_row("unit", sorted(METRES))
-@each_row(("latitude", "longitude"), CENTRES)
+@pytest.mark.parametrize("unit", sorted(METRES))
+@pytest.mark.parametrize(("latitude", "longitude"), CENTRES)
 def test_points_lie_where_geodesics_from_the_centre_end(latitude, longitude, unit):
     plane = Plane(latitude=latitude, longitude=longitude, unit=unit)
     azimuth, metres = np.arange(0.0, 360.0, 30.0), np.linspace(10.0, 3e5, 12)
@@ -67,8 +66,8 @@ def test_points_lie_where_geodesics_from_the_centre_end(latitude, longitude, uni
     assert np.abs(GEOD.inv(*back, lon, lat)[2]).max() <= GEODESY * 3e5
 
 
-@each_row("radius", [1e3, 1e5, 4.9e5])
-@each_row(("latitude", "longitude"), CENTRES)
+@pytest.mark.parametrize("radius", [1e3, 1e5, 4.9e5])
+@pytest.mark.parametrize(("latitude", "longitude"), CENTRES)
 def test_the_plane_shortens_nothing_and_lengthens_by_the_bound_at_most(latitude, longitude, radius):
     plane = Plane(latitude=latitude, longitude=longitude, unit="km")
     distance, ground = pairs(plane, radius / 1000)
@@ -207,7 +206,7 @@ def test_collections_hold_the_union(tmp_path, wrap):
     assert np.array_equal(read_area(written(tmp_path, shapes[wrap])).grid(cell=200.0).points, plain.points)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("geometry", "error", "message"),
     [
         (polygon(), InputError, "no polygon"),
@@ -235,14 +234,14 @@ def test_areas_that_are_none_are_refused(tmp_path, geometry, error, message):
     assert caught.value.field == "area"
 
 
-@each_row("box", [(2, 48, 2, 49), (2, 49, 3, 48), (2, 48, 3, math.nan), (-100, 0, 100, 1)])
+@pytest.mark.parametrize("box", [(2, 48, 2, 49), (2, 49, 3, 48), (2, 48, 3, math.nan), (-100, 0, 100, 1)])
 def test_boxes_that_are_none_are_refused(box):
     west, south, east, north = box
     with pytest.raises(InputError):
         Area.box(west=west, south=south, east=east, north=north)
 
 
-@each_row(("cell", "field"), [(0.0, "cell"), (-1.0, "cell"), (math.nan, "cell"), (5000.0, "cell")])
+@pytest.mark.parametrize(("cell", "field"), [(0.0, "cell"), (-1.0, "cell"), (math.nan, "cell"), (5000.0, "cell")])
 def test_cells_that_do_not_fit_are_refused(cell, field):
     with pytest.raises(InputError) as caught:
         Area.box(west=2.33, south=48.85, east=2.37, north=48.87).grid(cell=cell)
@@ -265,7 +264,7 @@ def test_areas_beyond_the_bound_are_refused_and_those_within_are_not():
         md.Domain.grid((2, 2), cell=1.0, unit="km", origin=600.0, plane=Plane(latitude=0, longitude=0, unit="km"))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("made", "field"),
     [
         (lambda: Plane(latitude=89.0, longitude=0.0), "latitude, longitude"),
@@ -331,7 +330,7 @@ def test_the_remedy_names_the_extra(monkeypatch, module):
         Area.box(west=2.34, south=48.85, east=2.35, north=48.855)
 
 
-@each_row(("cell", "unit"), [(200.0, "m"), (0.05, "mi"), (10.0, "km"), (1.0, "m")])
+@pytest.mark.parametrize(("cell", "unit"), [(200.0, "m"), (0.05, "mi"), (10.0, "km"), (1.0, "m")])
 def test_decimals_of_degrees_move_no_place_by_a_tenth_of_a_cell(cell, unit):
     plane = Plane(latitude=3.0, longitude=5.0, unit=unit)
     digits = plane.decimals(cell)
@@ -343,7 +342,7 @@ def test_decimals_of_degrees_move_no_place_by_a_tenth_of_a_cell(cell, unit):
     assert np.hypot(*(coarse - points).T).max() > cell / 10 * (1 - DESIGN_MARGIN)
 
 
-@each_row(("west", "east", "middle"), [(-60, 100, 20), (120, -100, -170), (170, -170, 180), (2, 3, 2.5)])
+@pytest.mark.parametrize(("west", "east", "middle"), [(-60, 100, 20), (120, -100, -170), (170, -170, 180), (2, 3, 2.5)])
 def test_the_middle_is_that_of_the_shortest_arc(west, east, middle):
     area = Area.box(west=west, south=-1.0, east=east, north=1.0)
     assert area.middle == middle

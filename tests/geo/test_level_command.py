@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from rows import each_row
 from taken import needs
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, utility
@@ -105,7 +104,7 @@ def test_the_command_prints_what_the_document_says(run):
     assert "sharing" not in run("--within", 1, "--factor", 2)[1]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ((), "factor"),

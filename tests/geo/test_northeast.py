@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -70,7 +69,7 @@ def test_a_level_on_the_plane_is_taken_down_by_its_stretch_and_cut_to_the_domain
         area_problem(far, epsilon=level, levels=level.raster, slope=1.0)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("changed", "field"),
     [
         ({"cells": 1}, "cells"),

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError, SizeError
@@ -128,7 +127,7 @@ def test_the_shipped_points_are_all_there():
         read_people(NORTHEAST, domain)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("line", "words"),
     [
         ("1,-5,46.2,7.4", ("negative", "line 3")),
@@ -150,7 +149,7 @@ def test_lines_that_say_nothing_of_people(tmp_path, line, words):
     assert [word for word in words if word not in told] == []
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("latitude,longitude\n46,7\n", FileFormatError),
@@ -199,7 +198,7 @@ def test_cells_too_fine_for_the_memory_are_refused_before_the_file_is_read(tmp_p
     assert (caught.value.field, caught.value.value) == ("cell", "500 m")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("domain", "given", "field"),
     [
         (Domain.grid((4, 4), cell=500.0, unit="m"), {}, "domain"),

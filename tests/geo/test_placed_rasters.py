@@ -12,7 +12,6 @@ import xarray as xr
 from cases import shipped
 from reference.checking import ROW_SUM
 from reference.geometry import METRES
-from rows import each_row
 from scipy.interpolate import RegularGridInterpolator
 
 import mechdesign as md
@@ -108,8 +107,8 @@ def test_projected_rasters_are_read_in_their_own_coordinates(tmp_path, unit, cel
     assert found.at(domain.points) == pytest.approx(by_hand(domain, axes, values, UTM), rel=INTERPOLATED)
 
 
-@each_row("turns", [0.0, 360.0])
-@each_row("kind", ["tif", "nc", "asc"])
+@pytest.mark.parametrize("turns", [0.0, 360.0])
+@pytest.mark.parametrize("kind", ["tif", "nc", "asc"])
 def test_rasters_in_degrees_are_read_at_the_degrees_of_the_cells(tmp_path, kind, turns):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     values, step = sketch(), 0.001
@@ -177,7 +176,7 @@ def test_a_file_without_coordinates_is_taken_at_your_word_only_where_it_covers(t
         raster_on(domain, path, crs="EPSG:nonsense")
 
 
-@each_row("kind", ["bands", "turned", "damaged", "absent", "no name", "no plane"])
+@pytest.mark.parametrize("kind", ["bands", "turned", "damaged", "absent", "no name", "no plane"])
 def test_files_that_do_not_fit_are_refused(tmp_path, kind):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     options = {"bands": {"bands": 2}, "turned": {"turn": 1e-4}}.get(kind, {})
@@ -224,7 +223,7 @@ def test_another_centre_is_another_plane(tmp_path, moved):
     assert np.abs(found.at(domain.points) / shipped.at(domain.points) - 1).max() > 0.01
 
 
-@each_row("crs", ["EPSG:3857", "EPSG:3395", "EPSG:4087", UTM, "EPSG:2154", "EPSG:21781", "EPSG:2056"])
+@pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:3395", "EPSG:4087", UTM, "EPSG:2154", "EPSG:21781", "EPSG:2056"])
 def test_metres_of_web_maps_are_refused_and_true_metres_read(tmp_path, crs):
     """2154 and 21781 are conic and oblique Mercator projections whose metres are those on the ground to 0.1 %."""
     values = sketch((4, 3))

@@ -17,7 +17,7 @@ from exported import proved
 from matplotlib.collections import PathCollection
 from pyproj import Geod
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
 import mechdesign as md
@@ -134,7 +134,7 @@ def test_parts_are_refused_by_name_or_left_out(tmp_path):
     assert np.array_equal(swapped.distances(), kept.distances()[np.ix_(first, first)])
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("old", "new", "kind", "field", "message"),
     [
         ("osmid,", "name,", FileFormatError, "nodes", "no column named osmid or id"),
@@ -160,7 +160,7 @@ def test_bad_tables_are_refused(tmp_path, old, new, kind, field, message):
     assert caught.value.field == field
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("nodes", "edges", "unit"),
     [
         (DEGREES.replace("lat,lon", "y,x"), EDGES, None),
@@ -228,8 +228,8 @@ def test_synthetic_networks(nodes):
         synthetic_roads(2, 5)
 
 
-@each_row("shape", ["star", "path"], by_default=["star"])
-@each_row("epsilon", [0.002, 0.02], by_default=[0.02])
+@pytest.mark.parametrize("shape", few_by_default(["star", "path"], "star"))
+@pytest.mark.parametrize("epsilon", few_by_default([0.002, 0.02], 0.02))
 def test_trees_by_two_routes(shape, epsilon):
     """Blocks and columns against the whole program by HiGHS."""
     problem = along(tree(shape), epsilon)
@@ -440,7 +440,7 @@ def test_the_picture_shows_nodes_and_streets():
         plot_mechanism(mechanism, [25])
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"prior": "people"}, "prior"),

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import each_row
 from scipy.special import ive, log_ndtr, ndtr
 
 from mechdesign.errors import InputError
@@ -162,7 +161,7 @@ def test_the_command_says_it(run, run_json):
     assert "infinitely many across a border" in " ".join(run("audit", "webkit-grid")[1].split())
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (["magic"], "rule"),

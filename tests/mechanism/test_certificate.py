@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from oracles import reference_violations
 from reference.checking import ROW_SUM
-from rows import each_row
 
 from mechdesign.extend import Edges
 from mechdesign.mechanism.certificate import (
@@ -73,12 +72,12 @@ def test_the_bound_is_below_the_exponential_and_tight() -> None:
         assert exact - found <= TIGHT * exact, length
 
 
-@each_row("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
+@pytest.mark.parametrize("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
 def test_longer_edges_keep_a_bound_that_exceeds_every_ratio_of_masses(length: float) -> None:
     assert 2**62 < bound(length) <= exponential(VACUOUS)
 
 
-@each_row("length", [-1e-300, -1.0, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("length", [-1e-300, -1.0, math.nan, math.inf, -math.inf])
 def test_lengths_that_are_none_are_refused(length: float) -> None:
     with pytest.raises(ValueError, match="not a non-negative number"):
         exp_lower(length)
@@ -91,7 +90,7 @@ def test_edge_ratios_are_those_of_every_length() -> None:
     assert list(zip(factor.tolist(), shift.tolist(), strict=True)) == [exp_lower(float(x)) for x in lengths]
 
 
-@each_row("seed", range(40))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = (int(x) for x in rng.integers((2, 1, 1), (9, 12, 20)))
@@ -138,7 +137,7 @@ def test_a_tight_pair_is_accepted_and_one_unit_more_is_counted() -> None:
                 assert violations(mass, edge) == reference_violations(mass, edge) == extra, (trial, length, low)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("mass", "length", "count"),
     [
         ([[ROW_SUM], [1]], 42.9, 1),  # ln 2^62 = 42.975
@@ -158,7 +157,7 @@ def test_pairs_whose_count_is_known(mass: list[list[int]], length: float, count:
     assert violations(table, edge) == reference_violations(table, edge) == count
 
 
-@each_row("seed", range(20))
+@pytest.mark.parametrize("seed", range(20))
 def test_steepest_is_the_largest_slope(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = 6, 5, 9
@@ -174,7 +173,7 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
     assert max(rise / edges.length[joined]) == pytest.approx(at.value, rel=LOGARITHM)
 
 
-@each_row("rise", [1, 1000, 10**9])
+@pytest.mark.parametrize("rise", [1, 1000, 10**9])
 def test_steepest_of_rows_that_are_almost_alike(rise: int) -> None:
     """Of edges of 1e-9 nats and less, whose ratios in doubles keep few digits, against decimals."""
     mass = np.array([[ROW_SUM // 8, ROW_SUM // 4 + rise], [ROW_SUM // 8 + rise, ROW_SUM // 4]], np.uint64)
@@ -209,7 +208,7 @@ ROWS = {
 }
 
 
-@each_row("name", ROWS)
+@pytest.mark.parametrize("name", ROWS)
 def test_row_sums(name: str) -> None:
     row, exact = ROWS[name]
     assert row_sums_exact(np.array([row], np.uint64)) is exact

@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from rows import each_row
 
 from mechdesign.base.lock import locked
 from mechdesign.errors import InputError
 
 refusing = partial(locked, field="work")
 waiting = partial(locked, field="budget", wait=True)
-BOTH = each_row("hold", [refusing, waiting], ids=["refusing", "waiting"])
+BOTH = pytest.mark.parametrize("hold", [refusing, waiting], ids=["refusing", "waiting"])
 
 HOLD = """
 import signal, sys, pathlib
@@ -113,7 +112,7 @@ NOBODY = ["", "{", "[1]", "[" * 4000, "\udcff"] + [
 ]
 
 
-@each_row("text", NOBODY)
+@pytest.mark.parametrize("text", NOBODY)
 def test_a_file_that_names_nobody_is_nobodys(path: Path, text: str) -> None:
     path.write_bytes(text.encode(errors="surrogateescape"))
     with refusing(path):
@@ -140,7 +139,7 @@ def test_without_locks_of_the_system_the_process_number_decides(path: Path, monk
 
 
 @BOTH
-@each_row("kind", ["symbolic link", "hard link", "link to nothing", "FIFO", "folder"])
+@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "link to nothing", "FIFO", "folder"])
 def test_a_lock_file_is_a_file_of_its_own(path: Path, hold, kind: str) -> None:
     other = path.parent / "precious"
     if kind != "link to nothing":

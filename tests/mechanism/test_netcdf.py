@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from rewritten import rewritten
-from rows import each_row
 from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save
@@ -184,7 +183,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {case: changed(folder / f"{k}.nc", change) for k, (case, (change, *_)) in enumerate(HOSTILE.items())}
 
 
-@each_row("case", HOSTILE)
+@pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_structures_are_refused_by_name(case: str, hostile: dict[str, Path]) -> None:
     path, (_, field, message) = hostile[case], HOSTILE[case]
     tracemalloc.start()
@@ -341,8 +340,8 @@ NOTED = replace(
 )
 
 
-@each_row("chunk", [None, 1, 3, 5])
-@each_row("incompressible", [False, True])
+@pytest.mark.parametrize("chunk", [None, 1, 3, 5])
+@pytest.mark.parametrize("incompressible", [False, True])
 def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incompressible: bool, tmp_path: Path) -> None:
     """HDF5 leaves a filter out of the chunks that it does not make smaller."""
     values = np.random.default_rng(0).random((7, 9)) if incompressible else np.ones((7, 9))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from oracles import are_rows, distances, reference_violations
 from reference.checking import ROW_SUM
-from rows import each_row
 
 from mechdesign.errors import DesignError, InputError
 from mechdesign.extend import Edges, repair
@@ -48,9 +47,11 @@ def exponential(edges: Edges, n: int) -> np.ndarray:
     return weight / weight.sum(axis=1, keepdims=True)
 
 
-@each_row("zeros", [0.0, 0.5, 0.95])
-@each_row("noise", [0.0, 1e-12, 1e-3])
-@each_row(("shortest", "longest"), [(1e-6, 50.0), (1e-6, 1e-5), (0.1, 2.0), (20.0, 50.0), (44.0, 60.0), (SHORTEST, 1)])
+@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-3])
+@pytest.mark.parametrize(
+    ("shortest", "longest"), [(1e-6, 50.0), (1e-6, 1e-5), (0.1, 2.0), (20.0, 50.0), (44.0, 60.0), (SHORTEST, 1)]
+)
 def test_any_table_becomes_a_certified_one(zeros: float, noise: float, shortest: float, longest: float) -> None:
     rng = np.random.default_rng(int(1e4 * zeros + longest) + round(-np.log(noise + 1e-20)))
     for _ in range(4):
@@ -67,7 +68,7 @@ def test_rows_need_not_sum_to_one(scale: float) -> None:
     check_certified(repair(scale * rng.random((6, 5)), edges, rng.random((6, 5))), edges)
 
 
-@each_row("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_private_table_keeps_its_loss(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 9
@@ -102,7 +103,9 @@ def test_a_table_without_a_positive_entry_is_refused(value: float) -> None:
         repair(np.full((2, 2), value), edges, np.ones((2, 2)))
 
 
-@each_row(("length", "refused"), [(SHORTEST, False), (0.99 * SHORTEST, True), (1e-300, True), (0.0, True)])
+@pytest.mark.parametrize(
+    ("length", "refused"), [(SHORTEST, False), (0.99 * SHORTEST, True), (1e-300, True), (0.0, True)]
+)
 def test_edges_too_short_for_the_lift_are_refused(length: float, refused: bool) -> None:
     edges = Edges(tail=np.array([0, 1]), head=np.array([1, 2]), length=np.array([1.0, length]))
     table = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
@@ -114,7 +117,7 @@ def test_edges_too_short_for_the_lift_are_refused(length: float, refused: bool) 
     assert caught.value.field == "epsilon"
 
 
-@each_row("seed", range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_envelope_is_the_smallest_private_table_above(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = 8, 5
@@ -160,7 +163,7 @@ def test_a_kernel_that_cannot_help_does_no_harm(shape: tuple[int, int]) -> None:
     assert np.array_equal(repair(table, edges, cost, np.ones(shape)), repair(table, edges, cost))
 
 
-@each_row("seed", range(5))
+@pytest.mark.parametrize("seed", range(5))
 def test_rounding_keeps_every_probability(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 10
@@ -181,7 +184,7 @@ def test_rounding_gives_every_report_a_unit_and_the_rest_to_the_largest_entry() 
     assert mass.tolist() == [[ROW_SUM - 2, 1, 1], [1, ROW_SUM - 2, 1]]
 
 
-@each_row("row", [[np.nan, 1.0], [1.1, -0.1], [0.5, 0.5 + 1e-8], [0.0, 0.0], [np.inf, 0.0]])
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [1.1, -0.1], [0.5, 0.5 + 1e-8], [0.0, 0.0], [np.inf, 0.0]])
 def test_rounding_refuses_rows_that_are_no_probabilities(row: list[float]) -> None:
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     with pytest.raises(InputError, match="probabilities"):

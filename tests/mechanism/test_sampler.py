@@ -14,7 +14,6 @@ from factored import made as made_factored
 from factored import rows_of
 from reference.checking import ROW_SUM
 from rewritten import rewritten
-from rows import each_row
 from scipy.stats import chisquare
 
 import mechdesign as md
@@ -40,8 +39,8 @@ def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
     assert UNLIKELY <= chisquare(observed, expected / expected.sum() * seen.sum()).pvalue <= 1 - UNLIKELY
 
 
-@each_row("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
-@each_row("kind", ["even", "one", "geometric", "random"])
+@pytest.mark.parametrize("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
+@pytest.mark.parametrize("kind", ["even", "one", "geometric", "random"])
 def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) -> None:
     """Both sides of every border, with every value of the two bits that are left over."""
     given = {
@@ -160,7 +159,7 @@ def test_factored_mechanisms_have_the_same_face() -> None:
     assert set(one.attrs) == set(plane(3).report(3).attrs)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("field", "ask"),
     [
         ("secret", lambda s: s.sample(9, 1)),
@@ -224,7 +223,7 @@ ALTERED = {
 }
 
 
-@each_row("name", ALTERED)
+@pytest.mark.parametrize("name", ALTERED)
 def test_altered_tables_are_refused(name: str) -> None:
     alter, field = ALTERED[name]
     mechanism = alter(baselines.exponential(md.load_problem("flat", cells=3)).copy(deep=True))

@@ -18,7 +18,6 @@ import pytest
 import xarray as xr
 from moments import SOURCE
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load, save
@@ -62,7 +61,7 @@ def graph() -> xr.Dataset:
     return _graph().copy(deep=True)
 
 
-MAKERS = each_row("make", [square, graph])
+MAKERS = pytest.mark.parametrize("make", [square, graph])
 
 
 @pytest.fixture
@@ -141,7 +140,7 @@ STANDING = {
 }
 
 
-@each_row("standing", STANDING)
+@pytest.mark.parametrize("standing", STANDING)
 def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     target, (make, message) = tmp_path / "m.nc", STANDING[standing]
@@ -184,8 +183,8 @@ NAMES = {
 }
 
 
-@each_row("name", NAMES)
-@each_row("overwrite", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("overwrite", [True, False])
 def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.nc").touch()
@@ -231,8 +230,8 @@ FAILURES = {
 }
 
 
-@each_row("failure", FAILURES)
-@each_row("present", [True, False])
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("present", [True, False])
 def test_a_failure_leaves_the_old_file_and_no_other(
     failure: str, present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +249,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(
         assert str(target) in str(caught.value)
 
 
-@each_row("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
+@pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
 def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
     content = stored.read_bytes()
     stored.write_bytes(content[: int(fraction * len(content))])
@@ -258,7 +257,7 @@ def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
         load(stored)
 
 
-@each_row("lost", [1, MARK - 1, MARK, MARK + 1])
+@pytest.mark.parametrize("lost", [1, MARK - 1, MARK, MARK + 1])
 def test_the_mark_may_not_be_lost(lost: int, stored: Path) -> None:
     stored.write_bytes(stored.read_bytes()[:-lost])
     with pytest.raises(VerificationError, match="damaged"):
@@ -305,7 +304,7 @@ CHANGES = {
 }
 
 
-@each_row("change", CHANGES)
+@pytest.mark.parametrize("change", CHANGES)
 def test_another_content_has_another_name(change: str) -> None:
     changed = CHANGES[change](square())
     assert content_digest(changed) != square().attrs["sha256"]
@@ -333,7 +332,7 @@ def test_files_do_not_name_their_contents(tmp_path: Path) -> None:
     check_identical(load(path), square())
 
 
-@each_row("attribute", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
+@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value", "scale_factor", "add_offset"])
 def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
     packed = square()
     packed["mass"].attrs[attribute] = 1
@@ -342,7 +341,9 @@ def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
         load(tmp_path / "m.nc")
 
 
-@each_row("content", [b"", b"x", b"secret,report\n1,2\n" * 99, b"\x89HDF\r\n\x1a\n" + bytes(999), b"CDF\x01"])
+@pytest.mark.parametrize(
+    "content", [b"", b"x", b"secret,report\n1,2\n" * 99, b"\x89HDF\r\n\x1a\n" + bytes(999), b"CDF\x01"]
+)
 def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "m.nc").write_bytes(content)
     with pytest.raises(VerificationError, match="damaged"):

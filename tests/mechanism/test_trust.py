@@ -24,7 +24,6 @@ from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
@@ -126,7 +125,7 @@ def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None
     assert found.tolist() == wanted
 
 
-@each_row("step", [30.0, 60.0, 200.0, 1e4, 1e100])
+@pytest.mark.parametrize("step", [30.0, 60.0, 200.0, 1e4, 1e100])
 def test_edges_of_many_nats_are_certified(step: float) -> None:
     """Where e^d exceeds 2^62 and 2^126: against the table of the same places."""
     mechanism = md.solve(md.EikonalWeights(problem=constant(4, step)), method="factored")
@@ -144,7 +143,7 @@ def sound(schema: Schema) -> xr.Dataset:
     return table() if schema is TABLE_SCHEMA else columned(FACTORED_CASE)
 
 
-@each_row(("schema", "name"), [*arrays(TABLE_SCHEMA), *arrays(FACTORS)])
+@pytest.mark.parametrize(("schema", "name"), [*arrays(TABLE_SCHEMA), *arrays(FACTORS)])
 def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
     """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
     mechanism, known = sound(schema), schema.variables[name]
@@ -224,8 +223,8 @@ def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     assert np.array_equal(rows.sample(0, 50, rng=1), drawn)
 
 
-@each_row("multiplier", [0.5, 1.0, 2.0])
-@each_row("program", [md.Optimal, md.programs.Minimax])
+@pytest.mark.parametrize("multiplier", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("program", [md.Optimal, md.programs.Minimax])
 def test_graphs_are_verified_at_any_multiple_of_their_lengths(program, multiplier: float) -> None:
     mechanism = md.solve(program(problem=ring(multiplier)))
     found = md.verify(mechanism)
@@ -253,8 +252,8 @@ def test_a_bound_above_the_loss_is_refused_whatever_it_follows_from() -> None:
 SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 
-@each_row("scale", SCALES)
-@each_row("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
 def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
     times = scale / mechanism.attrs["scale"]
@@ -316,7 +315,7 @@ def answering(name: str) -> xr.Dataset:
     return baselines.exponential(md.DesignProblem(CORNER, metric, md.priors.uniform(CORNER), loss, reports=reports))
 
 
-@each_row("name", ANSWERS)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_reports_are_cells_where_unit_and_coordinates_are_theirs(name: str) -> None:
     """Only such reports have a radius around them, and only they are said in the unit of the secrets."""
     mechanism, (points, unit, cells) = answering(name), ANSWERS[name]
@@ -402,7 +401,7 @@ def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
     assert "remapped_loss: " in said_of(distance.assign_attrs(remapped_loss=0.1))
 
 
-@each_row("times", [1 + 4.9e-12, 0.7, 1 / 3, 1.0000000000000002, 1e-5])
+@pytest.mark.parametrize("times", [1 + 4.9e-12, 0.7, 1 / 3, 1.0000000000000002, 1e-5])
 def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
@@ -420,7 +419,7 @@ def test_a_sentence_of_twelve_digits_is_refused() -> None:
     assert "claim: " in said_of(mechanism.assign_attrs(claim=short))
 
 
-@each_row(
+@pytest.mark.parametrize(
     "text",
     ['{"kind": NaN}', '{"kind": 1, "kind": 2}', "[1]", "{", "[" * 100_000],
     ids=["nan", "twice", "list", "cut", "deep"],

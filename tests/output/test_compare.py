@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import CASES
-from rows import each_row
 from taken import needs
 from tolerances import REORDERED
 
@@ -45,7 +44,7 @@ def compared(problem):
     return compare(problem, mechanisms={"mine": lazy(4), "theirs": md.baselines.exponential(problem)})
 
 
-@each_row("figure", ["remapped_loss", "expected_distance", "position_loss"])
+@pytest.mark.parametrize("figure", ["remapped_loss", "expected_distance", "position_loss"])
 def test_a_figure_that_fails_costs_no_comparison(figure, monkeypatch, capsys, problem):
     def failing(mechanism):
         raise MemoryError("Unable to allocate 57.6 PB")
@@ -117,8 +116,8 @@ BAD = {
 }  # fmt: skip
 
 
-@each_row("command", [compare, sweep])
-@each_row("case", BAD)
+@pytest.mark.parametrize("command", [compare, sweep])
+@pytest.mark.parametrize("case", BAD)
 def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem, monkeypatch):
     monkeypatch.setattr("mechdesign.output.sweep._solve", None)
     made, field = BAD[case]

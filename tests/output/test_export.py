@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference.checking import ROW_SUM
-from rows import each_row
 
 from mechdesign import (
     DesignProblem,
@@ -64,7 +63,7 @@ def listed(mechanism, rows):
     return [[u, v, length.hex()] for u, v, length in zip(*named, strict=True) if u in rows and v in rows]
 
 
-@each_row("name", MECHANISMS)
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_the_table_reads_back_exactly(tmp_path, name):
     mechanism = MECHANISMS[name]()
     assert export(mechanism, tmp_path / "t.csv") == tmp_path / "t.csv"
@@ -112,7 +111,7 @@ def test_what_is_said_leaves_out_what_a_closed_form_has_not(tmp_path):
     assert "lower_bound" not in read(export(MECHANISMS["plane"](), tmp_path / "T.CSV"))[0]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "field"), [("t.foo", "output"), ("t", "output"), ("nowhere/t.csv", "output"), ("taken.csv", "output")]
 )
 def test_refusals_leave_nothing_behind(tmp_path, name, field):
@@ -185,7 +184,7 @@ def test_rows_of_a_table(tmp_path):
     assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
 
 
-@each_row("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)])
+@pytest.mark.parametrize("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)])
 def test_rows_that_are_not_there(tmp_path, rows):
     with pytest.raises(InputError) as caught:
         export(MECHANISMS["line"](), tmp_path / "t.csv", rows=rows)
@@ -202,7 +201,7 @@ def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_p
     export(mechanism, tmp_path / "t.csv", rows=range(15))
 
 
-@each_row(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
+@pytest.mark.parametrize(("words", "code"), [("1:3", 0), ("1", 2), ("a:b", 2), ("3:9", 2)])
 def test_rows_on_the_command_line(tmp_path, run, words, code):
     save(MECHANISMS["line"](), tmp_path / "m.nc")
     assert run("export", tmp_path / "m.nc", "-o", tmp_path / "t.csv", "--rows", words, "--json")[0] == code

@@ -11,7 +11,7 @@ import pytest
 from exported import MAKERS, factored, made
 from pyarrow import parquet
 from reference.checking import ROW_SUM
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load, save
@@ -20,7 +20,7 @@ from mechdesign.output.export import VERIFIER
 from mechdesign.output.packaged import package_file
 
 SUFFIXES = ("csv", "json", "parquet")
-EVERY = each_row("name", MAKERS, by_default=["line", "holes", "park", "graph", "capped"])
+EVERY = pytest.mark.parametrize("name", few_by_default(MAKERS, "line", "holes", "park", "graph", "capped"))
 
 
 def edges_of(mechanism):
@@ -118,7 +118,7 @@ def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
     md.export(made("line"), tmp_path / "t.csv")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "name", "given", "field"),
     [
         (factored, "t.json", {}, "output"),

@@ -16,7 +16,7 @@ import pytest
 from capped import solved
 from kinds import made
 from pages import Texts, page_of
-from rows import each_row
+from rows import few_by_default
 from tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
@@ -125,7 +125,7 @@ def disagreements(found: dict[str, dict[str, Any]]) -> list[str]:
     return wrong
 
 
-@each_row("case", CASES, by_default=DEFAULT)
+@pytest.mark.parametrize("case", few_by_default(CASES, *DEFAULT))
 def test_every_output_states_the_same_figures(case: str, tmp_path: Path, run_json) -> None:
     mechanism = CASES[case]()
     found = stated(mechanism, tmp_path, run_json)
@@ -134,7 +134,7 @@ def test_every_output_states_the_same_figures(case: str, tmp_path: Path, run_jso
         assert found["file"]["expected_loss"] == pytest.approx(found["page"]["position_loss"], rel=REORDERED)
 
 
-@each_row("case", CASES, by_default=("positions", "capped"))
+@pytest.mark.parametrize("case", few_by_default(CASES, "positions", "capped"))
 def test_every_output_states_the_same_sentences(case: str, tmp_path: Path, run) -> None:
     """Those of the page stand in the words of `verify`; of protection, limits and error in the client's too."""
     mechanism = CASES[case]()

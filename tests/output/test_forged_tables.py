@@ -14,13 +14,13 @@ from functools import cache
 
 import pytest
 from exported import MAKERS, Forgery, factored, joined, made, parted
-from rows import each_row
+from rows import few_by_default
 from true_tables import holds
 
 import mechdesign as md
 from mechdesign.verification import verify_table
 
-SUFFIXES = each_row("suffix", ["csv", "json"])
+SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
 HUGE = "1" * 10**6
 EDITED = ["line", "plane", "all pairs", "discrete", "holes", "levels", "roads", "graph", "nothing"]
 SIGNS = '0123456789.-+eExp_ \t\r\x00"[]{},:#\n\uff11\u202e\ud800\u00e9'
@@ -56,8 +56,8 @@ def judged(tmp_path, capsys):
     return judge
 
 
-@each_row("suffix", ["csv", "json"], by_default=["csv"])
-@each_row("name", [*MAKERS, "degrees"])
+@pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "csv"))
+@pytest.mark.parametrize("name", [*MAKERS, "degrees"])
 def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, name, suffix):
     path = md.export(made("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees")
     whole = parts(name).written(tmp_path / f"whole.{suffix}")
@@ -239,7 +239,7 @@ LOOSE_ROWS = [(forge, said) for said, forgeries in LOOSE.items() for forge in fo
 
 
 @SUFFIXES
-@each_row(("forge", "said"), LOOSE_ROWS)
+@pytest.mark.parametrize(("forge", "said"), LOOSE_ROWS)
 def test_what_another_reader_could_take_otherwise_is_no_table(parts, judged, suffix, forge, said):
     forged = parts("line")
     forge(forged)
@@ -290,8 +290,8 @@ UNTRUE = [
 ]
 
 
-@each_row("suffix", ["csv", "json"], by_default=["json"])
-@each_row(("forge", "name", "said"), UNTRUE)
+@pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "json"))
+@pytest.mark.parametrize(("forge", "name", "said"), UNTRUE)
 def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, name, said):
     forged = parts(name)
     forge(forged)
@@ -300,7 +300,7 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
     assert said in printed
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("forge", "said"),
     [
         (lambda f: f.sums.__setitem__(0, "0"), "ZeroDivisionError"),

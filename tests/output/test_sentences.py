@@ -14,7 +14,6 @@ from cases import CASES
 from pages import texts_of
 from placed import placed
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines
@@ -52,7 +51,7 @@ FIGURES = [  # value, up, down
 ]
 
 
-@each_row(("value", "up", "down"), FIGURES)
+@pytest.mark.parametrize(("value", "up", "down"), FIGURES)
 def test_figures_are_rounded_to_the_safe_side_in_plain_digits(value, up, down):
     assert (number(value, up=True), number(value, up=False)) == (up, down)
 
@@ -75,7 +74,7 @@ def test_lengths_shares_and_cells_of_tables():
     assert (amount(2.0, "m^2"), amount(2.0, "1"), amount(7.5, "USD")) == ("2 m²", "2", "7.5 USD")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "raised"),
     [
         ("the largest loss over the secrets", "The largest loss over the secrets"),

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 from cases import CASES, shipped
 from rewritten import rewritten
-from rows import each_row, few
+from rows import few_by_default
 from taken import needs
 from tolerances import DESIGN_MARGIN, SOLVED
 
@@ -37,8 +37,8 @@ CURVES = {  # and what the picture says of the metric
     "scattered points": "Euclidean metric, eps = 1.2 nats per km",
 }
 USUAL = ("line, zero-one", "discrete", "graph, table loss")
-ALL = pytest.mark.parametrize("case", few(CURVES, *USUAL, "euclidean lattice"))
-FEW = pytest.mark.parametrize("case", few(CURVES, *USUAL))
+ALL = pytest.mark.parametrize("case", few_by_default(CURVES, *USUAL, "euclidean lattice"))
+FEW = pytest.mark.parametrize("case", few_by_default(CURVES, *USUAL))
 
 
 @cache
@@ -101,7 +101,9 @@ def test_a_baseline_that_breaks_its_claim_shows() -> None:
     assert (curve["geometric_normalised_effective_scale"] > 1.05 * curve["scale"]).all()
 
 
-@pytest.mark.parametrize("case", few(["line, zero-one", "euclidean lattice", "graph, table loss"], "graph, table loss"))
+@pytest.mark.parametrize(
+    "case", few_by_default(["line, zero-one", "euclidean lattice", "graph, table loss"], "graph, table loss")
+)
 def test_a_vanishing_multiplier_leaves_the_best_constant(case: str) -> None:
     problem = problem_of(case)
     curve = sweep(problem, [1e-5], gap=SOLVED)
@@ -156,7 +158,7 @@ def test_an_interrupt_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyP
     assert json.loads(curve.attrs["stopped"]) == ["interrupt", "gap"]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("scales", "given", "field"),
     [
         ([], {}, "scales"),
@@ -214,7 +216,9 @@ def test_the_picture_states_problem_metric_and_units(case: str) -> None:
     )
 
 
-@each_row(("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0.0001 %")])
+@pytest.mark.parametrize(
+    ("gap", "printed"), [(2.4e-6, "0.0003 %"), (0.011, "2 %"), (0.51, "60 %"), (1.1, "200 %"), (0.0, "0.0001 %")]
+)
 def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> None:
     curve = curve_of("discrete")
     widened = curve.assign(gap=("scale", np.full(len(SCALES), gap)))
@@ -222,7 +226,7 @@ def test_the_legend_rounds_the_certified_gap_up(gap: float, printed: str) -> Non
     assert f"optimal, certified within {printed}" in labels
 
 
-@pytest.mark.parametrize("suffix", few(["png", "PDF", "svg"], "svg"))
+@pytest.mark.parametrize("suffix", few_by_default(["png", "PDF", "svg"], "svg"))
 def test_pictures_are_written_whole(tmp_path: Path, suffix: str) -> None:
     head = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}[suffix]
     path = save_plot(curve_of("discrete"), tmp_path / f"curve.{suffix}")
@@ -265,7 +269,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert command(monkeypatch, *words, "-o", files[0]) == 2
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (("--scales", "0:2:3"), "scales"),

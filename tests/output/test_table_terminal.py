@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from exported import Forgery, made, resealed
 from reference.checking import ROW_SUM
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.verification import verify_table
@@ -39,7 +38,7 @@ def with_lengths(folder, *lengths):
     return str(forged.agree().written(folder / "t.json"))
 
 
-@each_row(
+@pytest.mark.parametrize(
     "lengths", [(0.125, 0.5), (5e-324, 1.0), (math.log(2), 0.0), (128.0, 128.0), (129.0, 690.0), (1e-300, 1.7e308)]
 )
 def test_lengths_are_printed_with_what_they_mean(tmp_path, capsys, lengths):
@@ -64,7 +63,7 @@ def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
         assert "program:  \\x00\\x01" in lines[3]
 
 
-@each_row("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
 def test_any_terminal_will_do(tmp_path, encoding):
     forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv"))
     forged.said["program"] = json.dumps("caf\u00e9 \u4e2d \ud800")
@@ -109,8 +108,8 @@ def test_only_regular_files_are_read(tmp_path):
         assert done.stdout.count(b"\n") == 1
 
 
-@each_row("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
-@each_row("suffix", ["csv", "json"])
+@pytest.mark.parametrize("data", [b"", b"\n", b"\n\n", b"#", b"{}", b"\x00" * 5000, b"\xff\xfe\n", b"[" * 10**6])
+@pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_files_of_anything_end_in_a_line(tmp_path, capsys, data, suffix):
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(data)

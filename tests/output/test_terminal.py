@@ -11,7 +11,6 @@ import pytest
 from cases import CASES
 from placed import SIDES, placed
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import baselines, verify
@@ -57,7 +56,7 @@ def test_a_table_fits_and_loses_nothing(columns, monkeypatch, capsys):
     assert {word for name in HEAD for word in name.split()} <= set(words)
 
 
-@each_row(("columns", "blocks"), [(80, 2), (100, 2), (120, 1), (140, 1)])
+@pytest.mark.parametrize(("columns", "blocks"), [(80, 2), (100, 2), (120, 1), (140, 1)])
 def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     table = [row("optimal", 0.769355), row("geometric_normalised", 20.0574, None), row("exponential", 12.7559)]
@@ -107,7 +106,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert "position loss: of the same mechanism" in " ".join(out.split())
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("price", "said"),
     [
         (-0.001, "that costs nothing."),
@@ -115,7 +114,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
         (0.04, "that costs at most 4 %, and about 1 % with cells of {cell:.3g} km. "),
     ],
 )
-@each_row(("name", "order"), [("square", 2), ("quarters", 1)])
+@pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
 def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = placed(name)
@@ -170,7 +169,7 @@ FIGURES = {
 }  # fmt: skip
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("case", "changed", "sentence"),
     [
         ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in integers."),
@@ -180,7 +179,7 @@ FIGURES = {
         ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in integers."),
     ],
 )  # fmt: skip
-@each_row("verbose", [False, True])
+@pytest.mark.parametrize("verbose", [False, True])
 def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     mechanism = baselines.exponential(CASES[case]())

@@ -15,7 +15,7 @@ from exported import MAKERS, factored, flipped, joined, made, parted, with_mass,
 from oracles import reference_violations
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import baselines
@@ -40,14 +40,14 @@ def test_its_bound_of_the_exponential_is_that_of_the_certificate_on_another_way(
         assert verify_table.lower_bound(length) == lower_ratio(length), length
 
 
-@each_row("length", [81.0, 128.0, 1e3, 1e300])
+@pytest.mark.parametrize("length", [81.0, 128.0, 1e3, 1e300])
 def test_long_edges_keep_a_bound_beyond_every_ratio(length):
     factor, shift = verify_table.lower_bound(length)
     value = math.log(factor) - shift * math.log(2)
     assert 43.0 < value <= min(length, 128.0) * (1 + 1e-12)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("mass", "length", "count"),
     [
         ([[7], [7]], 0.0, 0),
@@ -66,7 +66,7 @@ def test_pairs_whose_count_is_known(mass, length, count):
     assert all(mass[u][y] > mass[v][y] for u, v, y in found)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("n", "ends", "expected"),
     [
         (1, [], True),
@@ -140,8 +140,8 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
     assert broken > 30
 
 
-@each_row("suffix", ["csv", "json"])
-@each_row("name", MAKERS)
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("name", MAKERS)
 def test_every_exported_table_is_proved(tmp_path, name, suffix):
     mechanism = made(name)
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
@@ -182,8 +182,8 @@ def zero(mass):
     mass[:, 1] = 0
 
 
-@each_row("suffix", ["csv", "json"])
-@each_row(
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize(
     ("alter", "said"),
     [
         (broken_edge, "inequalities are broken, first P(0|0) <= e^d P(0|1)"),
@@ -252,7 +252,7 @@ def genuine(tmp_path_factory):
     return {suffix: joined(md.export(made("line"), folder / f"t.{suffix}")) for suffix in ("csv", "json")}
 
 
-@each_row(("suffix", "old", "new", "said"), ALTERED)
+@pytest.mark.parametrize(("suffix", "old", "new", "said"), ALTERED)
 def test_files_that_contradict_themselves_are_refused(genuine, tmp_path, capsys, suffix, old, new, said):
     path, text = tmp_path / f"t.{suffix}", genuine[suffix]
     assert old in text
@@ -281,8 +281,8 @@ def test_every_flipped_bit_is_refused(tmp_path, suffix):
     assert verify_table.faults_of(verify_table.read(path)) == []
 
 
-@each_row("suffix", ["csv", "json"])
-@each_row("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
     data = path.read_bytes()
@@ -291,7 +291,7 @@ def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
         verify_table.read(str(path))
 
 
-@each_row("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"], ["n" * 300 + ".csv"]])
+@pytest.mark.parametrize("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"], ["n" * 300 + ".csv"]])
 def test_what_is_no_table_has_its_own_exit_code(arguments, capsys):
     assert verify_table.main(arguments) == 2
     assert capsys.readouterr().out
@@ -318,14 +318,14 @@ def test_the_file_alone_proves_a_table(tmp_path, suffix):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-@each_row("suffix", ["csv", "json"], by_default=["json"])
-@each_row("case", CASES)
+@pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "json"))
+@pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_claim_is_proved(tmp_path, case, suffix):
     path = md.export(baselines.exponential(CASES[case]()), tmp_path / f"t.{suffix}")
     assert verify_table.faults_of(verify_table.read(path)) == []
 
 
-@each_row("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
     """Lengths are held to the exact product of level, multiplier and distance."""
     problem, rng = CASES[case](), np.random.default_rng(7)
@@ -346,7 +346,7 @@ def test_a_claim_is_about_its_lengths_whatever_the_multiplier(case):
         assert varying or len(faults) == bounded, factor
 
 
-@each_row("stencil", [4, 8, 16, 32, 64, 6, 18, 26])
+@pytest.mark.parametrize("stencil", [4, 8, 16, 32, 64, 6, 18, 26])
 def test_every_stencil_is_known(tmp_path, stencil):
     shapes = [(7, 7), (12,)] if stencil in (4, 8, 16, 32, 64) else [(3, 3, 2)]
     for shape in shapes:

@@ -16,7 +16,6 @@ from cases import CASES, grid, varying_level
 from columns import made as columned
 from matplotlib.axes import Axes
 from rewritten import write_anyway
-from rows import each_row
 from test_sweep import command
 
 import mechdesign as md
@@ -239,7 +238,7 @@ def test_the_heading_says_how_likely_the_true_place_is_and_how_far_reports_lie()
     assert joint[away <= radius * 1.001].sum() >= 0.95 > joint[away < radius * 0.99].sum()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("share", "words"),
     [(0.0, "0 %"), (1.0, "100 %"), (0.986, "98.6 %"), (0.99999, "99.9 %"), (1e-5, "0.001 %"), (0.07, "7 %")],
 )
@@ -252,7 +251,7 @@ def test_what_is_not_certified_is_not_drawn() -> None:
         plot_mechanism(table(LINE).assign_attrs(expected_loss=0.5))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("case", "field"),
     [
         ("discrete", "domain"),
@@ -274,7 +273,7 @@ def test_a_diagnosis_without_the_rule_has_no_map() -> None:
             plot_diagnosis(diagnosis(CASES[case]()))
 
 
-@each_row("secrets", [[], [14], [-1], list(range(10))])
+@pytest.mark.parametrize("secrets", [[], [14], [-1], list(range(10))])
 def test_secrets_that_cannot_be_drawn(secrets: list[int]) -> None:
     with pytest.raises(InputError) as caught:
         plot_mechanism(table(MASKED), secrets)

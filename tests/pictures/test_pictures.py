@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from areas import domain_of
 from cases import CASES, SMALL
-from rows import each_row, few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import sweep
@@ -57,7 +57,7 @@ def test_lines_of_a_file_lie_where_they_are_on_earth(area, tmp_path):
         assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("{", "cannot be read"),
@@ -87,7 +87,7 @@ def test_lines_need_a_place_on_earth(tmp_path):
         assert caught.value.field == "over"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("width", "length"),
     [(3.0, 1.0), (2999.0, 500.0), (3000.0, 1000.0), (5800.0, 1000.0), (6000.0, 2000.0), (17.0, 5.0)],
 )
@@ -137,7 +137,7 @@ def test_a_release_is_drawn_as_an_image_and_rows():
     assert caught.value.field == "secret"
 
 
-@pytest.mark.parametrize("case", few(["euclidean lattice", "discrete", "eikonal, masked"], "discrete"))
+@pytest.mark.parametrize("case", few_by_default(["euclidean lattice", "discrete", "eikonal, masked"], "discrete"))
 def test_a_sweep_has_its_levels_in_nats_above(case):
     problem = CASES[case]()
     (above, _) = figure_axes = plot_sweep(sweep(problem, [0.5, 1.0])).axes

@@ -14,7 +14,7 @@ from designs import design_of
 from false_bounds import flat_program, in_doubles, noise
 from oracles import mean_cost
 from rewritten import rewritten
-from rows import each_row, few
+from rows import few_by_default
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, Optimal, priors, solve, verify
 from mechdesign.extend import Edges
@@ -106,7 +106,7 @@ def test_file_with_noise_as_bound_is_refused() -> None:
     assert verify(rewritten(honest)).certified
 
 
-@each_row(("part", "other"), [("mask", False), ("grid", False), ("points", False), ("reversed", True)])
+@pytest.mark.parametrize(("part", "other"), [("mask", False), ("grid", False), ("points", False), ("reversed", True)])
 def test_bound_follows_for_reports_on_secrets(part: str, other: bool) -> None:
     """A file tells by coordinates whether reports are the secrets, and so must a design, which uses symmetries then."""
     domain = Domain.grid((3, 2), cell=1.0)
@@ -137,7 +137,7 @@ def test_reports_in_other_unit_are_not_secrets() -> None:
     assert verify(rewritten(made)).certified
 
 
-@pytest.mark.parametrize("largest", few([0, 20, 60], 60))
+@pytest.mark.parametrize("largest", few_by_default([0, 20, 60], 60))
 def test_bound_is_below_and_near_exact_one(largest: int) -> None:
     """Any vectors within the dual cones; of ordinary sizes little is lost, of 2^60 no more than is not known."""
     program = Positions(problem_of(2), corner_level=np.random.default_rng(1).uniform(0.1, 0.5, (4, 4)))
@@ -227,10 +227,9 @@ def test_nearly_equal_edges_are_raised() -> None:
     assert len(edge_orbits(cost, problem, short)[0].ways) == 1
 
 
-@each_row(
+@pytest.mark.parametrize(
     "hostile",
-    [np.inf, -np.inf, np.nan, 1e300, -1e300, 1.7e308, 5e-324],
-    by_default=[np.inf, -np.inf, np.nan, 1.7e308],
+    few_by_default([np.inf, -np.inf, np.nan, 1e300, -1e300, 1.7e308, 5e-324], np.inf, -np.inf, np.nan, 1.7e308),
 )
 def test_hostile_multipliers_prove_true_bounds_only(hostile: float) -> None:
     program = Positions(problem_of())

@@ -14,7 +14,7 @@ from reference.checking import ROW_SUM
 from reference.positions import position_untruths
 from reference.reading import File, Unreadable
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 from scipy.stats import chi2
 
 import mechdesign as md
@@ -24,7 +24,7 @@ from mechdesign.positions.levels import CORNERS, corner_levels, level_faults
 from mechdesign.positions.patches import AROUND, HALF, Patches, patches, step_weights
 from mechdesign.positions.repair import repair, rounded_rows
 
-NAMES = each_row("name", SIDES)
+NAMES = pytest.mark.parametrize("name", SIDES)
 PAIRS, MANY = 100, 200_000  # of every case
 GRAIN = 1 << 20  # positions are multiples of 2^-20 of a cell
 
@@ -84,7 +84,7 @@ def worst_share(name, pairs, rows=None):
     return worst, over
 
 
-@each_row("name", SIDES, by_default=["holes", "levels", "quarters"])
+@pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "levels", "quarters"))
 def test_claim_holds_for_pairs_of_positions(name):
     pairs = random_pairs(np.random.default_rng(0), domain_of(name), PAIRS)
     worst, over = worst_share(name, pairs)
@@ -103,7 +103,7 @@ def test_claim_holds_for_a_million_positions(name):
     assert 0.5 < worst <= 1
 
 
-@each_row("name", SIDES, by_default=["holes", "quarters", "land"])
+@pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "quarters", "land"))
 def test_position_mechanism_round_trips(name, tmp_path):
     mechanism = placed(name)
     checked = md.verify(mechanism)
@@ -181,8 +181,8 @@ def half_of_it(file):
 ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, one_mass, rule, sentence, half_of_it]
 
 
-@each_row("alter", ALTERED)
-@each_row("name", ["levels", "quarters", "holes"], by_default=["quarters"])
+@pytest.mark.parametrize("alter", ALTERED)
+@pytest.mark.parametrize("name", few_by_default(["levels", "quarters", "holes"], "quarters"))
 def test_altered_position_claim_is_refused(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
@@ -236,7 +236,7 @@ def test_corner_levels_are_tight_lower_bounds():
     assert level_faults(domain, flat, np.full((25, 4), math.nextafter(0.3, 1))) != []
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("domain", "metric"),
     [
         (md.Domain.grid((3, 3), cell=(1.0, 2.0), unit="km"), md.Euclidean(epsilon=1.0, unit="km")),
@@ -337,7 +337,9 @@ def test_reports_have_spline_probabilities():
     assert md.Sampler(mechanism).report(3).attrs["claim"] == mechanism.attrs["position_claim"]
 
 
-@each_row("at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []])
+@pytest.mark.parametrize(
+    "at", [[math.nan, 2.0], [99.0, 2.0], [2.0, 4.0], [1.0], [[1.0, 2.0, 3.0]], "here", [[1.0, 2.0], [3.0]], []]
+)
 def test_invalid_positions_are_refused(at):
     with pytest.raises(InputError, match="at"):
         md.sample(placed("holes"), at=at)

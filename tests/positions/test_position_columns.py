@@ -15,7 +15,7 @@ import pytest
 from designs import design_of
 from oracles import are_rows, mean_cost
 from reference.checking import ROW_SUM
-from rows import each_row, few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
@@ -62,7 +62,7 @@ CASES = {
     "masked": (lambda: Positions(problem((6, 5), 0.6, mask=holed())), 0.20),
     "varying level": (lambda: Positions(varying()), 0.10),
 }
-EACH = pytest.mark.parametrize("case", few(CASES, "rectangle, distance", "varying level"))
+EACH = pytest.mark.parametrize("case", few_by_default(CASES, "rectangle, distance", "varying level"))
 
 
 @functools.cache
@@ -116,10 +116,9 @@ def test_changed_column_or_weight_is_noticed(case: str) -> None:
     assert program.patches.breaches(other) > 0
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("shape", "epsilon"),
-    [((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)],
-    by_default=[((1, 9), 0.5), ((2, 2), 60.0)],
+    few_by_default([((1, 9), 0.5), ((3, 3), 1e-6), ((3, 4), 5.0), ((2, 2), 60.0)], ((1, 9), 0.5), ((2, 2), 60.0)),
 )
 def test_thin_small_and_steep_maps_certify(shape: tuple[int, int], epsilon: float) -> None:
     program = Positions(problem(shape, epsilon))
@@ -173,7 +172,7 @@ def test_command_and_file_name_method(run, tmp_path) -> None:
         md.solve(CASES["square"][0](), method="pool")
 
 
-@pytest.mark.parametrize("ends", few(["time", "interrupt"], "interrupt"))
+@pytest.mark.parametrize("ends", few_by_default(["time", "interrupt"], "interrupt"))
 def test_search_cut_short_is_certified(ends: str) -> None:
     program = CASES["square"][0]()
 

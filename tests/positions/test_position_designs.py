@@ -15,7 +15,7 @@ import pytest
 from designs import design_of
 from oracles import mean_cost
 from reference.checking import ROW_SUM
-from rows import each_row, few
+from rows import few_by_default
 from tolerances import ORACLE
 
 import mechdesign as md
@@ -77,7 +77,7 @@ def designed(case: str) -> Design:
     return design_of(CASES[case](), gap=GAP)
 
 
-@pytest.mark.parametrize("case", few(CASES, "rectangle, distance", "varying level"))
+@pytest.mark.parametrize("case", few_by_default(CASES, "rectangle, distance", "varying level"))
 def test_design_equals_statement_by_clarabel(case: str) -> None:
     program, found = CASES[case](), designed(case)
     stated = program.statement()
@@ -105,7 +105,7 @@ def test_symmetry_does_not_change_result() -> None:
     assert design_of(alone, gap=GAP).objective == pytest.approx(designed("square").objective, rel=1e-4)
 
 
-@pytest.mark.parametrize("case", few(["square", "varying level"], "varying level"))
+@pytest.mark.parametrize("case", few_by_default(["square", "varying level"], "varying level"))
 def test_gradients_are_within_level(case: str) -> None:
     """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
     program = CASES[case]()
@@ -161,7 +161,7 @@ def test_too_large_blocks_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-@each_row(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
+@pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
 def test_price_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
     program = Positions(square(20, epsilon))
@@ -180,7 +180,7 @@ def test_level_above_four_nats_counts_as_four() -> None:
     assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
 
 
-@pytest.mark.parametrize("seconds", few([1e-9, 0.1], 1e-9))
+@pytest.mark.parametrize("seconds", few_by_default([1e-9, 0.1], 1e-9))
 def test_stopped_design_is_no_worse_than_noise(seconds: float) -> None:
     """Clamped noise and the best constant report, from their own tables; no bound below 0 is kept."""
     program = Positions(square(7))

@@ -15,14 +15,14 @@ import pytest
 from exported import joined, parted
 from oracles import reference_breaches
 from placed import SIDES, domain_of, placed
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.positions.cones import whole_levels
 from mechdesign.positions.patches import Patches
 from mechdesign.verification import verify_table
 
-SUFFIXES = each_row("suffix", ["csv", "json"])
+SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
 
 
 @cache
@@ -33,7 +33,7 @@ def text_of(name: str) -> str:
 
 
 @SUFFIXES
-@each_row("name", SIDES, by_default=["holes", "quarters", "land"])
+@pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "quarters", "land"))
 def test_every_position_table_is_proved(tmp_path, capsys, name, suffix):
     path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
@@ -79,7 +79,7 @@ CHANGES = {
 }
 
 
-@each_row("change", CHANGES)
+@pytest.mark.parametrize("change", CHANGES)
 def test_altered_position_table_is_refused(tmp_path, capsys, change):
     path = parted(CHANGES[change](text_of("holes")), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 1
@@ -122,7 +122,7 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 }
 
 
-@each_row("name", BEYOND)
+@pytest.mark.parametrize("name", BEYOND)
 def test_numbers_beyond_double_are_refused(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = parted(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
@@ -152,7 +152,7 @@ PATCHES = {
 }
 
 
-@each_row("other", PATCHES)
+@pytest.mark.parametrize("other", PATCHES)
 def test_invalid_patches_are_refused(tmp_path, capsys, other):
     text = text_of("levels")
     line = next(line for line in text.splitlines() if line.startswith("# patch: "))
@@ -214,7 +214,7 @@ STEEP = {  # masses of nine rows, in millions, and a level of the first quarter 
 }
 
 
-@each_row("place", STEEP)
+@pytest.mark.parametrize("place", STEEP)
 def test_steep_gradient_in_quarter_is_found(monkeypatch, place):
     """At a corner, the node or the middle of an edge alone; the other quarters may be as steep as they are."""
     (millions, level), rows = STEEP[place], [list(range(9))]

@@ -19,7 +19,6 @@ from cap_files import FILES
 from capped import at_the_limit, capped, caps_of, claimed, one_more, solved
 from exported import resealed
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
@@ -79,7 +78,7 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
         md.export(claimed(broken, centres), tmp_path / "never.json")
 
 
-@each_row("edit", FILES)
+@pytest.mark.parametrize("edit", FILES)
 def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
     file, (change, believed) = claimed(at_the_limit()[0]), FILES[edit]
     parameters = json.loads(file.attrs["parameters"])

@@ -23,7 +23,7 @@ from limit_words import false_limits, read_limits
 from limited import LIMITS, change
 from pages import NODE, Texts, in_node, page_of
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -34,7 +34,7 @@ from mechdesign.verification import verify_table
 from mechdesign.web.page import proof_script
 
 MANY = pytest.mark.parametrize("many", [100, pytest.param(20_000, marks=pytest.mark.slow)])
-KINDS = pytest.mark.parametrize("kind", few(LIMITS, "limit anywhere", "lift"))
+KINDS = pytest.mark.parametrize("kind", few_by_default(LIMITS, "limit anywhere", "lift"))
 BATCH = 500  # pages that Node proves at a time
 PROVED = """
 const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
@@ -119,7 +119,7 @@ def said_by_script(path: Path, capsys: pytest.CaptureFixture[str]) -> str | None
 
 @MANY
 @KINDS
-@pytest.mark.parametrize("suffix", few([".json", ".csv"], ".json"))
+@pytest.mark.parametrize("suffix", few_by_default([".json", ".csv"], ".json"))
 def test_script_states_what_is_true_of_mutants(
     kind: str, suffix: str, many: int, tmp_path: Path, capsys, record_property
 ) -> None:

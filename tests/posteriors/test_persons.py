@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -26,7 +26,7 @@ COUNTS: dict[str, list[Any]] = {
 }
 
 
-@each_row("case", COUNTS)
+@pytest.mark.parametrize("case", COUNTS)
 def test_counts_of_one_small_unit_keep_their_proportions(case: str) -> None:
     """Against fractions: every product of two counts across."""
     exact = [Fraction(count) for count in COUNTS[case]]
@@ -50,7 +50,9 @@ def test_rounded_counts_are_within_their_spread_and_never_0(people: int) -> None
     assert 1 < max(ratios) / min(ratios) <= spread < Fraction(101, 100)
 
 
-@each_row("people", [[1e-12, 1.0], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [-0.5, 1.0], ["1", "2"], [1j, 1.0]])
+@pytest.mark.parametrize(
+    "people", [[1e-12, 1.0], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [-0.5, 1.0], ["1", "2"], [1j, 1.0]]
+)
 def test_counts_that_no_persons_stand_for_are_refused(people: list[Any]) -> None:
     with pytest.raises(InputError, match="people"):
         whole_persons(np.array(people), 2)
@@ -94,7 +96,7 @@ KINDS: dict[str, tuple[Any, np.ndarray | None]] = {
 }
 
 
-@each_row("kind", KINDS, by_default=["lift", "masked"])
+@pytest.mark.parametrize("kind", few_by_default(KINDS, "lift", "masked"))
 def test_limits_hold_for_fractions_of_persons(kind: str) -> None:
     """A town beside few people, a third of a person in every cell: in fractions, of the counts and not of integers.
 

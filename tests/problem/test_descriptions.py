@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign.base.json_fields import (  # fmt: skip
     LARGEST,
@@ -39,7 +38,7 @@ def test_what_is_described_well_comes_back_as_it_is():
     assert finites([[], []], "map", 2).shape == (2, 0)
 
 
-@each_row(
+@pytest.mark.parametrize(
     "call",
     [
         *(
@@ -84,7 +83,7 @@ def test_json_comes_back_as_it_says(as_given):
     }
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ('{"a": 1, "a": 1}', "^a stands twice"),

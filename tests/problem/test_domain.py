@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.base.units import KNOWN_UNITS, canonical_unit, require_unit
@@ -40,7 +39,7 @@ def test_points_and_nodes():
     assert caught.value.field == "domain"
 
 
-@each_row(
+@pytest.mark.parametrize(
     "domain",
     [
         Domain.grid(4, cell=0.3, unit="m", origin=0.1),
@@ -65,7 +64,7 @@ def test_a_described_domain_comes_back(domain):
         assert np.array_equal(again.lookup, domain.lookup)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda p: p + 1e-9, "not the cell centres"),
@@ -178,7 +177,7 @@ def test_points_keep_their_plane_and_nodes_have_none():
         Domain.points_at([[0.0, 0.0], [500e3, 0.0]], unit="m", plane=plane)
 
 
-@each_row("case", HOSTILE)
+@pytest.mark.parametrize("case", HOSTILE)
 def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(case, monkeypatch):
     """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""
     change, field = HOSTILE[case]
@@ -192,15 +191,15 @@ def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(c
     assert caught.value.exit_code == 2
 
 
-@each_row("description", [None, [], "grid", 3, {}])
+@pytest.mark.parametrize("description", [None, [], "grid", 3, {}])
 def test_a_description_is_a_table(description):
     with pytest.raises(InputError) as caught:
         Domain.from_description(description, PLACED.points)
     assert caught.value.field == "domain"
 
 
-@each_row("kind", ["grid", "points", "nodes"])
-@each_row(
+@pytest.mark.parametrize("kind", ["grid", "points", "nodes"])
+@pytest.mark.parametrize(
     "change",
     [
         lambda p: np.where(p > 0, np.nan, p),
@@ -243,7 +242,7 @@ def test_a_lattice_has_four_million_cells_or_4096_for_every_place():
         assert caught.value.field == "mask"
 
 
-@each_row(
+@pytest.mark.parametrize(
     "make",
     [
         lambda: Domain.grid((10**6, 10**6), cell=1.0, unit="m"),
@@ -278,7 +277,7 @@ def test_reports_in_another_space_are_refused(other):
 SHAPELESS = (0, (), (2, 0), (2, -1), (2.5, 2), (2, 2**31), (2, 10**400), (2, np.nan), (2, np.inf), (None, 2))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         *((lambda s=s: Domain.grid(s, cell=1.0, unit="m"), "cells") for s in SHAPELESS),
@@ -311,7 +310,7 @@ def test_bad_domains_are_refused(make, field):
     assert caught.value.exit_code == 2
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "canonical"),
     [
         ("Metres", "m"),

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import each_row
 
 import mechdesign as md
 
@@ -15,7 +14,7 @@ CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cell
 SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}, "paris": {"cells": 8}}
 
 
-@each_row("name", sorted(path.stem for path in (ROOT / "problems").glob("*.py")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "problems").glob("*.py")))
 def test_a_problem_equals_its_copy_and_no_other(name):
     problem = md.load_problem(name, **SMALL.get(name, {}))
     copy = pickle.loads(pickle.dumps(problem))

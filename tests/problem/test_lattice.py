@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 from scipy.ndimage import label
 
 from mechdesign import Domain, Euclidean
@@ -41,7 +41,7 @@ def cells_between(domain, tail, head):
     return [k for k in range(1, parts) if domain.lookup[tuple(domain.index[tail] + k * step // parts)] >= 0]
 
 
-@each_row("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
     domain = Domain.grid(shape, cell=1.0, unit="m")
     coprime = {
@@ -52,8 +52,8 @@ def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
     assert pair_set(lattice.irreducible_pairs(domain)) == coprime
 
 
-@each_row("seed", range(5))
-@each_row("shape", [(12,), (7, 8), (4, 3, 4)])
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("shape", [(12,), (7, 8), (4, 3, 4)])
 def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed):
     domain = random_grid(shape, seed)
     tail, head = lattice.irreducible_pairs(domain)
@@ -64,7 +64,7 @@ def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed)
     np.testing.assert_allclose(closure, exact, rtol=CLOSURE)
 
 
-@each_row("seed", range(12))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_two_ways_to_find_irreducible_pairs_list_the_same(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     shape = [int(k) for k in rng.integers(1, (12, 6)[seed % 2], 2 + seed % 2)]
@@ -121,8 +121,8 @@ PLACED = {
 }
 
 
-@each_row("seed", range(4), by_default=[0, 2])
-@each_row("case", PLACED)
+@pytest.mark.parametrize("seed", few_by_default(range(4), 0, 2))
+@pytest.mark.parametrize("case", PLACED)
 def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
     shape, cell, origin = PLACED[case]
     rng = np.random.default_rng(seed)
@@ -213,20 +213,20 @@ def clear(domain, tail, head):
     return True
 
 
-@each_row(("shape", "stencil"), FITTING)
+@pytest.mark.parametrize(("shape", "stencil"), FITTING)
 def test_stencils_join_exactly_their_displacements(shape, stencil):
     domain = Domain.grid(shape, cell=1.0, unit="m")
     assert pair_set(lattice.stencil_pairs(domain, stencil)) == apart(domain, stencil)
 
 
-@each_row("stencil", STEPS)
+@pytest.mark.parametrize("stencil", STEPS)
 def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(stencil):
     domain = Domain.grid((11, 11) if stencil in PLANE else (3, 3, 3), cell=1.0, unit="m")
     assert sum(domain.size // 2 in pair for pair in pair_set(lattice.stencil_pairs(domain, stencil))) == stencil
 
 
-@each_row("seed", range(6), by_default=[4])
-@each_row(("shape", "stencil"), [((6, 7), s) for s in PLANE] + [((4, 3, 3), s) for s in SPACE])
+@pytest.mark.parametrize("seed", few_by_default(range(6), 4))
+@pytest.mark.parametrize(("shape", "stencil"), [((6, 7), s) for s in PLANE] + [((4, 3, 3), s) for s in SPACE])
 def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
     wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
@@ -269,7 +269,7 @@ BY_HAND = [  # the last cell of a step, the cells that are there, and whether th
 ]
 
 
-@each_row(("end", "present", "joined"), BY_HAND, by_default=BY_HAND[::2])
+@pytest.mark.parametrize(("end", "present", "joined"), few_by_default(BY_HAND, *BY_HAND[::2]))
 def test_steps_through_masked_cells_by_hand(end, present, joined):
     kind = np.zeros([k + 1 for k in end], int)
     for cell in present:
@@ -300,7 +300,7 @@ def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
             assert np.array_equal(some, more[: len(some)])
 
 
-@each_row("stencil", PLANE)
+@pytest.mark.parametrize("stencil", PLANE)
 def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     mask = np.array([True, True, False, True, True, True])
     assert pair_set(lattice.stencil_pairs(Domain.grid(6, cell=1.0, unit="m"), stencil)) == {
@@ -310,7 +310,7 @@ def test_on_a_line_neighbours_are_adjacent_cells(stencil):
     assert pair_set(lattice.stencil_pairs(masked, stencil)) == {(0, 1), (2, 3), (3, 4)}
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("domain", "stencil", "field", "message"),
     [
         (Domain.grid(3, cell=1.0, unit="m"), 2, "stencil", "must be 4, 8, 16, 32 or 64 on one axis"),

@@ -6,7 +6,7 @@ from math import isqrt, prod
 
 import numpy as np
 import pytest
-from rows import each_row, few
+from rows import few_by_default
 
 from mechdesign import Domain, PrivacyLevel, Raster
 from mechdesign.errors import InputError
@@ -120,9 +120,9 @@ def lengths(level, start, end):
     return level.line_integrals(np.atleast_2d(np.asarray(start, float)), np.atleast_2d(np.asarray(end, float)))
 
 
-@each_row("axes", AXES, by_default=["rounded nodes"])
-@each_row("kind", KINDS)
-@each_row("depth", DEPTHS, by_default=["flat map", "downwards between planes", "plane to plane"])
+@pytest.mark.parametrize("axes", few_by_default(AXES, "rounded nodes"))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depth", few_by_default(DEPTHS, "flat map", "downwards between planes", "plane to plane"))
 def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
     for seed in range(2 if depth == "flat map" else 1):
         nodes, start, end = segment(kind, depth, axes, np.random.default_rng(seed).uniform(0.05, 0.95))
@@ -132,9 +132,9 @@ def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
         assert 0 <= exact - found <= DEFECT * exact
 
 
-@each_row("ratio", [1e5, 1e7, 1e9], by_default=[1e9])
-@each_row("axes", AXES, by_default=["rounded nodes", "far origin"])
-@each_row("count", [2, 3])
+@pytest.mark.parametrize("ratio", few_by_default([1e5, 1e7, 1e9], 1e9))
+@pytest.mark.parametrize("axes", few_by_default(AXES, "rounded nodes", "far origin"))
+@pytest.mark.parametrize("count", [2, 3])
 def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(count, axes, ratio):
     nodes = AXES[axes][:count]
     rng = np.random.default_rng(5)
@@ -196,7 +196,7 @@ def _wild_place(nodes, rng):
     ][rng.integers(0, 6)]
 
 
-@pytest.mark.parametrize(("tried", "least"), few([(50, 2), (400, 40)], (50, 2)))
+@pytest.mark.parametrize(("tried", "least"), few_by_default([(50, 2), (400, 40)], (50, 2)))
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_wild_maps_are_rounded_down_or_refused(count, tried, least):
     """Segments along, across and beside node lines; where nodes are an ulp apart, plain sums reach twice the length."""
@@ -250,8 +250,8 @@ def test_lengths_below_the_range_of_doubles_are_rounded_down_to_nothing():
     assert 0 <= exact - found <= DEFECT * exact
 
 
-@each_row("kind", KINDS)
-@each_row("depth", ["flat map", "upwards"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depth", ["flat map", "upwards"])
 def test_line_integrals_match_the_midpoint_rule(depth, kind):
     nodes, *ends = segment(kind, depth, "unit cells", 0.37)
     level = random_level(nodes, 1)
@@ -261,8 +261,8 @@ def test_line_integrals_match_the_midpoint_rule(depth, kind):
     assert lengths(level, start, end)[0] == pytest.approx(brute, rel=MIDPOINT)
 
 
-@each_row("axes", AXES)
-@each_row("count", [2, 3])
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("count", [2, 3])
 def test_levels_are_multilinear_between_the_nodes(count, axes):
     nodes = AXES[axes][:count]
     level = random_level(nodes, 8)
@@ -303,7 +303,7 @@ def test_a_linear_level_integrates_to_the_mean_of_its_ends():
     assert (level.smallest, level.largest) == (0.25, 0.25 + 0.5 * 11)
 
 
-@each_row("shape", [(4,), (4, 3), (4, 3, 2), (2, 1, 3)])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2), (2, 1, 3)])
 def test_constant_affine_and_from_values_agree(shape):
     cell, origin = (0.5, 2.0, 0.3)[: len(shape)], (1.0, -2.0, 7.0)[: len(shape)]
     domain = Domain.grid(shape, cell=cell, unit="m", origin=origin)
@@ -347,7 +347,7 @@ GRID = Domain.grid((2, 2), cell=1.0, unit="m")
 DENSITY = Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.array([[0.0, 1.0], [2.0, 3.0]]))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field", "message"),
     [
         *((lambda e=e: PrivacyLevel.constant(e), "epsilon", "positive") for e in (0.0, -1.0, np.nan, np.inf)),

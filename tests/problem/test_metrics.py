@@ -8,7 +8,6 @@ from math import atan, cos, pi, sqrt
 
 import numpy as np
 import pytest
-from rows import each_row
 from scipy.spatial import ConvexHull
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel, Raster, load_problem
@@ -74,7 +73,7 @@ def same_bits(left, right):
     return all(getattr(left, f).tobytes() == getattr(right, f).tobytes() for f in ("tail", "head", "length"))
 
 
-@each_row("name", METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
     metric, domain = METRICS[name], domain_of(name)
     edges = metric.edges(domain)
@@ -87,8 +86,8 @@ def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
     assert np.isfinite(distances).all()
 
 
-@each_row("scale", [1.0, 0.9, 1.7])
-@each_row("domain", [DOMAIN, SPACE], ids=["plane", "space"])
+@pytest.mark.parametrize("scale", [1.0, 0.9, 1.7])
+@pytest.mark.parametrize("domain", [DOMAIN, SPACE], ids=["plane", "space"])
 def test_euclidean_lengths_are_rounded_down(domain, scale):
     edges = (scale * METRICS["euclidean"]).edges(domain)
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
@@ -102,7 +101,7 @@ TINY = [1e-162, 1e-155, 1e-150, 1e-144, 1e-100]
 LEVELS = [5e-324, 1e-310, 1e-300, 1e-150, 1.0, 1e140, 1e300]
 
 
-@each_row("cell", [*TINY, 0.3, 1e100, 1e148])
+@pytest.mark.parametrize("cell", [*TINY, 0.3, 1e100, 1e148])
 def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
     """Subnormal squares round up, at 1e-162 to 1.4 times the claim: every length is sound or refused."""
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
@@ -122,8 +121,8 @@ def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
     assert kept >= (0 if cell < 1e-144 else 5)
 
 
-@each_row("scale", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
-@each_row("base", [5e-324, 1e-310, 1e-150, 1 / 3, 1e10, 1e150])
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
+@pytest.mark.parametrize("base", [5e-324, 1e-310, 1e-150, 1 / 3, 1e10, 1e150])
 def test_products_of_given_lengths_are_rounded_down(base, scale):
     """The lengths of graphs and streets, and the epsilon of the discrete metric, times one and two factors."""
     ends, length = {"tail": [0, 1], "head": [1, 2]}, [base, 3 * base]
@@ -171,7 +170,7 @@ FINGERPRINTS = {
 }
 
 
-@each_row(("problem", "parameters"), FINGERPRINTS)
+@pytest.mark.parametrize(("problem", "parameters"), FINGERPRINTS)
 def test_the_lengths_of_shipped_problems_keep_their_bits(problem, parameters):
     """Claims carry a fingerprint of the lengths: a file that was written once has to verify for good."""
     edges = load_problem(problem, **dict(parameter.split() for parameter in parameters.split(", ") if parameter)).edges
@@ -181,7 +180,7 @@ def test_the_lengths_of_shipped_problems_keep_their_bits(problem, parameters):
     assert digest.hexdigest()[:12] == FINGERPRINTS[problem, parameters]
 
 
-@each_row("name", METRICS)
+@pytest.mark.parametrize("name", METRICS)
 def test_a_scale_multiplies_every_length_and_rounds_down(name):
     metric, domain = METRICS[name], domain_of(name)
     plain, scaled = metric.edges(domain), (0.9 * metric).edges(domain)
@@ -192,8 +191,8 @@ def test_a_scale_multiplies_every_length_and_rounds_down(name):
     assert (0.5 * (0.9 * metric)).scale == 0.45
 
 
-@each_row("scale", [1.0, 0.9])
-@each_row("name", METRICS)
+@pytest.mark.parametrize("scale", [1.0, 0.9])
+@pytest.mark.parametrize("name", METRICS)
 def test_a_described_metric_comes_back_to_the_bit(name, scale):
     scaled, domain = scale * METRICS[name], domain_of(name)
     assert same_bits(rebuilt(scaled).edges(domain), scaled.edges(domain))
@@ -221,7 +220,7 @@ def test_a_graph_is_its_edges_and_other_kinds_are_unknown():
     assert caught.value.field == "metric"
 
 
-@each_row("metric", [STREETS, Discrete(epsilon=2), Euclidean(epsilon=2, unit="m"), 3 * STREETS])
+@pytest.mark.parametrize("metric", [STREETS, Discrete(epsilon=2), Euclidean(epsilon=2, unit="m"), 3 * STREETS])
 def test_whole_numbers_and_lists_come_back(metric):
     assert rebuilt(metric).describe() == metric.describe()
     assert metric.level_at(DOMAIN) is None or metric.level_at(DOMAIN).dtype == np.float64
@@ -319,7 +318,7 @@ HOSTILE = [
 ]  # what is described, what is changed, the field that the error names
 
 
-@each_row(("kind", "change", "field"), HOSTILE)
+@pytest.mark.parametrize(("kind", "change", "field"), HOSTILE)
 def test_descriptions_that_no_metric_gives_are_refused(kind, change, field):
     described = json.loads(json.dumps(DESCRIBED[kind]))
     inner = change.get("level")
@@ -331,14 +330,14 @@ def test_descriptions_that_no_metric_gives_are_refused(kind, change, field):
     assert caught.value.field == field
 
 
-@each_row("description", [None, [], "discrete", 1])
+@pytest.mark.parametrize("description", [None, [], "discrete", 1])
 def test_a_description_is_a_table(description):
     with pytest.raises(InputError) as caught:
         metric_from_description(description)
     assert caught.value.field == "metric"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("metric", "words"),
     [
         (METRICS["euclidean"], ("Euclidean distance", "0.69999999999999996", "per m")),
@@ -380,7 +379,7 @@ STRETCHES = {
 NEAR = STRETCHES | {18: (1 + sqrt(2)) / sqrt(3)}
 
 
-@each_row("stencil", STRETCHES)
+@pytest.mark.parametrize("stencil", STRETCHES)
 def test_stretch_of_the_stencils_is_the_largest_over_a_grid(stencil):
     domain = Domain.grid((21, 21) if stencil not in (6, 18, 26) else (13, 6, 5), cell=0.5, unit="m")
     metric = Eikonal(level=PrivacyLevel.constant(1.5, "m"), stencil=stencil)
@@ -390,7 +389,7 @@ def test_stretch_of_the_stencils_is_the_largest_over_a_grid(stencil):
     assert NEAR[stencil] - REACHED <= ratio.max() <= NEAR[stencil] * (1 + SLACK)
 
 
-@each_row("stencil", STRETCHES)
+@pytest.mark.parametrize("stencil", STRETCHES)
 def test_stretch_of_the_stencils_is_that_of_the_hull_of_their_directions(stencil):
     domain = Domain.grid((11, 11) if stencil not in (6, 18, 26) else (3, 3, 3), cell=1.0, unit="m")
     centre = domain.size // 2
@@ -426,7 +425,7 @@ def test_another_unit_is_refused(metric):
     assert caught.value.field == "unit"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "error", "field"),
     [
         *((lambda e=e: Euclidean(epsilon=e, unit="m"), InputError, "epsilon") for e in (0.0, -1.0, np.nan, np.inf)),
@@ -450,7 +449,7 @@ def test_graph_distances_are_shortest_paths():
     assert graph.distances(Domain.nodes(4)).tolist() == wanted
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("tail", "head", "length", "field", "message"),
     [
         ([0, 1, 2], [1, 2, 2], [1, 1, 1], "edges", "self-loop"),

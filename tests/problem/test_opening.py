@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import load
@@ -58,7 +57,7 @@ def made(folder: Path, kind: str) -> Path:
     return path
 
 
-@each_row("kind", ["nothing", "folder", "fifo", "socket", "device", "empty device", "proc", "circle"])
+@pytest.mark.parametrize("kind", ["nothing", "folder", "fifo", "socket", "device", "empty device", "proc", "circle"])
 def test_files_of_anybody_are_regular_ones(kind: str, tmp_path: Path) -> None:
     path = made(tmp_path, kind)
     (tmp_path / "link.nc").symlink_to(path)
@@ -85,8 +84,8 @@ def test_no_more_is_read_than_fits_or_was_announced(tmp_path: Path, monkeypatch:
         read_bytes(stream, path, field="file", most=100, expansion=2)
 
 
-@each_row("reader", READERS)
-@each_row("content", [None, "folder", b"", b"\xff\xfe\x00nothing"])
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("content", [None, "folder", b"", b"\xff\xfe\x00nothing"])
 def test_readers_name_the_file_and_the_reason(reader: str, content: bytes | str | None, tmp_path: Path) -> None:
     read, name, field = READERS[reader]
     path = tmp_path / name
@@ -110,7 +109,7 @@ def packed_zip(data: bytes) -> bytes:
 PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zip": packed_zip}
 
 
-@each_row("suffix", PACKED)
+@pytest.mark.parametrize("suffix", PACKED)
 def test_packed_files_are_read_and_damaged_ones_refused(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"m.csv{suffix}"
     whole = PACKED[suffix](b"V, w\n1,2\n3,4\n" + b"5,6\n" * 1000)
@@ -122,8 +121,8 @@ def test_packed_files_are_read_and_damaged_ones_refused(suffix: str, tmp_path: P
             read_frame(path, "data")
 
 
-@each_row("end", ["\n", "\r\n", "\r"])
-@each_row("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_lines_are_numbered_from_the_first_of_the_file(end: str, mark: str, tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_text(

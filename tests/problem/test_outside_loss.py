@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.cli.metric_problem import named_problem
@@ -67,7 +66,7 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     assert 0 <= float(said) / expected - 1 <= 1e-3  # four digits, rounded up
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "unit", "words"),
     [
         ("squared", "1", ("squared distance", "squared units")),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import VerificationError
@@ -59,7 +59,7 @@ def problem(scale: float = 1.0) -> md.DesignProblem:
 
 
 @pytest.mark.usefixtures("known")
-@pytest.mark.parametrize("scale", few([0.5, 1.0, 2.0], 0.5))
+@pytest.mark.parametrize("scale", few_by_default([0.5, 1.0, 2.0], 0.5))
 def test_it_solves_verifies_stores_samples_exports_and_is_drawn(tmp_path, scale):
     path = tmp_path / "hex.nc"
     md.save(md.solve(md.Optimal(problem=problem(scale)), gap=1e-3), path)

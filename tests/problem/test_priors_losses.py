@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign import DesignProblem, Domain, Euclidean, Raster, priors
 from mechdesign.base.memory import require_memory
@@ -31,7 +30,7 @@ def test_a_prior_that_sums_to_one_is_kept(total):
     assert check_prior([total / 4, 0, total * 3 / 4], 3).tolist() == [total / 4, 0, total * 3 / 4]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("prior", "message"),
     [
         ([0.5, 0.5], "shape"),
@@ -93,7 +92,7 @@ def test_distance_loss_within_a_cell(cell):
     assert Distance().within_cell(domain) == pytest.approx(snapped(cell, np.abs), rel=QUADRATURE)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("loss", "domain"),
     [
         (SquaredDistance(), ELSEWHERE),
@@ -115,7 +114,7 @@ def test_a_table_is_its_own_loss():
     assert caught.value.field == "loss"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("table", "message"),
     [([[0, np.nan]], "finite"), ([[0, np.inf]], "finite"), ([[1, -1e-9]], "negative"), ([[0, 0]], "zero everywhere")],
 )

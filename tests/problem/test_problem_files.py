@@ -5,7 +5,6 @@ import os
 import sys
 
 import pytest
-from rows import each_row
 
 from mechdesign import Discrete, EikonalWeights, Optimal, load_problem, solve
 from mechdesign.errors import InputError, UnitError
@@ -83,7 +82,7 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
     assert shipped.read_problem_file(write(tmp_path, "def problem(): ...\n")).summary == "mine"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "parameter", "value"),
     [
         ({"secrets": "5"}, "secrets", 5),
@@ -101,7 +100,7 @@ def test_parameters_take_the_type_of_their_default(mine, given, parameter, value
     assert (found, type(found)) == (value, type(value))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "field", "message"),
     [
         ({"secrets": "5.0"}, "secrets", "type int"),
@@ -133,7 +132,7 @@ def test_parameters_of_another_type_are_refused(mine, given, field, message):
     assert caught.value.field == field
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "field", "message"),
     [
         ("def problem(:", "problem", "does not import .SyntaxError"),
@@ -186,7 +185,7 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
     assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "error", "message"),
     [
         ("def problem(): return 3", InputError, "must return a DesignProblem"),
@@ -260,7 +259,7 @@ def test_shipped_problems():
         assert file.summary.endswith(".") or "(" in file.summary
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("folders", "expected"),
     [
         ({"_problems": ["wheel"], "problems": ["tree"]}, ["wheel"]),
@@ -285,7 +284,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
             assert all(known in caught.value.remedy for known in expected)
 
 
-@each_row("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
+@pytest.mark.parametrize("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
 def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
@@ -300,8 +299,8 @@ def test_a_path_goes_before_a_shipped_name(mine, monkeypatch):
     assert not isinstance(load_problem("line").metric, Discrete)
 
 
-@each_row("program", [Optimal, EikonalWeights])
-@each_row("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
+@pytest.mark.parametrize("program", [Optimal, EikonalWeights])
+@pytest.mark.parametrize("parameters", [{}, {"cells": 4, "epsilon": 2.0, "cell": 0.5}])
 def test_line_is_the_truncated_geometric_mechanism(program, parameters):
     published = shipped.read_problem_file("line").module.published(**parameters)["optimal"]
     figures = solve(program(problem=load_problem("line", **parameters)), gap=CERTIFIED).attrs

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES, grid
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import Domain, Raster
@@ -83,7 +82,7 @@ def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
             Query.from_raster(Raster(x=wide, y=y, values=values[:2], unit="m"), domain)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("labels", "message"),
     [
         ([0, 1, 2], "must have shape"),

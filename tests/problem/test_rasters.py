@@ -6,7 +6,6 @@ import struct
 import numpy as np
 import pytest
 import xarray as xr
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import Raster
@@ -65,7 +64,7 @@ def test_a_raster_is_stretched_along_all_of_its_axes():
         assert caught.value.field == "raster"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"values": VALUES[:, :, 0]}, r"shape \(3, 2, 4\)"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from conftest import ROOT
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import PrivacyLevel
 from mechdesign.errors import FileFormatError, InputError, UnitError
@@ -46,7 +46,7 @@ def assert_is_the_map(raster):
     assert raster.unit == "m"
 
 
-@each_row(
+@pytest.mark.parametrize(
     "header",
     [
         CORNER,
@@ -60,7 +60,7 @@ def test_esri_ascii(tmp_path, header):
     assert_is_the_map(read_raster(asc(tmp_path, header + ROWS), unit="metres"))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         (CORNER + "1 2 3\n4 5", "announces 2 x 3"),
@@ -111,10 +111,9 @@ def test_files_that_are_not_rasters(tmp_path, name, message):
         read_raster(tmp_path / name, unit="parsec")
 
 
-@each_row("engine", ENGINES)
-@each_row("flips", [(1, 1), (-1, 1), (1, -1), (-1, -1)], by_default=[(1, 1), (-1, 1)])
-def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, flips):
-    along, across = flips
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("along", "across"), few_by_default([(1, 1), (-1, 1), (1, -1), (-1, -1)], (1, 1), (-1, 1)))
+def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, along, across):
     axes = {"x": ("x", X[::across], METRES), "y": ("y", Y[::along], METRES)}
     values = VALUES.T[::along, ::across]
     assert_is_the_map(read_raster(netcdf(tmp_path, axes=axes, values=values, engine=engine), unit="m"))
@@ -122,8 +121,10 @@ def test_netcdf_in_any_order_of_the_axes(tmp_path, engine, flips):
     assert_is_the_map(read_raster(turned, unit="m"))
 
 
-@each_row(("across", "along"), [("lon", "lat"), ("easting", "northing"), ("col", "row"), ("longitude", "latitude")])
-@each_row("turned", [False, True])
+@pytest.mark.parametrize(
+    ("across", "along"), [("lon", "lat"), ("easting", "northing"), ("col", "row"), ("longitude", "latitude")]
+)
+@pytest.mark.parametrize("turned", [False, True])
 def test_netcdf_axes_under_other_names(tmp_path, across, along, turned):
     axes = {across: (across, X, METRES), along: (along, Y, METRES)}
     dims, values = ((across, along), VALUES) if turned else ((along, across), VALUES.T)
@@ -142,8 +143,8 @@ def plain_axes(x=None, y=None):
     return {"x": ("x", X, x or {}), "y": ("y", Y, y or {})}
 
 
-@each_row("engine", ENGINES)
-@each_row(
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
     "build",
     [
         {"axes": plain_axes({"units": "degrees_east"}, {"units": "degrees_north"})},
@@ -170,8 +171,8 @@ def test_one_variable_of_several_has_to_be_named_and_undeclared_axes_are_taken_a
     assert read_raster(path, unit="m", variable="density").value_unit == "persons"
 
 
-@each_row("engine", ENGINES)
-@each_row("kept", [0.0, 0.3, 0.8, 0.97])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kept", [0.0, 0.3, 0.8, 0.97])
 def test_netcdf_cut_short_is_refused(tmp_path, engine, kept):
     path = netcdf(tmp_path, engine=engine)
     whole = path.read_bytes()

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from rows import each_row
 
 from mechdesign.errors import InputError
 from mechdesign.extend import Edges
@@ -23,7 +22,7 @@ def random_edges(size, seed):
     return Edges(tail=tail[kept], head=head[kept], length=rng.uniform(0.1, 3, kept.sum()))
 
 
-@each_row("seed", range(4))
+@pytest.mark.parametrize("seed", range(4))
 def test_shortest_paths_are_a_metric_and_match_floyd_warshall(seed):
     edges = random_edges(25, seed)
     found = shortest_paths(edges, 25)
@@ -54,8 +53,8 @@ def test_parts_are_counted():
     assert caught.value.value == "3 parts, of [2, 2, 1] places, around places [0, 2, 4]"
 
 
-@each_row("shift", [0.0, -7.0, 4.0])
-@each_row("seed", range(4))
+@pytest.mark.parametrize("shift", [0.0, -7.0, 4.0])
+@pytest.mark.parametrize("seed", range(4))
 def test_the_minorant_is_the_largest_lipschitz_field_below(seed, shift):
     edges = random_edges(30, seed)
     field = np.random.default_rng(seed).uniform(0, 10, 30) + shift

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign import Domain, priors
 from mechdesign.losses import LOSSES, Distance, SquaredDistance, ZeroOne
@@ -43,8 +42,8 @@ def summed(name: str, domain: Domain, prior: np.ndarray, spline: bool) -> np.nda
     return cost
 
 
-@each_row("name", ["squared", "distance"])
-@each_row("spline", [False, True])
+@pytest.mark.parametrize("name", ["squared", "distance"])
+@pytest.mark.parametrize("spline", [False, True])
 def test_the_cost_is_the_sum_over_positions(name: str, spline: bool) -> None:
     small = Domain.grid((2, 3), cell=0.7, unit="m")
     prior = PRIOR[:6] / PRIOR[:6].sum()
@@ -79,7 +78,7 @@ def test_the_spline_adds_half_the_squared_side_inside() -> None:
     assert cost[inside] - between == pytest.approx(np.full(49, 0.7**2 / 2 / 49), rel=1e-10)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("loss", "domain", "reports"),
     [
         (ZeroOne(), GRID, GRID),

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rows import each_row
 from tolerances import REORDERED as LAST_BITS
 
 import mechdesign as md
@@ -26,8 +25,8 @@ def problem(metric: md.Discrete | md.Euclidean, **changed: object) -> md.DesignP
     return md.DesignProblem(**(given | changed))
 
 
-@each_row("unit", sorted(LENGTHS))
-@each_row("epsilon", [0.0015, 1 / 3, 1e-7, 123.456])
+@pytest.mark.parametrize("unit", sorted(LENGTHS))
+@pytest.mark.parametrize("epsilon", [0.0015, 1 / 3, 1e-7, 123.456])
 def test_a_level_per_another_length_is_the_largest_double_below(unit: str, epsilon: float) -> None:
     made = problem(md.Euclidean(epsilon=epsilon, unit=unit))
     exact = Fraction(epsilon) * 1000 / LENGTHS[unit]
@@ -65,7 +64,7 @@ def test_streets_and_levels_are_nowhere_above_what_was_stated() -> None:
     assert (made.metric.level.at(points) <= 1000 * level.at(1000 * points)).all()
 
 
-@each_row(
+@pytest.mark.parametrize(
     "metric",
     [
         md.Euclidean(epsilon=1.0, unit="USD"),

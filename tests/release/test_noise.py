@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
@@ -27,8 +27,8 @@ LOGARITHMS = 1e-9  # relative; logarithms of densities, subtracted, at distances
 LAWS = [laws.GeneralizedCauchy(p) for p in (1.2, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0)]
 LAWS += [laws.StudentT(nu) for nu in (0.4, 1.0, 1.7, 2.0, 3.0, 5.0, 12.0)]
 SYMMETRIC = [*LAWS, laws.Laplace()]
-EACH = each_row("law", LAWS)
-EVERY = each_row("law", SYMMETRIC)
+EACH = pytest.mark.parametrize("law", LAWS)
+EVERY = pytest.mark.parametrize("law", SYMMETRIC)
 PLACES = np.array([1e-9, 1e-4, 0.03, 0.4, 0.999, 1.0, 1.7, 4.0, 29.0])
 
 
@@ -75,7 +75,7 @@ def test_cauchy_cdf_is_the_elementary_one(p):
     assert law.cdf(-PLACES) == pytest.approx(1 - atan_form(p, PLACES), abs=IDENTITY)
 
 
-@each_row("p", [1.2, 2.5, 4.0, 8.0])
+@pytest.mark.parametrize("p", [1.2, 2.5, 4.0, 8.0])
 def test_cauchy_tails_are_their_series(p):
     """1 / (1 + z^p) = z^-p - z^-2p + ..., integrated term by term: all digits of small probabilities."""
     law, a = laws.GeneralizedCauchy(p), np.array([10.0, 1e3, 1e7])
@@ -85,7 +85,7 @@ def test_cauchy_tails_are_their_series(p):
     assert law.mass(a, np.inf) == pytest.approx(series, rel=IDENTITY, abs=0)
 
 
-@each_row("nu", [0.4, 1.0, 3.0, 12.0])
+@pytest.mark.parametrize("nu", [0.4, 1.0, 3.0, 12.0])
 def test_student_is_that_of_scipy(nu):
     law, other = laws.StudentT(nu), stats.t(nu)
     z = np.concatenate([-np.array([1e4, 300.0]), -PLACES[1:], PLACES[1:]])  # SciPy rounds 1e-9 to the centre
@@ -118,14 +118,14 @@ def test_quantiles_invert_the_cdf(law):
         assert inner == pytest.approx(0.5 - share, abs=QUADRATURE)
 
 
-@each_row("probability", [-1e-9, 1.5, math.nan])
+@pytest.mark.parametrize("probability", [-1e-9, 1.5, math.nan])
 def test_quantiles_refuse_what_is_no_probability(probability):
     with pytest.raises(InputError, match="between 0 and 1") as caught:
         laws.GeneralizedCauchy(4.0).ppf([0.5, probability])
     assert caught.value.field == "probability"
 
 
-@each_row("law", [*SYMMETRIC, laws.GeneralizedCauchy(40.0)])
+@pytest.mark.parametrize("law", [*SYMMETRIC, laws.GeneralizedCauchy(40.0)])
 def test_masses_of_cells_keep_their_digits(law):
     """Narrow cells are the density times the width (Simpson), split ones their sum, mirrored ones the same."""
     a = np.array([1e-3, 0.2, 0.9, 3.0, 1e3, 1e5] if not isinstance(law, laws.Laplace) else [1e-3, 0.2, 0.9, 3.0, 30.0])
@@ -142,7 +142,7 @@ def test_masses_of_cells_keep_their_digits(law):
     assert law.mass(ends[:-1], ends[1:]).sum() == pytest.approx(1, abs=IDENTITY)
 
 
-@each_row("law", SYMMETRIC, by_default=SYMMETRIC[::4])
+@pytest.mark.parametrize("law", few_by_default(SYMMETRIC, *SYMMETRIC[::4]))
 def test_variance_is_the_second_moment_or_infinite(law):
     tails = {laws.GeneralizedCauchy: lambda: law.p - 1, laws.StudentT: lambda: law.nu}.get(
         type(law), lambda: math.inf
@@ -171,7 +171,7 @@ def test_the_separate_level_adds_two_suprema(law):
 
 
 @EACH
-@each_row("tight", [True, False])
+@pytest.mark.parametrize("tight", [True, False])
 def test_eta_inverts_epsilon(law, tight):
     for gamma, eta in [(0.0, 0.4), (0.1, 0.3), (2.0, 0.5)]:
         level = law.epsilon(gamma, eta, tight)
@@ -285,7 +285,7 @@ def test_laplace_breaks_its_delta_with_exponential_growth():
             asked(5.0, gamma, delta, growth="exponential")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: laws.GeneralizedCauchy(1.0), "p"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from exported import proved
-from rows import each_row
 from scipy import stats
 from tolerances import SOLVED
 
@@ -76,8 +75,8 @@ def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
     assert found == pytest.approx(np.diff(cdf, axis=1), abs=MASS)
 
 
-@each_row("law", LAWS)
-@each_row("tight", [True, False])
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("tight", [True, False])
 def test_smooth_releases_are_certified_within_the_claim(law, tight):
     gamma = 0.3 * EPSILON / law.scale_rate
     found = smooth(law, gamma, tight)
@@ -88,8 +87,8 @@ def test_smooth_releases_are_certified_within_the_claim(law, tight):
     assert law.epsilon(kept["gamma"], kept["eta"], tight) == pytest.approx(EPSILON, rel=1e-9)
 
 
-@each_row("law", LAWS)
-@each_row("flip", [1, -1])
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("flip", [1, -1])
 def test_the_joint_constant_is_attained(law, flip):
     """Two close secrets between which f and ln B change at their largest rates: certified at 0.99 to 1 of the claim."""
     step, gamma = 0.01, 0.3 * EPSILON / law.scale_rate
@@ -198,7 +197,7 @@ def made_with(bound, gamma=0.05, epsilon=None):
     return release.release_mechanism(problem, values, bound, law=laws.StudentT(3), gamma=gamma, epsilon=epsilon)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: problem_with(values=[1.0, 2.0]), "values"),

@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 from cases import shipped
 from numpy.typing import NDArray
-from rows import each_row
 from scipy import stats
 
 import mechdesign as md
@@ -57,7 +56,7 @@ def test_errors_of_means_are_those_of_drawn_users() -> None:
     assert error_of_mean(mechanism, values, 10**15, population=there) == pytest.approx(bias[7] ** 2, rel=1e-6)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "error", "field"),
     [
         (lambda: md.load_problem("income", threshold=0.0), InputError, "threshold"),

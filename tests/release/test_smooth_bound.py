@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 from smooth_bounds import level_set_bound
 from soft_queries import BoundedRange, Kernel, Threshold
 
@@ -51,8 +51,8 @@ def random_field(rng, domain):
     return 1e-3 / (0.1 + near)
 
 
-@each_row("growth", GROWTHS)
-@each_row("name", PLANES)
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("name", PLANES)
 def test_the_bound_is_the_transform_of_all_pairs(name, growth):
     domain, rng = PLANES[name], np.random.default_rng(3)
     distance = domain.euclidean_to(domain)
@@ -65,8 +65,8 @@ def test_the_bound_is_the_transform_of_all_pairs(name, growth):
         assert (found.method, found.safe, found.gap) == ("blocks", "least", 1.0)
 
 
-@each_row("linear", [False, True])
-@each_row("radius", [0.0, 1.3])
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("radius", [0.0, 1.3])
 def test_blocks_have_the_bits_of_one_block(linear, radius):
     rng = np.random.default_rng(4)
     for count in (1, 7, 300):
@@ -81,7 +81,7 @@ def test_blocks_have_the_bits_of_one_block(linear, radius):
             assert (cut == whole).all()
 
 
-@each_row("horizon", [math.inf, 4.0, 1.0, 0.05], by_default=[1.0])
+@pytest.mark.parametrize("horizon", few_by_default([math.inf, 4.0, 1.0, 0.05], 1.0))
 def test_steepest_chords_by_blocks_and_by_definition(horizon):
     rng = np.random.default_rng(5)
     points = rng.integers(0, 20, (150, 2)) * 0.5
@@ -95,8 +95,8 @@ def test_steepest_chords_by_blocks_and_by_definition(horizon):
             assert steepest_chords(points, f, horizon, leaf) == pytest.approx(expected, rel=ROUNDED, abs=0)
 
 
-@each_row("growth", GROWTHS)
-@each_row("name", ["line", "small plane"])
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("name", ["line", "small plane"])
 def test_the_statement_is_the_transform(name, growth):
     domain = Domain.grid(9, cell=0.5, unit="km") if name == "line" else Domain.grid((3, 4), cell=1.0, unit="km")
     lipschitz = np.where(np.arange(domain.size) == 1, 0.0, np.random.default_rng(6).random(domain.size) ** 2)
@@ -168,8 +168,8 @@ def test_horizon_of_a_gridded_query():
     assert (free > 1.01 * found).any()
 
 
-@each_row("growth", GROWTHS)
-@each_row("cell", [0.4, 0.1], by_default=[0.4])
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("cell", few_by_default([0.4, 0.1], 0.4))
 def test_cell_bound_holds_anywhere_in_the_cells(cell, growth):
     rng = np.random.default_rng(10)
     line = Domain.grid(round(8 / cell), cell=cell, unit="km", origin=-4.0)
@@ -231,7 +231,7 @@ PLANE = PLANES["plane"]
 FLAT = np.ones(PLANE.size)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("field", "arguments"),
     [
         ("growth", {"lipschitz": FLAT, "gamma": 1.0, "growth": "quadratic"}),

@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pytest
 from pyproj import Geod
-from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
@@ -41,8 +40,8 @@ def positions(centre, points):
         yield latitude, longitude
 
 
-@each_row("centre", [CENTRE, SOUTH])
-@each_row(("unit", "metres"), [("m", 1.0), ("km", 1000.0), ("mi", 1609.344)])
+@pytest.mark.parametrize("centre", [CENTRE, SOUTH])
+@pytest.mark.parametrize(("unit", "metres"), [("m", 1.0), ("km", 1000.0), ("mi", 1609.344)])
 def test_geodesics_from_the_centre_end_in_their_cell(tmp_path, centre, unit, metres):
     """Second route: the direct geodesic problem instead of the projection."""
     domain = paris(cell=150.0 / metres, unit=unit, origin=(-2250.0 / metres, -1500.0 / metres))
@@ -77,7 +76,7 @@ def test_compressed_files_are_read(tmp_path):
     assert read_checkins(path, paris(), **CENTRE).counts.sum() == 5
 
 
-@each_row(
+@pytest.mark.parametrize(
     "text",
     ["", "1,2,3\n4,5,6\n", "1\t2\t3\n", LINE + "1\tt\tnorth\t2.3\t9\n", LINE + LINE.strip() + "\t7\n"],
     ids=["empty", "commas", "three fields", "words", "six fields"],
@@ -95,7 +94,7 @@ def test_a_damaged_archive_is_refused(tmp_path):
         read_checkins(path, paris(), **CENTRE)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("domain", "centre", "field"),
     [
         (Domain.grid(30, cell=150.0, unit="m"), CENTRE, "domain"),

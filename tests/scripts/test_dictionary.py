@@ -13,7 +13,7 @@ from cases import CASES
 from conftest import ROOT
 from designs import OWN_REPORTS, optimum, problem_of
 from dictionary import ENTRY, Dictionary
-from rows import few
+from rows import few_by_default
 from taken import needs
 from tolerances import DESIGN_MARGIN, ORACLE
 
@@ -38,7 +38,7 @@ def loss_of(problem: md.DesignProblem, **given: Any) -> float:
     return float(md.solve(Dictionary(problem, **given)).attrs["expected_loss"])
 
 
-@pytest.mark.parametrize("case", few(CASES, *DEFAULT))
+@pytest.mark.parametrize("case", few_by_default(CASES, *DEFAULT))
 def test_dictionary_has_the_value_of_its_statement(case: str) -> None:
     mechanism = md.solve(Dictionary(problem_of(case)))
     value = Dictionary(problem_of(case)).statement().solve(solver="HIGHS")
@@ -46,7 +46,7 @@ def test_dictionary_has_the_value_of_its_statement(case: str) -> None:
     assert md.verify(mechanism).certified
 
 
-@pytest.mark.parametrize("case", few(OWN_REPORTS, *(case for case in DEFAULT if case in OWN_REPORTS)))
+@pytest.mark.parametrize("case", few_by_default(OWN_REPORTS, *(case for case in DEFAULT if case in OWN_REPORTS)))
 def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
     eikonal, found = md.solve(md.EikonalWeights(problem=problem_of(case))).attrs, loss_of(problem_of(case))
     assert optimum(case).attrs["lower_bound"] <= found

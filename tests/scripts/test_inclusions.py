@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from cases import grid
 from oracles import asymptotic_error
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import DesignProblem, Euclidean, priors
@@ -30,7 +29,7 @@ def centred(size):
     return np.eye(size) - 1 / size
 
 
-@each_row("epsilon", [0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
     """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
     bits are independent.
@@ -65,7 +64,7 @@ INCLUDED = {
 }
 
 
-@each_row("name", INCLUDED)
+@pytest.mark.parametrize("name", INCLUDED)
 def test_inclusions_are_those_of_the_table(name):
     """Counted over all reports; and their error is at least the asymptotic one of the table."""
     problem = problem_on((2, 3), 0.8, seed=3)

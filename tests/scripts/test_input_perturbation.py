@@ -7,7 +7,6 @@ import math
 import input_perturbation
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign.errors import InputError
 
@@ -15,7 +14,7 @@ SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
 FORMULA = 1e-11  # the same moment by integrals that cancel, at widths of the order of the noise
 SECRETS = np.array([-3.0, 0.2, 0.9, 1.0, 1.3, 1.6, 2.0, 2.4, 4.0, 9.0])
 THRESHOLD = 1.5
-SETTINGS = each_row(("epsilon", "width"), [(0.7, 0.0), (0.7, 1.2), (3.0, 0.8), (0.2, 5.0)])
+SETTINGS = pytest.mark.parametrize(("epsilon", "width"), [(0.7, 0.0), (0.7, 1.2), (3.0, 0.8), (0.2, 5.0)])
 
 
 def ramp(a, x, epsilon):
@@ -74,7 +73,7 @@ def test_the_bias_stays_as_users_grow(epsilon, width):
     )
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: input_perturbation.bias([], 1.0, 1.0), "x"),

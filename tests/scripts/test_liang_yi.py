@@ -10,7 +10,6 @@ from pathlib import Path
 import liang_yi
 import numpy as np
 import pytest
-from rows import each_row
 from scipy import stats
 
 SIGMAS = 5.0  # standard errors of a seeded Monte Carlo mean
@@ -93,7 +92,7 @@ def test_errors_to_the_hard_truth_move_the_bias_alone():
     assert hard["smooth"].iloc[0] - soft["smooth"].iloc[0] == pytest.approx(shift**2, rel=1e-9)
 
 
-@each_row(("k", "v"), [(0.5, 0.0), (2.0, 1.7), (0.9, 4.0), (4.0, 0.4)])
+@pytest.mark.parametrize(("k", "v"), [(0.5, 0.0), (2.0, 1.7), (0.9, 4.0), (4.0, 0.4)])
 def test_kernels_after_noise_beside_a_sum_over_the_plane(k, v):
     radius, angle = stats.gamma(2, scale=1 / k).ppf((np.arange(4000) + 0.5) / 4000), np.arange(360) * 2 * np.pi / 360
     square = v**2 + radius[:, None] ** 2 + 2 * v * radius[:, None] * np.cos(angle)

@@ -14,7 +14,6 @@ import numpy as np
 import paris
 import pytest
 from conftest import ROOT
-from rows import each_row
 from taken import needs
 
 from mechdesign import Eikonal, PrivacyLevel, compare, load_problem, probabilities, sweep
@@ -116,7 +115,7 @@ def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
     assert caught.value.field == "metric"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("parameters", "field"),
     [
         ({"prior": "tourists"}, "prior"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from rows import each_row
 from smooth_bounds import MARGIN, SLACK, check_growth, least_bound, level_set_bound
 
 from mechdesign import Domain
@@ -60,7 +59,7 @@ def test_the_least_bound_of_any_growth_is_the_optimum_of_its_program():
         assert least_bound(lipschitz, distance, growth) == pytest.approx(bound.value, rel=SOLVED)
 
 
-@each_row(
+@pytest.mark.parametrize(
     "growth",
     [
         lambda d: 2 + d,

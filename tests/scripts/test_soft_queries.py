@@ -5,7 +5,7 @@ import math
 import gaussian_chord
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 from scipy.special import lambertw
 from soft_queries import BoundedRange, Kernel, Radial, Region, Ridge, Threshold, TwoWay
 
@@ -178,8 +178,8 @@ FORMS = {
 }
 
 
-@each_row("growth", GROWTHS)
-@each_row("name", FORMS)
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("name", FORMS)
 def test_laws_of_smooth_bounds(name, growth):
     places, query, largest = FORMS[name]
     own = query.lipschitz(places)
@@ -198,7 +198,7 @@ def test_laws_of_smooth_bounds(name, growth):
     assert last == pytest.approx(own, abs=1e-5)  # a steeper place at distance r adds at most sup K / (1 + 10^6 r)
 
 
-@each_row("name", [name for name in FORMS if name != "threshold, short horizon"])
+@pytest.mark.parametrize("name", [name for name in FORMS if name != "threshold, short horizon"])
 def test_logarithmic_slopes_do_not_exceed_gamma(name):
     places, query, _ = FORMS[name]
     rng = np.random.default_rng(4)
@@ -219,8 +219,8 @@ def plane_brute(f, nodes, gamma, growth):
     return (chords * GROWTHS[growth](gamma * distance)).max(axis=1)
 
 
-@each_row("growth", GROWTHS)
-@each_row("gamma", [0.1, 0.6, 3.0], by_default=[0.6])
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("gamma", few_by_default([0.1, 0.6, 3.0], 0.6))
 def test_two_way_in_the_plane(gamma, growth):
     query = TwoWay(0.8, at=[0.0, 0.0])
     axis = np.arange(-3.2, 4.01, 0.2)  # both ends of both bands lie on nodes
@@ -272,8 +272,8 @@ def test_region_of_a_half_line_is_the_threshold_and_of_an_interval_the_range():
     assert Region(0.8, 2.0).lipschitz(X - 0.5) == pytest.approx(Threshold(0.8, 2.0, at=0.5).lipschitz(X))
 
 
-@each_row("growth", GROWTHS)
-@each_row("radius", [1.4, 0.3])
+@pytest.mark.parametrize("growth", GROWTHS)
+@pytest.mark.parametrize("radius", [1.4, 0.3])
 def test_region_of_a_disc_is_a_bound_and_close_in_the_plane(radius, growth):
     axis = np.arange(-3, 3.01, 0.2)
     nodes = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -301,7 +301,7 @@ def test_ridge_and_radial_reduce_to_one_axis(growth):
     assert (found <= radial * (1 + ROUNDED)).all()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("call", "field"),
     [
         (lambda: smooth_sensitivity.threshold(X, 0.0, 0.0, 1.0), "width"),

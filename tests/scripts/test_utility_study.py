@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from rows import each_row
 from scipy.stats import t as student
 from utility_study import ESTIMATORS, Study, bands, utility_loss, utility_study
 
@@ -125,7 +124,7 @@ def test_reports_of_progress_count_the_repetitions():
 OTHER = Domain.points_at([[0.0, 0.0], [1.0, 1.0]], unit="km")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"counts": -COUNTS}, "counts"),

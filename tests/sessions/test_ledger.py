@@ -23,7 +23,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moments import SOURCE
 from rewritten import rewritten
-from rows import each_row
 from test_budget import sampler
 
 import mechdesign as md
@@ -57,7 +56,7 @@ ROUTES: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@each_row("route", ROUTES)
+@pytest.mark.parametrize("route", ROUTES)
 def test_two_names_are_one_ledger(path: Path, route: str) -> None:
     budget = md.sessions.Budget.create(path, limit=2)
     other = md.sessions.Budget(path=ROUTES[route](path))
@@ -134,7 +133,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@each_row("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_what_is_no_file_is_no_ledger(path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)  # a socket's address is short
@@ -149,7 +148,7 @@ def test_what_is_no_file_is_no_ledger(path: Path, kind: str, monkeypatch: pytest
     assert names(path.parent) == before
 
 
-@each_row(
+@pytest.mark.parametrize(
     "name", ["", ".", "..", "/", "no/such/folder", "file/in/a/file", "n" * 300, "n" * 250, "n" * 245, "\0", os.devnull]
 )
 def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +163,7 @@ def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: p
         md.sessions.Budget.create("no/such/folder", limit=1)
 
 
-@each_row("kind", ["link to a device", "link to a FIFO", "FIFO", "folder"])
+@pytest.mark.parametrize("kind", ["link to a device", "link to a FIFO", "FIFO", "folder"])
 def test_a_ledger_that_became_something_else_is_refused(path: Path, kind: str) -> None:
     budget = md.sessions.Budget.create(path, limit=2)
     path.unlink()
@@ -291,7 +290,7 @@ DAMAGE: dict[str, Callable[[str], str]] = {
 }
 
 
-@each_row("name", DAMAGE)
+@pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_ledgers_are_refused(path: Path, name: str) -> None:
     budget = md.sessions.Budget.create(path, limit=3)
     budget.report(sampler(), 5)
@@ -381,7 +380,7 @@ def to_one_cell(factored: xr.Dataset) -> xr.Dataset:
     return rewritten(changed)
 
 
-@each_row("name", FOREIGN)
+@pytest.mark.parametrize("name", FOREIGN)
 def test_a_remembered_report_that_the_mechanism_cannot_give_is_not_given(path: Path, name: str) -> None:
     make, place = FOREIGN[name]
     budget, drawn_by = md.sessions.Budget.create(path, limit=3), make()

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from fuzz_lines import mutated
 from moments import SOURCE
-from rows import each_row
 from sessions import RULES, design, line, resealed, ruled, table
 
 import mechdesign as md
@@ -110,7 +109,7 @@ def test_ticks_rise(path: Path) -> None:
     assert session.report(1, tick=5).tick == 5
 
 
-@each_row("tick", [-1, 1.5, True, "1", None, 2**53, float("nan")])
+@pytest.mark.parametrize("tick", [-1, 1.5, True, "1", None, 2**53, float("nan")])
 def test_ticks_that_are_refused(path: Path, tick: object) -> None:
     session = made(path)
     before = path.read_bytes()
@@ -142,7 +141,7 @@ def test_no_fix_is_the_last_one(path: Path, monkeypatch) -> None:
     assert places[-1] != 4
 
 
-@each_row("cell", [5, -1, 0.5, "1"])
+@pytest.mark.parametrize("cell", [5, -1, 0.5, "1"])
 def test_a_cell_that_is_not_there_is_refused_at_any_tick(path: Path, cell: object) -> None:
     session = made(path)
     before = path.read_bytes()
@@ -162,7 +161,7 @@ def test_two_places_or_too_many_numbers_are_refused(path: Path) -> None:
 TOO_SMALL = [("clock", 1.5), ("clock", 0.1), ("risk", 1.0), ("clock", 1.8848)]
 
 
-@each_row(("rule", "limit"), TOO_SMALL)
+@pytest.mark.parametrize(("rule", "limit"), TOO_SMALL)
 def test_a_limit_below_what_a_rule_can_pay_is_refused(path: Path, rule: str, limit: float) -> None:
     with pytest.raises(BudgetError, match="is too small for") as caught:
         made(path, rule, limit=limit)
@@ -176,7 +175,7 @@ def test_one_report_that_costs_more_than_the_limit_is_said_to(path: Path) -> Non
         made(path, limit=0.25)
 
 
-@each_row("limit", [0, -1, float("nan"), float("inf"), True, "3", None])
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf"), True, "3", None])
 def test_limits_that_are_refused(path: Path, limit: object) -> None:
     with pytest.raises(InputError) as caught:
         made(path, limit=limit)
@@ -360,8 +359,8 @@ ALTERED = {
 }
 
 
-@each_row("name", ALTERED)
-@each_row("sealed", [True, False])
+@pytest.mark.parametrize("name", ALTERED)
+@pytest.mark.parametrize("sealed", [True, False])
 def test_altered_files_are_refused(path: Path, name: str, sealed: bool) -> None:
     session = made(path)
     for tick in range(3):

@@ -7,7 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
@@ -57,7 +56,7 @@ BAD = [
 ]
 
 
-@each_row(("words", "field", "code"), BAD)
+@pytest.mark.parametrize(("words", "field", "code"), BAD)
 def test_bad_input_is_refused_by_name_and_costs_nothing(session: Path, run_json, words, field, code) -> None:
     before = session.read_bytes()
     ended, told = run_json("session", words[0], session, *words[1:])
@@ -72,7 +71,7 @@ def test_ticks_out_of_order_are_refused(session: Path, run_json) -> None:
     assert "set back" in told["error"]["message"]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (("--limit", "0.1"), "limit"),

@@ -6,7 +6,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.output.text_tables import show
@@ -38,7 +37,7 @@ def test_a_design_is_written_verified_and_used(tmp_path: Path, run, run_json) ->
     assert (code, told["error"]["field"]) == (2, "output")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ((), "area"),

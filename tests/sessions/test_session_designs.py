@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from rewritten import rewritten
-from rows import each_row, few
+from rows import few_by_default
 from sessions import RULES, design, resealed, ruled, table
 
 import mechdesign as md
@@ -50,7 +50,7 @@ def sealed(folder: Path, told: dict[str, Any]) -> Path:
     return folder / "mutant.json"
 
 
-@pytest.mark.parametrize("name", few(NAMES, "clock", "risk"))
+@pytest.mark.parametrize("name", few_by_default(NAMES, "clock", "risk"))
 def test_honest_designs_are_certified(files: Path, name: str) -> None:
     found = md.verify(files / f"{name}.json")
     again = md.sessions.load_design(files / f"{name}.json")
@@ -112,7 +112,7 @@ ALTERED = {
 }
 
 
-@each_row("how", ALTERED)
+@pytest.mark.parametrize("how", ALTERED)
 @pytest.mark.usefixtures("unwalked")
 def test_altered_designs_are_refused(files: Path, how: str) -> None:
     """Sealed again or not, for rules that the change can be made of."""
@@ -233,7 +233,7 @@ def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
     return ends
 
 
-@pytest.mark.parametrize("name", few(NAMES, "clock", "risk"))
+@pytest.mark.parametrize("name", few_by_default(NAMES, "clock", "risk"))
 @pytest.mark.usefixtures("unwalked")
 def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
     ends = check_mutants(files, name, 10)
@@ -265,7 +265,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sorted(tmp_path.iterdir()) == before
 
 
-@each_row("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/1"}', '{"a": NaN}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/1"}', '{"a": NaN}'])
 def test_other_documents_are_no_designs(tmp_path: Path, text: str) -> None:
     file = tmp_path / "day.json"
     file.write_text(text)

@@ -9,7 +9,6 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from rows import each_row
 from scipy.special import logsumexp
 from sessions import RULES, design
 
@@ -64,8 +63,8 @@ MOVEMENTS = {
 }
 
 
-@each_row("movement", MOVEMENTS)
-@each_row("name", RULES)
+@pytest.mark.parametrize("movement", MOVEMENTS)
+@pytest.mark.parametrize("name", RULES)
 def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str) -> None:
     made = design(RULES[name](), movement=MOVEMENTS[movement])
     for seed in range(2):
@@ -176,7 +175,7 @@ BAD = {
 }
 
 
-@each_row("matrix", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("matrix", BAD.values(), ids=BAD)
 def test_matrices_that_are_refused(matrix: object) -> None:
     with pytest.raises(InputError) as caught:
         md.sessions.Transitions(matrix)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError
@@ -49,10 +49,10 @@ def test_the_worst_of_a_period_is_that_of_its_repetition(amounts: list[Fraction]
     assert periodic_worst(amounts, window) == max(sums)
 
 
-@each_row("most", [1, 2, 3])
-@each_row("length", [1, 2, 3, 5, 7], by_default=[1, 5])
-@each_row("calendar", [True, False])
-@each_row(("period", "in_blocks"), [(3, True), (4, True), (3, False), (4, False)])
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("length", few_by_default([1, 2, 3, 5, 7], 1, 5))
+@pytest.mark.parametrize("calendar", [True, False])
+@pytest.mark.parametrize(("period", "in_blocks"), [(3, True), (4, True), (3, False), (4, False)])
 def test_no_pattern_that_a_cap_allows_exceeds_its_worst(
     most: int, length: int, calendar: bool, period: int, in_blocks: bool
 ) -> None:
@@ -67,7 +67,7 @@ def test_no_pattern_that_a_cap_allows_exceeds_its_worst(
         assert reached == bound
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given_", "length", "calendar", "name"),
     [
         ("1d", 50, True, "a calendar day"),
@@ -85,7 +85,7 @@ def test_without_charges_no_window_costs() -> None:
     assert Window.of("1d", 50).worst([]) == (0, 0)
 
 
-@each_row("words", ["", "1", "d", "0d", "1w", "-1d", "1.5d", "1h", 0, -3, True, 2**21, "99999d", 1.5])
+@pytest.mark.parametrize("words", ["", "1", "d", "0d", "1w", "-1d", "1.5d", "1h", 0, -3, True, 2**21, "99999d", 1.5])
 def test_windows_that_are_refused(words: object) -> None:
     with pytest.raises(InputError) as caught:
         Window.of(words, 50)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from fractions import Fraction
 import day_of_reports as script
 import numpy as np
 import pytest
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import Domain, Euclidean, Sampler
 from mechdesign.errors import InputError, SizeError, UnsuitableError
@@ -75,7 +75,7 @@ def test_late_people_are_the_same_people(domain):
     assert not np.array_equal(usual.places, late.places)
 
 
-@each_row(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("seed", -1), ("late", -1.0)])
+@pytest.mark.parametrize(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("seed", -1), ("late", -1.0)])
 def test_days_that_are_none_are_refused(domain, field, value):
     with pytest.raises(InputError) as caught:
         walks(domain, **{"people": 2, "days": 1, "ticks": 4, "seed": 0} | {field: value})
@@ -122,7 +122,7 @@ def test_a_step_of_the_model_is_a_stochastic_matrix_and_back_its_transpose(setti
     assert told.describe() == model.describe()
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("field", "value"),
     [("home", [0.5, 0.6]), ("popularity", [1.0, 0.0]), ("near", 0.0), ("leave", [2.0]), ("mix", [0.5, 0.5])],
 )
@@ -308,8 +308,8 @@ def test_too_many_places_are_refused():
         propose(Domain.grid((21, 20), cell=1.0, unit="m"), ticks=4, limit=1.0, within=1.0)
 
 
-@each_row("ticks", [3])
-@each_row("window", ["1d", "2d", "24h", 2, 7], by_default=["2d", "24h"])
+@pytest.mark.parametrize("ticks", [3])
+@pytest.mark.parametrize("window", few_by_default(["1d", "2d", "24h", 2, 7], "2d", "24h"))
 def test_the_worst_of_ordered_reports_is_that_of_all_transcripts(ticks, window):
     """Second route: all sets of ticks with at most two a day, over four days, the k-th of a day costing amounts[k]."""
     amounts, asked = [Fraction(3), Fraction(1)], Window.of(window, ticks)

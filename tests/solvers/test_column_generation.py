@@ -16,7 +16,7 @@ from bumps import bump_map
 from cases import grid
 from designs import designed
 from oracles import are_rows, reference_violations
-from rows import few
+from rows import few_by_default
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
@@ -90,7 +90,7 @@ def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "master"),
-    few(
+    few_by_default(
         itertools.product(CASES, ("boxes", "vertices", "boxes, then vertices")),
         ("fewer reports", "boxes"),
         ("lattice", "vertices"),
@@ -189,7 +189,7 @@ def test_a_certified_table_and_a_bound_are_kept(ends: str, boxes: None) -> None:
     assert 0 < found.lower_bound <= optimum("pairs")[1] * (1 + SOLVED)
 
 
-@pytest.mark.parametrize("count", few([16, 24, 40, 80], 16))
+@pytest.mark.parametrize("count", few_by_default([16, 24, 40, 80], 16))
 def test_scattered_places_with_zeros_and_long_pairs(count: int) -> None:
     """0.03 nats per m, pairs of up to 40 nats, four of five priors zero: HiGHS on the whole program says the same."""
     problem = scattered(count, level=0.03, zeros=0.8, seed=count)

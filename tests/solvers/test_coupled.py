@@ -22,7 +22,7 @@ from designs import (
 )
 from reference.checking import ROW_SUM
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
@@ -58,7 +58,7 @@ def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) 
 
 @pytest.mark.parametrize(
     ("case", "program"),
-    few(
+    few_by_default(
         itertools.product(("eikonal, 8 neighbours", "eikonal, masked"), ("minimax", "robust")),
         ("eikonal, 8 neighbours", "minimax"),
         ("eikonal, masked", "robust"),

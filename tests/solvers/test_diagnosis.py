@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 from cases import CASES, grid
 from conftest import ROOT
-from rows import few
+from rows import few_by_default
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -79,7 +79,7 @@ def flat(epsilon: float, stencil: int, cells: int = 24) -> DesignProblem:
     return DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
 
 
-@pytest.mark.parametrize("name", few(["sharp", "real"], "sharp"))
+@pytest.mark.parametrize("name", few_by_default(["sharp", "real"], "sharp"))
 def test_the_rule_predicts_the_negative_weights_inside(name: str) -> None:
     core = inside(found_on(name))
     assert core["negative"].sum() > 50
@@ -97,7 +97,7 @@ def test_where_the_rule_holds_no_weight_inside_is_negative() -> None:
     assert core["predicted"].sum() == core["negative"].sum() == 0
 
 
-@pytest.mark.parametrize("name", few(MAPS, "sharp"))
+@pytest.mark.parametrize("name", few_by_default(MAPS, "sharp"))
 def test_first_order_weights_follow_the_solved_ones(name: str) -> None:
     core = inside(found_on(name))
     pair = core["local_weight"].values, core["weight"].values
@@ -107,7 +107,9 @@ def test_first_order_weights_follow_the_solved_ones(name: str) -> None:
     assert ((core["local_weight"] < 0) == (core["predicted"] == 1)).all()
 
 
-@pytest.mark.parametrize(("epsilon", "stencil"), few(itertools.product([0.2, 0.3, 0.5], [8, 16]), (0.2, 16), (0.5, 8)))
+@pytest.mark.parametrize(
+    ("epsilon", "stencil"), few_by_default(itertools.product([0.2, 0.3, 0.5], [8, 16]), (0.2, 16), (0.5, 8))
+)
 def test_flat_maps_have_negative_weights_in_the_border_rings_only(epsilon: float, stencil: int) -> None:
     found = diagnosis(flat(epsilon, stencil))
     negative = found["negative"].values == 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from cases import CASES, grid
-from rows import few
+from rows import few_by_default
 from tolerances import LINEAR_ALGEBRA, ORACLE
 
 from mechdesign import (
@@ -83,7 +83,7 @@ def test_laplace_limit_on_a_line(epsilon: float, limit: float) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "count", "limit"),
-    few([(1.0, 35, 5.789), (0.75, 41, 5.9092), (0.5, 65, 5.973)], (1.0, 35, 5.789)),
+    few_by_default([(1.0, 35, 5.789), (0.75, 41, 5.9092), (0.5, 65, 5.973)], (1.0, 35, 5.789)),
 )
 def test_laplace_limit_in_the_plane(epsilon: float, count: int, limit: float) -> None:
     """MSE eps^2 of the middle row under the Euclidean metric, towards 6; second route: the sum over the lattice."""
@@ -121,7 +121,7 @@ def test_philadelphia() -> None:
     assert mechanism.attrs["lower_bound"] <= optimum["expected_loss"] <= mechanism.attrs["expected_loss"]
 
 
-@pytest.mark.parametrize("epsilon", few([0.5, 0.3], 0.5))
+@pytest.mark.parametrize("epsilon", few_by_default([0.5, 0.3], 0.5))
 def test_small_levels_fail_at_the_boundary_and_are_remedied(epsilon: float) -> None:
     problem = flat((7, 7), epsilon)
     signed = weights(problem)

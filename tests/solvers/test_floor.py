@@ -11,7 +11,7 @@ import pytest
 from cases import CASES, grid
 from designs import COUPLED, designed, optimum, problem_of, program_of
 from oracles import are_rows, reference_violations
-from rows import few
+from rows import few_by_default
 from tolerances import CERTIFIED, ORACLE, SPARED, UP_TO_ROUNDING
 
 import mechdesign as md
@@ -28,7 +28,7 @@ from mechdesign.solvers.eikonal.padding import pad_problem
 from mechdesign.utility import remapped_loss
 
 NO_TIME = 1e-9  # seconds
-WITHOUT_TIME = few(
+WITHOUT_TIME = few_by_default(
     itertools.product(CASES, ("auto", "columns", "blocks", "highs")),
     ("reports apart from secrets", "auto"),
     ("eikonal, masked", "auto"),
@@ -63,7 +63,9 @@ def plane(side: int) -> md.DesignProblem:
 
 @pytest.mark.parametrize(
     "case",
-    few(CASES, "line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "reports apart from secrets"),
+    few_by_default(
+        CASES, "line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "reports apart from secrets"
+    ),
 )
 def test_the_best_closed_form_is_as_good_as_the_public_ones_and_certified(case: str) -> None:
     problem = problem_of(case)
@@ -184,7 +186,7 @@ class Clock:
 ITERATIONS = [(4, math.inf, 8), (4, 6.0, 5), (4, 5.5, 4), (4, 0.0, 0), (5, math.inf, 20)]
 
 
-@pytest.mark.parametrize(("cells", "limit", "iterations"), few(ITERATIONS, *ITERATIONS[:4]))
+@pytest.mark.parametrize(("cells", "limit", "iterations"), few_by_default(ITERATIONS, *ITERATIONS[:4]))
 def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, limit: float, iterations: int) -> None:
     """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
     clock, taken = Clock(), []

@@ -7,7 +7,7 @@ import pytest
 from cases import CASES
 from designs import ALL, designed, optimum, problem_of
 from oracles import are_rows, reference_violations
-from rows import few
+from rows import few_by_default
 from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
 from mechdesign import DesignProblem, Optimal, baselines, probabilities, solve, verify
@@ -40,7 +40,7 @@ def test_the_whole_program_and_aggregation_agree(case: str) -> None:
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
 
 
-@pytest.mark.parametrize("case", few(CASES, "line, zero-one", "reports apart from secrets"))
+@pytest.mark.parametrize("case", few_by_default(CASES, "line, zero-one", "reports apart from secrets"))
 def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
     whole = designed(problem_of(case), gap=SOLVED, method="highs")
     blocks = designed(problem_of(case), gap=BLOCKS, method="blocks")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean
@@ -142,7 +142,9 @@ ROUTES = {
 }
 
 
-@pytest.mark.parametrize("name", few(ROUTES, *(set(ROUTES) - {"blocks", "capped", "pool", "positions", "statistical"})))
+@pytest.mark.parametrize(
+    "name", few_by_default(ROUTES, *(set(ROUTES) - {"blocks", "capped", "pool", "positions", "statistical"}))
+)
 def test_result_is_the_same_in_every_unit_of_loss(name):
     route = ROUTES[name]
     value, bound = route.solve(1.0)

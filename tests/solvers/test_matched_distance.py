@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from rows import few
+from rows import few_by_default
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem, priors
 from mechdesign.closed_forms.planar_laplace import cell_masses, laplace_normalised, line_masses
@@ -48,7 +48,7 @@ DOMAINS: dict[str, Callable[[], DesignProblem]] = {
 }
 
 
-@pytest.mark.parametrize("name", few(ANCHORS, "randomized_response", "geometric_clamped"))
+@pytest.mark.parametrize("name", few_by_default(ANCHORS, "randomized_response", "geometric_clamped"))
 def test_the_anchors_of_paris(name: str) -> None:
     problem = on(Domain.grid((30, 30), cell=150.0, unit="m"))
     found = match_distance(problem, name, 450.0)
@@ -70,7 +70,7 @@ def test_randomized_response_has_a_closed_form(case: str, share: float) -> None:
 
 @pytest.mark.parametrize("name", matched.FAMILIES)
 @pytest.mark.parametrize(
-    ("case", "target"), few(itertools.product(DOMAINS, [0.2, 1.0, 2.5]), ("line", 2.5), ("masked", 1.0))
+    ("case", "target"), few_by_default(itertools.product(DOMAINS, [0.2, 1.0, 2.5]), ("line", 2.5), ("masked", 1.0))
 )
 def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, target: float) -> None:
     """The second route adds prior, probability and distance entry by entry."""
@@ -203,7 +203,7 @@ def max_log_ratio(table, problem):
     return (abs(log[:, None, :] - log).max(axis=2) / apart).max()
 
 
-@pytest.mark.parametrize("level", few([0.002, 0.007, 0.03], 0.007))
+@pytest.mark.parametrize("level", few_by_default([0.002, 0.007, 0.03], 0.007))
 @pytest.mark.parametrize("name", matched.FAMILIES)
 def test_a_matched_level_is_that_of_all_pairs(name, level):
     problem = paris()

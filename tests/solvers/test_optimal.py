@@ -15,7 +15,7 @@ import pytest
 from cases import grid, shipped
 from designs import designed
 from oracles import reference_violations
-from rows import few
+from rows import few_by_default
 from scipy.ndimage import label
 from tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 
@@ -43,7 +43,7 @@ WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
 
 @pytest.mark.parametrize(
     ("loss", "cells"),
-    few(itertools.product(("squared", "distance"), (5, 8)), ("squared", 5), ("distance", 5)),
+    few_by_default(itertools.product(("squared", "distance"), (5, 8)), ("squared", 5), ("distance", 5)),
 )
 def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None:
     published = shipped("euclidean").published()[f"{loss} {cells}"]
@@ -84,7 +84,9 @@ def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
         assert other["lower_bound"] >= eight["lower_bound"] * (1 - 1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "rest"), few(itertools.product([0.1, 1.0, 5.0], [0.0, 1e-12, 1e-6]), (5.0, 1e-12)))
+@pytest.mark.parametrize(
+    ("epsilon", "rest"), few_by_default(itertools.product([0.1, 1.0, 5.0], [0.0, 1e-12, 1e-6]), (5.0, 1e-12))
+)
 def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -> None:
     domain = grid(40)
     prior = priors.proportional(np.r_[np.ones(20), np.full(20, rest)])
@@ -93,7 +95,7 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
     assert attrs["expected_loss"] - attrs["lower_bound"] <= 1e-3 * attrs["expected_loss"]
 
 
-@pytest.mark.parametrize("method", few(("auto", "highs", "columns", "blocks"), "auto", "columns"))
+@pytest.mark.parametrize("method", few_by_default(("auto", "highs", "columns", "blocks"), "auto", "columns"))
 def test_far_entries_are_resolved_where_distances_range_widely(method: str) -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
     design = designed(problem, gap=1e-5, method=method)
@@ -151,7 +153,7 @@ def random_problem(seed: int) -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level, stencil=stencil), prior=prior, loss=loss)
 
 
-@pytest.mark.parametrize("seeds", few([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1)))
+@pytest.mark.parametrize("seeds", few_by_default([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1)))
 def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
@@ -175,7 +177,7 @@ def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "when"),
-    few([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
+    few_by_default([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
 )
 def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, when: int) -> None:
     told = 0

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from oracles import distances
-from rows import few
+from rows import few_by_default
 from scipy.optimize import linprog
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel
@@ -81,7 +81,7 @@ def minimum(r: np.ndarray, anchor: int, edges: Edges) -> tuple[float, np.ndarray
 
 
 @pytest.mark.parametrize(
-    "name", few(GRAPHS, "two places", "short edges", "spread lengths", "grid with ties", "discrete")
+    "name", few_by_default(GRAPHS, "two places", "short edges", "spread lengths", "grid with ties", "discrete")
 )
 def test_the_value_is_the_minimum_over_the_cone_and_never_above(name: str) -> None:
     edges, n = graph(name)

@@ -15,7 +15,7 @@ import scipy.linalg
 import xarray as xr
 from cases import CASES, grid
 from oracles import reference_violations
-from rows import few
+from rows import few_by_default
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
@@ -133,7 +133,7 @@ def test_a_wall_is_walked_around() -> None:
 
 @pytest.mark.parametrize(
     ("left", "right", "epsilon"),
-    few([(4, right, epsilon) for right in (4, 5) for epsilon in (0.2, 1.0, 3.0)], (4, 5, 0.2), (4, 4, 3.0)),
+    few_by_default([(4, right, epsilon) for right in (4, 5) for epsilon in (0.2, 1.0, 3.0)], (4, 5, 0.2), (4, 4, 3.0)),
 )
 def test_a_threshold_on_a_line(left: int, right: int, epsilon: float) -> None:
     """P(wrong|u) = e^{d - f(u)} / (1 + e^d): row by row, and as the optimal loss."""
@@ -189,7 +189,7 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "left_out", "cost"),
-    few(
+    few_by_default(
         [(10, "RECEDING", 1.05), (10, "SHARES", 1.01), (20, "RECEDING", 1.1), (20, "SHARES", 1.01)],
         (10, "RECEDING", 1.05),
     ),
@@ -239,7 +239,7 @@ def test_answers_that_privacy_forbids_are_constant() -> None:
 
 @pytest.mark.parametrize(
     ("cells", "extent", "share"),
-    few([(10, 10.0, 0.95), (10, 2.5, 0.8), (20, 20.0, 0.85), (20, 5.0, 0.6)], (10, 2.5, 0.8)),
+    few_by_default([(10, 10.0, 0.95), (10, 2.5, 0.8), (20, 20.0, 0.85), (20, 5.0, 0.6)], (10, 2.5, 0.8)),
 )
 def test_the_bound_comes_near(cells: int, extent: float, share: float) -> None:
     """On long edges by the program's own multipliers, on short ones by those of the border."""

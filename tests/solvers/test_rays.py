@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from designs import design_of, designed
 from maps import random_map
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load_problem
@@ -47,7 +47,7 @@ def generation(problem: md.DesignProblem, target: float = GAP) -> tuple[RayGener
 
 @pytest.mark.parametrize(
     ("cells", "zeros", "seed"),  # without zeros: weights over many orders of magnitude
-    few(
+    few_by_default(
         [(*row, seed) for row in ((4, 2), (6, 1), (8, 18), (10, 30), (4, None), (6, None)) for seed in (0, 1)],
         *((cells, zeros, 0) for cells, zeros in ((4, 2), (6, 1), (8, 18), (4, None))),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from cases import CASES
-from rows import few
+from rows import few_by_default
 from tolerances import BLOCKS, SOLVED
 
 from mechdesign import DesignProblem, load_problem
@@ -44,7 +44,7 @@ ALL_CUTS = ("line, zero-one", "eikonal, masked", "reports apart from secrets")
 EVERY = [(case, cuts) for case in CASES for cuts in CUTS if cuts == "some" or case in ALL_CUTS]
 every = pytest.mark.parametrize(
     ("case", "cuts"),
-    few(
+    few_by_default(
         EVERY,
         *(("line, zero-one", cuts) for cuts in CUTS),
         ("discrete", "some"),
@@ -169,7 +169,7 @@ def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
     assert BlockAlgebra(program).cone(found.q).min() >= -BLOCKS * 1e-3
 
 
-@pytest.mark.parametrize("tolerance", few([1e-1, 1e-3], 1e-3))
+@pytest.mark.parametrize("tolerance", few_by_default([1e-1, 1e-3], 1e-3))
 def test_restoration_ends_the_drift_of_row_sums(tolerance: float) -> None:
     problem = load_problem("philadelphia", cells=8)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)

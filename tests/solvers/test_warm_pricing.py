@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from designs import designed
 from rewritten import rewritten
-from rows import few
+from rows import few_by_default
 from scipy.optimize import linprog
 from test_column_generation import lattice, scattered
 from tolerances import DESIGN_MARGIN, SOLVED
@@ -26,7 +26,7 @@ PROBLEMS = {
     "edges": lambda: load_problem("philadelphia", cells=6, extent=3.0),
     "fewer reports": lambda: scattered(44, level=0.006, reports=12),
 }
-EACH = pytest.mark.parametrize("name", few(PROBLEMS, "zeros", "edges", "fewer reports"))
+EACH = pytest.mark.parametrize("name", few_by_default(PROBLEMS, "zeros", "edges", "fewer reports"))
 
 
 def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
@@ -90,7 +90,7 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
 
 
 @EACH
-@pytest.mark.parametrize("seed", few(range(3), 1))
+@pytest.mark.parametrize("seed", few_by_default(range(3), 1))
 def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
     """Random trees, whatever their rays: multipliers less the reductions are admissible, by a linear program."""
     problem, random = PROBLEMS[name](), np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed
         assert least_price(problem, dual, y) < 0
 
 
-@pytest.mark.parametrize("name", few(PROBLEMS, "lattice", "edges"))
+@pytest.mark.parametrize("name", few_by_default(PROBLEMS, "lattice", "edges"))
 def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(name: str) -> None:
     problem = PROBLEMS[name]()
     design, pricer = designed(problem, gap=1e-3), pricing.ConePricer.of(problem)

@@ -15,7 +15,7 @@ from designs import (
     several_priors,
     solved,
 )
-from rows import few
+from rows import few_by_default
 from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
@@ -29,7 +29,7 @@ DEFAULT = (  # one case of every kind
     "graph, table loss",
     "reports apart from secrets",
 )
-FEW = pytest.mark.parametrize("case", few(CASES, *DEFAULT))
+FEW = pytest.mark.parametrize("case", few_by_default(CASES, *DEFAULT))
 
 
 @FEW

@@ -9,13 +9,12 @@ import pytest
 from estimates import NAMES_OF_ALL, estimate_of, mechanisms_of
 from pages import page_of
 from rewritten import rewritten
-from rows import each_row
 
 from mechdesign.errors import VerificationError
 from mechdesign.surveys.evidence import check_estimate
 
 
-@each_row("name", NAMES_OF_ALL)
+@pytest.mark.parametrize("name", NAMES_OF_ALL)
 def test_every_honest_estimate_follows(name: str) -> None:
     mechanisms = mechanisms_of(name)
     check_estimate(estimate_of(name), mechanisms)
@@ -48,7 +47,7 @@ ATTRIBUTES = {  # estimate, what is altered, the field that is named
 }
 
 
-@each_row("case", ATTRIBUTES)
+@pytest.mark.parametrize("case", ATTRIBUTES)
 def test_an_altered_figure_is_refused_by_its_name(case: str) -> None:
     name, changes, field = ATTRIBUTES[case]
     altered = rewritten(estimate_of(name), **changes)
@@ -65,7 +64,7 @@ ARRAYS = {
 }
 
 
-@each_row("case", ARRAYS)
+@pytest.mark.parametrize("case", ARRAYS)
 def test_an_altered_array_is_refused_by_its_name(case: str) -> None:
     name, variable, factor = ARRAYS[case]
     honest = estimate_of(name)

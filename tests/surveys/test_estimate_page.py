@@ -11,7 +11,6 @@ from conftest import ROOT
 from estimates import counts_of, estimate_of, mechanisms_of, shown
 from pages import page_of
 from rewritten import rewritten
-from rows import each_row
 
 from mechdesign import save
 from mechdesign.errors import InputError, VerificationError
@@ -84,7 +83,7 @@ def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
     assert "From the counts and the mechanisms." in shown("linear")
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("percent", "wide", "ends"),
     [(21.3, 6.0, ("21", "22")), (21.0, 6.0, ("21", "21")), (21.37, 0.7, ("21.3", "21.4")), (0.0, 40, ("0", "0"))],
 )
@@ -107,7 +106,7 @@ def test_names_of_areas_cannot_become_markup():
     assert "&lt;/script&gt;&lt;img" in shown("hostile")
 
 
-@each_row("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
+@pytest.mark.parametrize("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
 def test_an_estimate_that_contradicts_itself_is_refused(words):
     evil = rewritten(estimate_of("linear"), mechanisms=words)
     for mechanisms in ((), mechanisms_of("linear")):

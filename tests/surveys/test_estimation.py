@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import CASES
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import baselines, probabilities
 from mechdesign.errors import InputError, UnsuitableError
@@ -55,7 +55,7 @@ def accelerated(counts, mechanism, gap):
     return next(point for point in updates(program, np.ones(program.size), accelerate=True) if point.gap <= gap)
 
 
-@each_row("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_an_estimate_says_what_it_is(name):
     mechanism = mechanism_of(name)
     counts = drawn(mechanism, 500)
@@ -78,8 +78,8 @@ def test_a_table_and_its_mechanism_give_the_same():
         np.testing.assert_array_equal(other.distribution, one.distribution)
 
 
-@each_row("seed", SEEDS)
-@each_row("name", CASES, by_default=list(CASES)[:1])
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", few_by_default(CASES, *list(CASES)[:1]))
 def test_the_deviance_rule_stops_at_its_first_step(name, seed):
     """L* by the accelerated updates, the deviances step by step from their definition."""
     mechanism = mechanism_of(name)
@@ -216,7 +216,7 @@ BAD = {
 }
 
 
-@each_row("case", BAD)
+@pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_named(case):
     make, field, value = BAD[case]
     with pytest.raises(InputError) as caught:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cases import SMALL, grid
 from oracles import asymptotic_error
-from rows import each_row, few
+from rows import few_by_default
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
@@ -63,16 +63,16 @@ TABLES = {
 }
 
 
-@each_row("epsilon", LEVELS)
-@each_row("name", TABLES)
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("name", TABLES)
 def test_local_privacy_is_exactly_epsilon(name, epsilon):
     table = TABLES[name](epsilon)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=LINEAR_ALGEBRA)
     assert worst_ratio(table) == pytest.approx(epsilon, rel=LINEAR_ALGEBRA)
 
 
-@each_row("epsilon", LEVELS)
-@each_row("subset", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("subset", [1, 2, 3])
 def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
     distances = problem_on((2, 3), epsilon).distances
     table = forms.subset_exponential_table(distances, subset)
@@ -94,8 +94,8 @@ def test_a_smaller_divisor_breaks_the_subset_exponential_law():
     assert empty.min() <= 0 or rise.max() > 0
 
 
-@each_row("epsilon", [0.3, 1.0, 2.5])
-@each_row("subset", [1, 2, 3])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("subset", [1, 2, 3])
 def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     """Ye and Barg's formula, against the Fisher information of the table: the inclusions lose nothing."""
     n, k, e = 7, subset, math.exp(epsilon)
@@ -104,8 +104,8 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     assert found == pytest.approx(printed, rel=1e-10)
 
 
-@each_row("epsilon", LEVELS)
-@each_row("size", [3, 7, 12])
+@pytest.mark.parametrize("epsilon", LEVELS)
+@pytest.mark.parametrize("size", [3, 7, 12])
 def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     e = math.exp(epsilon)
     found = asymptotic_error(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
@@ -113,7 +113,7 @@ def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     assert forms.hadamard_response_table(size, epsilon).shape[1] < 2 * (size + 1)
 
 
-@each_row("epsilon", [0.9e-3, 1.1e-3, 0.5, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.9e-3, 1.1e-3, 0.5, 1.0, 5.0])
 def test_the_width_of_the_square_wave_in_exact_arithmetic(epsilon):
     from fractions import Fraction
 
@@ -136,7 +136,7 @@ def test_widths_fall_with_the_level_and_disks_are_whole():
 
 
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)
-@pytest.mark.parametrize("case", few(SMALL, *USUAL))
+@pytest.mark.parametrize("case", few_by_default(SMALL, *USUAL))
 def test_frequency_oracles_are_certified_on_every_case_or_say_why_not(case, name):
     problem = SMALL[case]()
     try:
@@ -159,7 +159,7 @@ def test_places_as_far_but_for_rounding_have_no_report_that_none_is_given():
         assert table == pytest.approx(np.exp(-apart) / (1 + 5 * math.exp(-1)), rel=LINEAR_ALGEBRA)
 
 
-@each_row("name", FREQUENCY_ORACLES)
+@pytest.mark.parametrize("name", FREQUENCY_ORACLES)
 def test_a_larger_level_is_a_larger_effective_epsilon(name):
     """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
     problem = problem_on((9,) if name == "square_wave" else (3, 3), 0.7)
@@ -180,7 +180,7 @@ def test_compare_sets_frequency_oracles_beside_the_others_where_it_is_asked_to()
     assert table.loc["disk_area", "asymptotic_mse"] == pytest.approx(asymptotic_mse(made), rel=REORDERED)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: forms.square_wave(problem_on((2, 2), 0.6)), "domain"),
@@ -196,7 +196,7 @@ def test_refusals_name_the_field(make, field):
     assert caught.value.field == field
 
 
-@each_row("n", [2, 3, 7, 20, 41])
+@pytest.mark.parametrize("n", [2, 3, 7, 20, 41])
 def test_the_size_of_subsets_is_the_best_of_all(n: int) -> None:
     """Against the error of every size, in fractions of e^eps; at n = 7 and 1.3 nats it gains 2.4 % on the nearest."""
     for epsilon in (0.01, 0.3, 0.8, 1.3, 2.0, 4.0, 50.0, 900.0):

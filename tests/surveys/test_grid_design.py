@@ -13,7 +13,6 @@ import pytest
 from cases import excess, grid
 from oracles import asymptotic_error, reference_violations
 from rewritten import rewritten
-from rows import each_row
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
@@ -85,7 +84,7 @@ GROUPS = {
 }
 
 
-@each_row("name", GROUPS)
+@pytest.mark.parametrize("name", GROUPS)
 def test_orbits_stand_for_all_their_rays(name):
     """The weights of orbits, block by block, against those of every ray on its own."""
     make, members, blocks, turns = GROUPS[name]
@@ -121,7 +120,7 @@ def test_without_symmetry_every_secret_is_its_own_orbit():
 SHAPES = [((5, 5), (0.6, 0.6)), ((4, 7), (0.5, 0.5)), ((5, 5), (0.6, 0.9)), ((9,), (0.7,))]
 
 
-@each_row(("shape", "step"), SHAPES)
+@pytest.mark.parametrize(("shape", "step"), SHAPES)
 def test_on_a_torus_the_criterion_is_a_sum_over_waves(shape, step):
     """By the Fisher information of the table of all moves of all images, for squared error."""
     torus = Torus(shape=shape, step=step)
@@ -277,7 +276,9 @@ def test_other_errors_on_few_secrets_are_stated_solved_and_proved(given):
     assert 0 < mechanism.attrs["lower_bound"] <= mechanism.attrs["objective"] <= value * (1 + 1e-3)
 
 
-@each_row(("name", "value"), [("loss_weight", 31.0), ("error", "square"), ("areas", [0] * 69 + [1]), ("error", 3)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("loss_weight", 31.0), ("error", "square"), ("areas", [0] * 69 + [1]), ("error", 3)]
+)
 def test_a_file_that_claims_another_objective_is_refused(name, value):
     mechanism = solved("priced")
     told = json.loads(mechanism.attrs["parameters"]) | {name: value}
@@ -298,7 +299,7 @@ def flat_eikonal():
     return replace(problem_on((9, 9)), metric=Eikonal(level=PrivacyLevel.constant(0.6, "cell")))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "error", "field"),
     [
         (lambda: StatisticalDesign(problem_on((41, 40))), SizeError, "cells"),

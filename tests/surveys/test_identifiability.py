@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from cases import grid
-from rows import each_row
 from tolerances import LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
@@ -45,7 +44,7 @@ def problem_on(domain, metric=None):
     return md.DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=md.losses.Distance())
 
 
-@each_row("name", DOMAINS)
+@pytest.mark.parametrize("name", DOMAINS)
 def test_neighbours_by_the_definition_and_by_the_stencil(name):
     """By loops over all triples; on whole grids a second route lists the faces."""
     domain = DOMAINS[name]
@@ -59,7 +58,7 @@ def test_neighbours_by_the_definition_and_by_the_stencil(name):
     assert set(zip(*(part.tolist() for part in neighbours(domain, NONE)), strict=True)) == expected
 
 
-@each_row("name", DOMAINS)
+@pytest.mark.parametrize("name", DOMAINS)
 def test_the_norm_is_the_largest_slope_that_neighbours_allow(name):
     """z^T L^+ z by the maximising function f, of unit slope, against all others: Cauchy-Schwarz with equality at f."""
     domain = DOMAINS[name]
@@ -96,8 +95,8 @@ def test_without_coordinates_the_edges_count_one_each():
     )
 
 
-@each_row("wrong", [0.1, 0.35, 0.8])
-@each_row("share", [0.5, 0.2])
+@pytest.mark.parametrize("wrong", [0.1, 0.35, 0.8])
+@pytest.mark.parametrize("share", [0.5, 0.2])
 def test_two_cells_by_hand(wrong, share):
     """One number is unknown: its estimate has the variance q (1 - q) / (1 - 2 wrong)^2 over N, at distance 3 km."""
     problem = problem_on(Domain.grid(2, cell=3.0, unit="km"))
@@ -123,7 +122,7 @@ def test_against_simulated_maximum_likelihood(n, m, seed):
     assert simulated == pytest.approx(criterion(table, truth, norm), rel=SAMPLING)
 
 
-@each_row("name", DOMAINS)
+@pytest.mark.parametrize("name", DOMAINS)
 def test_telling_the_truth_leaves_the_multinomial_error(name):
     domain = DOMAINS[name]
     truth = np.random.default_rng(4).dirichlet(np.full(domain.size, 2.0))
@@ -132,7 +131,7 @@ def test_telling_the_truth_leaves_the_multinomial_error(name):
     assert criterion(np.eye(domain.size), truth, norm) == pytest.approx(multinomial, rel=LINEAR_ALGEBRA)
 
 
-@each_row("seed", range(8))
+@pytest.mark.parametrize("seed", range(8))
 def test_processing_reports_never_helps_and_splitting_them_changes_nothing(seed):
     random = np.random.default_rng(seed)
     n, m = int(random.integers(2, 6)), int(random.integers(6, 9))
@@ -146,7 +145,7 @@ def test_processing_reports_never_helps_and_splitting_them_changes_nothing(seed)
     assert channel_rank(split) == channel_rank(table) == n
 
 
-@each_row("rank", [1, 2, 4, 5])
+@pytest.mark.parametrize("rank", [1, 2, 4, 5])
 def test_rank_of_products(rank):
     n, m = 5, 9
     table = channel(n, rank, 1) @ channel(rank, m, 2)
@@ -174,7 +173,7 @@ def test_the_optimal_mechanism_can_hide_what_the_geometric_one_tells():
     assert abs(at_skewed - from_table) > 1
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: asymptotic_mse(np.eye(3)), "problem"),

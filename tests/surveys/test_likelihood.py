@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from likelihoods import ROWS, TABLES, drawn, lattice_problem, normalised, program_of, skewed, twins, with_zeros
-from rows import each_row
+from rows import few_by_default
 from tolerances import ORACLE
 
 from mechdesign.surveys import solve_likelihood as likelihood
@@ -42,7 +42,7 @@ def worst_ratio(table, counts, p):
     return math.log(max(sums))
 
 
-@each_row("name", TABLES)
+@pytest.mark.parametrize("name", TABLES)
 def test_the_certificate_by_its_definition(name):
     program = program_of(name, 60)
     p = 0.9 * skewed(program.size, 5) + 0.1 / program.size
@@ -53,7 +53,7 @@ def test_the_certificate_by_its_definition(name):
     assert judged.distribution @ judged.ratio == pytest.approx(1, rel=FLOAT)
 
 
-@each_row(("name", "reports"), ROWS, by_default=ROWS[::2])
+@pytest.mark.parametrize(("name", "reports"), few_by_default(ROWS, *ROWS[::2]))
 def test_newton_proves_its_gap(name, reports):
     program = program_of(name, reports)
     point, iterations = likelihood.newton(program, gap=GAP)
@@ -64,7 +64,7 @@ def test_newton_proves_its_gap(name, reports):
     assert worst_ratio(program.table, program.counts, point.distribution) <= GAP + FLOAT
 
 
-@each_row("name", TABLES, by_default=FEW)
+@pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
 def test_newton_against_the_statement(name):
     program = program_of(name, 60)
     stated = program.statement()
@@ -76,8 +76,8 @@ def test_newton_against_the_statement(name):
     assert ours.log_likelihood - theirs.log_likelihood <= theirs.gap + FLOAT
 
 
-@each_row("name", TABLES, by_default=FEW)
-@each_row("seed", [1, 2, 3], by_default=[1])
+@pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
+@pytest.mark.parametrize("seed", few_by_default([1, 2, 3], 1))
 def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
     """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
     program = program_of(name, 60, seed)
@@ -88,8 +88,8 @@ def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, see
         assert judged.gap <= best.gap - math.log1p(-share) + FLOAT
 
 
-@each_row("seed", range(4))
-@each_row("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
 def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
     table = make(seed)
     program = Likelihood(table=table, counts=drawn(table, 25, seed))
@@ -101,7 +101,7 @@ def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
         assert best.log_likelihood - found.log_likelihood <= found.gap + FLOAT
 
 
-@each_row("name", TABLES, by_default=FEW)
+@pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
 def test_expectation_maximization_reaches_what_newton_finds(name):
     program = program_of(name, 60)
     best, _ = likelihood.newton(program, gap=GAP)
@@ -110,8 +110,8 @@ def test_expectation_maximization_reaches_what_newton_finds(name):
     assert point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
 
 
-@each_row("accelerate", [False, True])
-@each_row("name", TABLES, by_default=FEW)
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
 def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
     program = program_of(name, 60)
     best, _ = likelihood.newton(program, gap=GAP)
@@ -165,7 +165,7 @@ def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weigh
         assert point.distribution == pytest.approx(truth, abs=NEAR)
 
 
-@each_row("name", TABLES, by_default=FEW)
+@pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
 def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
     table = TABLES[name]()
     y = table.shape[1] // 2

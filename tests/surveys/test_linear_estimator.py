@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from collected import AREAS, MECHANISMS, channel, truths
 from likelihoods import TABLES
-from rows import each_row
 
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.information import information
@@ -21,8 +20,8 @@ def deviation(held, weights, law):
     return np.sqrt(held.moments(law, weights))
 
 
-@each_row("name", MECHANISMS)
-@each_row("truth", ["check-ins", "sparse"])
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("truth", ["check-ins", "sparse"])
 def test_square_tables_are_inverted_and_reach_the_fisher_variance_whatever_the_prior(name, truth):
     held, p = channel(name), truths()[truth]
     wanted = np.column_stack(list(AREAS.values()))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
 from conftest import ROOT
-from rows import each_row
 
 from mechdesign import load_problem, save
 from mechdesign.errors import InputError
@@ -97,7 +96,7 @@ def test_a_plan_is_stored_whole(tmp_path):
     assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"people": 0}, "people"),

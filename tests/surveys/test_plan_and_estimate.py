@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
-from rows import each_row
 from taken import needs
 from tolerances import ON_THE_GROUND
 
@@ -201,7 +200,7 @@ def _turn(ring):
     return one[0] * two[1] - one[1] * two[0]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         (["plan", "G", "--respondents", "100"], "areas"),

@@ -6,7 +6,6 @@ import gzip
 
 import numpy as np
 import pytest
-from rows import each_row
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
@@ -25,7 +24,7 @@ def counted(tmp_path, text, places=None, name="r.csv"):
     return {key: made.tolist() for key, made in read_reports(path, places or {ONE: GRID}).items()}
 
 
-@each_row(
+@pytest.mark.parametrize(
     "text",
     [
         "report\n0\n4\n4\n2\n",
@@ -97,7 +96,7 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
     assert caught.value.value == "9 in line 1002"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("report\n5\n", "no such report"),
@@ -145,7 +144,7 @@ def test_a_missing_file_is_named(tmp_path):
         read_reports(tmp_path / "nowhere.csv", {ONE: GRID})
 
 
-@each_row("name", ["n", "freq", "Anzahl", "", "id"])
+@pytest.mark.parametrize("name", ["n", "freq", "Anzahl", "", "id"])
 def test_a_column_of_numbers_that_is_not_known_is_refused(tmp_path, name):
     with pytest.raises(InputError, match="is it the count"):
         counted(tmp_path, f"report,{name}\n0,30\n4,\n2,7\n")

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from cases import SMALL
 from collected import MECHANISMS, channel, simulated, truths
-from rows import each_row
 
 import mechdesign as md
 from mechdesign import (
@@ -268,8 +267,8 @@ def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
 
 
 @pytest.mark.slow
-@each_row("name", MECHANISMS)
-@each_row("truth", ["check-ins", "sparse"])
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("truth", ["check-ins", "sparse"])
 def test_the_test_of_fit_keeps_its_level(name, truth):
     """Of 200 collections in order none is refused at 1 per cent: both bounds are far above the p values."""
     held = channel(name)
@@ -302,7 +301,7 @@ def test_an_estimate_without_areas_is_a_distribution():
     assert found["distribution"].sum() == pytest.approx(1)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("given", "field"),
     [
         ({"method": "moments"}, "method"),

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from cases import excess, grid, varying_level
 from oracles import reference_violations
 from rewritten import rewritten
-from rows import each_row, few
+from rows import few_by_default
 from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
@@ -65,7 +65,7 @@ KINDS = {
     ),
 }
 ALL = pytest.mark.parametrize(
-    "kind", few(KINDS, "two cells", "line", "masked, levels that vary", "graph", "reports apart")
+    "kind", few_by_default(KINDS, "two cells", "line", "masked, levels that vary", "graph", "reports apart")
 )
 
 
@@ -232,8 +232,8 @@ def test_reports_are_judged_by_their_best_place(kind):
         assert moved[np.array(estimates) == place].mean() == pytest.approx(0, abs=LINEAR_ALGEBRA)
 
 
-@each_row("metric", [0.3, 1.0, 2.5], by_default=[0.3, 2.5])
-@each_row("seed", [None, 0, 1], by_default=[None, 1])
+@pytest.mark.parametrize("metric", few_by_default([0.3, 1.0, 2.5], 0.3, 2.5))
+@pytest.mark.parametrize("seed", few_by_default([None, 0, 1], None, 1))
 def test_three_secrets_against_all_extreme_rays(metric, seed):
     problem = _problem(grid(3), Euclidean(epsilon=metric, unit="cell"), seed)
     program = StatisticalDesign(problem=problem)
@@ -252,8 +252,8 @@ def test_four_secrets_against_all_extreme_rays(kind):
     assert solved(kind).attrs["lower_bound"] <= optimum
 
 
-@each_row("nats", [0.01, 0.5, 1.0, 4.0], by_default=[0.01, 4.0])
-@each_row("share", [0.5, 0.8])
+@pytest.mark.parametrize("nats", few_by_default([0.01, 0.5, 1.0, 4.0], 0.01, 4.0))
+@pytest.mark.parametrize("share", [0.5, 0.8])
 def test_two_secrets_take_randomized_response(nats, share):
     """All that two reports can do: the variance q (1 - q) / (1 - 2 p)^2 with p = 1 / (1 + e^d), by hand."""
     domain = grid(2)
@@ -264,7 +264,7 @@ def test_two_secrets_take_randomized_response(nats, share):
     assert found["objective"] == pytest.approx(q * (1 - q) / (1 - 2 * wrong) ** 2, rel=CONVERGED)
 
 
-@each_row("kind", ["line", "masked, levels that vary", "graph", "points"])
+@pytest.mark.parametrize("kind", ["line", "masked, levels that vary", "graph", "points"])
 def test_any_multipliers_prove_a_bound(kind):
     """Perturbed and random multipliers: never above the criterion of the design, which is attained."""
     program, value = program_of(kind), solved(kind).attrs["objective"]
@@ -289,7 +289,7 @@ def test_on_a_line_the_relaxation_is_exact(kind):
     assert close["objective"] - close["lower_bound"] <= 1e-5 * close["objective"]
 
 
-@pytest.mark.parametrize("kind", few(["square", "line", "masked, levels that vary"], "line"))
+@pytest.mark.parametrize("kind", few_by_default(["square", "line", "masked, levels that vary"], "line"))
 def test_less_privacy_never_costs(kind):
     problem = program_of(kind).problem
     values = []
@@ -303,7 +303,7 @@ def test_less_privacy_never_costs(kind):
     assert values[-1]["lower_bound"] > multinomial
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "count"),
     [
         (lambda: square(3, 0.6), 8),
@@ -480,7 +480,7 @@ def _run(script, file):
     return subprocess.run([sys.executable, script, file], check=True, capture_output=True, text=True).stdout
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("make", "field"),
     [
         (lambda: StatisticalDesign(problem=square(41, 0.6)), "cells"),

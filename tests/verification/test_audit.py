@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from naive import raw_optimum
 from reference.exact import DOUBLES, lower_ratio
-from rows import each_row
 from tolerances import UP_TO_ROUNDING
 
 from mechdesign import (
@@ -92,7 +91,7 @@ def test_one_bit_of_a_double_is_a_breach():
         assert breaches(table, edge) == expected
 
 
-@each_row("name", ["line", "euclidean", "discrete", "philadelphia"])
+@pytest.mark.parametrize("name", ["line", "euclidean", "discrete", "philadelphia"])
 def test_the_true_multiple_holds_and_no_less_does(name):
     problem = load_problem(name, cells=5) if name != "discrete" else load_problem(name)
     table = np.random.default_rng(1).dirichlet(np.ones(7), problem.domain.size)
@@ -212,7 +211,7 @@ def test_every_row_is_divided_by_its_own_sum():
             audit(np.array(nothing, float), problem, normalise=True)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda t: t * (1 + 2e-6), r"row \d does not sum to 1 \(got 1\.000002\)"),
@@ -262,7 +261,7 @@ TEXTS = {
 }  # fmt: skip
 
 
-@each_row("name", TEXTS)
+@pytest.mark.parametrize("name", TEXTS)
 def test_texts(name, tmp_path):
     path = tmp_path / name
     path.write_text(TEXTS[name], encoding="utf-8")
@@ -331,7 +330,7 @@ BAD_FILES = {
 }
 
 
-@each_row("case", BAD_FILES)
+@pytest.mark.parametrize("case", BAD_FILES)
 def test_bad_files(case, tmp_path):
     name, content, message = BAD_FILES[case]
     path = tmp_path / (name or "absent.csv")
@@ -342,7 +341,7 @@ def test_bad_files(case, tmp_path):
     assert caught.value.value is not None
 
 
-@each_row("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
+@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
 def test_arrays_that_are_no_matrix_of_numbers(array, tmp_path):
     np.save(tmp_path / "t.npy", array)
     with pytest.raises(FileFormatError, match="matrix of real numbers"):
@@ -412,7 +411,7 @@ def test_lengths_are_metres_beside_a_distance_and_a_factor(run_json, table):
     assert run_json(*words, "--epsilon", 1)[1]["error"]["field"] == "unit"
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("words", "field"),
     [
         ("euclidean --factor 3 --unit km --places places.csv", "within"),

@@ -22,7 +22,6 @@ from capped import at_the_limit, claimed, solved
 from exported import resealed
 from pages import NODE, Texts, in_node, page_of, proved_in_node
 from rewritten import rewritten
-from rows import each_row
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
@@ -131,7 +130,7 @@ def test_client_packs_what_the_rules_allow(tmp_path: Path) -> None:
         assert folder.exists() == expected, name
 
 
-@each_row("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_limits_of_every_kind_are_refused_if_they_break_a_rule(kind: str, tmp_path: Path) -> None:
     """Of lifts, by area, about places and of two rows: in the script and the page, and the genuine one is believed."""
     file = KINDS[kind]()
@@ -156,7 +155,7 @@ def test_limits_of_every_kind_are_refused_if_they_break_a_rule(kind: str, tmp_pa
         assert all(outcome["faults"] for outcome in others)
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("shape", "cell", "radius"),
     [
         *(((4, 4), 1.0, 1.2), ((3, 4), 1.0, 1.0), ((5, 4), (1.0, 0.7), 1.6), ((4, 4), 1.0, 0.4)),

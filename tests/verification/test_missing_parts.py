@@ -15,7 +15,7 @@ from drafts import plain
 from kinds import KINDS, made
 from reference import untruths
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 from tolerances import REORDERED
 
 import mechdesign as md
@@ -58,7 +58,7 @@ def differences(whole: dict[str, Any], left: dict[str, Any]) -> list[str]:
     return wrong
 
 
-@each_row("kind", [*KINDS, *LIMITED], by_default=(*LEADING, "capped"))
+@pytest.mark.parametrize("kind", few_by_default([*KINDS, *LIMITED], *LEADING, "capped"))
 def test_file_without_one_of_its_parts_is_refused_or_true(kind: str) -> None:
     mechanism = LIMITED[kind]() if kind in LIMITED else made(kind)
     honest = checked(mechanism)
@@ -102,7 +102,7 @@ def with_bound_between_cells(kind: str, program: str) -> xr.Dataset:
     return rewritten(other.drop_vars("multiplier", errors="ignore"))
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("kind", "program", "reason"),
     [
         ("positions", "positions", "objective: is missing"),

@@ -26,7 +26,7 @@ from limit_words import false_limits, read_limits
 from mutations import mutant
 from reference import untruths
 from rewritten import write_anyway
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
@@ -127,7 +127,7 @@ class Counts:
         assert self.ends[REFUSED] > 0
 
 
-@each_row("kind", KINDS, by_default=LEADING)
+@pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     file = save(made(kind), tmp_path / "honest.nc")
     found = verify(file)
@@ -135,7 +135,7 @@ def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     assert untruths(plain(load(file)), found.as_dict()) == []
 
 
-@each_row("kind", KINDS, by_default=LEADING)
+@pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_a_draft_that_nothing_happened_to_is_the_file(kind: str) -> None:
     assert Draft.of(kind, made(kind)).dataset().identical(made(kind))
 
@@ -180,7 +180,9 @@ def no_violations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_violations")
-@each_row("kind", ["eikonal", "graph, table loss", "streets", *FACTORED], by_default=["eikonal", "factored, distance"])
+@pytest.mark.parametrize(
+    "kind", few_by_default(["eikonal", "graph, table loss", "streets", *FACTORED], "eikonal", "factored, distance")
+)
 def test_a_verifier_that_counts_no_violations_is_caught(kind: str, tmp_path: Path) -> None:
     counts = Counts(kind, tmp_path)
     for number in range(200):

@@ -25,7 +25,7 @@ from reference.claims import read_claim
 from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
 from reference.reading import File
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign import Domain, verify
 from mechdesign.errors import MechdesignError
@@ -46,8 +46,8 @@ def test_it_shares_no_code_with_the_package_and_no_arithmetic_with_numpy() -> No
             assert roots <= {"reference", *sys.stdlib_module_names}, file
 
 
-@each_row("x", [*NUMBERS, Fraction(80), Fraction(399)])
-@each_row("bits", [64, 250])
+@pytest.mark.parametrize("x", [*NUMBERS, Fraction(80), Fraction(399)])
+@pytest.mark.parametrize("bits", [64, 250])
 def test_exponentials_are_enclosed(x: Fraction, bits: int) -> None:
     low, high = exponential(x, bits)
     with localcontext() as context:
@@ -57,7 +57,7 @@ def test_exponentials_are_enclosed(x: Fraction, bits: int) -> None:
     assert high - low <= 2
 
 
-@each_row("x", [*NUMBERS, Fraction(10**300), Fraction(9, 4)])
+@pytest.mark.parametrize("x", [*NUMBERS, Fraction(10**300), Fraction(9, 4)])
 def test_square_roots_are_enclosed(x: Fraction) -> None:
     low, high = square_root(x, 100)
     assert low**2 <= x <= high**2
@@ -79,19 +79,19 @@ def test_a_comparison_is_decided_at_the_last_unit() -> None:
     assert not within(second + 1, second, Length(Fraction(0)))
 
 
-@each_row("length", [0.0, 1e-300, 1e-9, 0.1, 0.9, 1.0, 7.25, 39.9, 80.0, 1e4])
+@pytest.mark.parametrize("length", [0.0, 1e-300, 1e-9, 0.1, 0.9, 1.0, 7.25, 39.9, 80.0, 1e4])
 def test_ratios_are_those_of_the_package(length: float) -> None:
     assert lower_ratio(Fraction(length)) == exp_lower(length)
 
 
-@each_row(("first", "second"), [(3, 2), (10**18 + 1, 10**18), (2**62, 1), (1001, 1000)])
+@pytest.mark.parametrize(("first", "second"), [(3, 2), (10**18 + 1, 10**18), (2**62, 1), (1001, 1000)])
 def test_logarithms_keep_their_digits(first: int, second: int) -> None:
     with localcontext() as context:
         context.prec = 50
         assert log_ratio(first, second) == pytest.approx(float((Decimal(first) / Decimal(second)).ln()), rel=1e-14)
 
 
-@each_row("kind", ["eikonal", "eikonal, masked", "eikonal, three axes", "factored, framed"])
+@pytest.mark.parametrize("kind", ["eikonal", "eikonal, masked", "eikonal, three axes", "factored, framed"])
 def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     honest = made(kind)
     file = File(**plain(honest))
@@ -106,8 +106,10 @@ def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
         assert float(found[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)
 
 
-@each_row(("stencil", "shape"), [(8, (3, 4)), (16, (4, 4)), (64, (6, 7)), (18, (3, 3, 2)), (26, (3, 2, 3))])
-@each_row("seed", range(3))
+@pytest.mark.parametrize(
+    ("stencil", "shape"), [(8, (3, 4)), (16, (4, 4)), (64, (6, 7)), (18, (3, 3, 2)), (26, (3, 2, 3))]
+)
+@pytest.mark.parametrize("seed", range(3))
 def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: tuple[int, ...], seed: int) -> None:
     mask = np.random.default_rng(seed).random(shape) < 0.7
     mask.flat[[0, -1]] = True
@@ -275,7 +277,7 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "a smaller ratio": (lambda: figure("graph, table loss", "ratio", 1 - 1e-6), "ratio"),
     "a smaller remapped loss": (lambda: figure("factored, framed", "remapped_loss", 1 - 1e-6), "remapped_loss"),
 }
-EACH = each_row("breach", BREACHES)
+EACH = pytest.mark.parametrize("breach", BREACHES)
 
 
 @cache
@@ -283,7 +285,7 @@ def breached(breach: str) -> xr.Dataset:
     return rewritten(BREACHES[breach][0]())
 
 
-@each_row("kind", KINDS, by_default=["eikonal", "tuples", "query", "factored, framed"])
+@pytest.mark.parametrize("kind", few_by_default(KINDS, "eikonal", "tuples", "query", "factored, framed"))
 def test_honest_files_are_true(kind: str) -> None:
     assert untruths(plain(made(kind)), printed(made(kind))) == []
 
@@ -291,7 +293,7 @@ def test_honest_files_are_true(kind: str) -> None:
 SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, graph") or "columns" in kind]
 
 
-@each_row("kind", SAMPLED)
+@pytest.mark.parametrize("kind", SAMPLED)
 def test_a_sample_of_the_edges_of_honest_files_is_true(kind: str) -> None:
     claim = made(kind).attrs["claim"]
     for count in (1, 3, 1000):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from rewritten import rewritten, write_anyway
-from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
@@ -78,7 +77,7 @@ def made(problem: str, maker: str = "optimal") -> xr.Dataset:
     return MAKERS[maker](PROBLEMS[problem])
 
 
-@each_row(("problem", "maker"), ON_ANY + ELSEWHERE)
+@pytest.mark.parametrize(("problem", "maker"), ON_ANY + ELSEWHERE)
 def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) -> None:
     mechanism = made(problem, maker)
     found = verify(save(mechanism, tmp_path / "m.nc"))
@@ -91,7 +90,7 @@ def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) 
     assert json.loads(json.dumps(found.as_dict()))["certified"] is True
 
 
-@each_row("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_reader_of_nothing_but_whole_numbers_finds_no_violation(problem: str, tmp_path: Path) -> None:
     with xr.open_dataset(save(made(problem), tmp_path / "m.nc"), engine="h5netcdf", mask_and_scale=False) as file:
         masses = file["mass"].values.tolist()
@@ -244,7 +243,7 @@ def check_refused(mechanism: xr.Dataset, field: str, path: Path) -> None:
     assert any(reason.startswith(f"{field}:") for reason in reasons)
 
 
-@each_row("change", TAMPERED)
+@pytest.mark.parametrize("change", TAMPERED)
 def test_tampering_is_refused_with_a_reason_that_names_the_field(change: str, tmp_path: Path) -> None:
     field, tamper = TAMPERED[change]
     check_refused(tamper(made("eikonal")), field, tmp_path / "m.nc")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from clients import DEVICE, TOWN, mechanism, taken_apart
 from exported import exponentially, with_mass
-from rows import each_row
 from sessions import ruled
 
 import mechdesign as md
@@ -44,7 +43,7 @@ def test_the_same_mechanism_gives_the_same_bytes(tmp_path) -> None:
     ]
 
 
-@each_row("name", ["town", "holes", "network", "apart"])
+@pytest.mark.parametrize("name", ["town", "holes", "network", "apart"])
 def test_a_table_is_smaller_than_its_masses_and_holds_them(tmp_path, name) -> None:
     given = mechanism(name)
     table = (write_client(given, tmp_path / "web") / "report.bin").read_bytes()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clients import DEVICE, NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
-from rows import few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.problem.locate import place_at, place_on_earth
@@ -64,7 +64,7 @@ def around(values: np.ndarray) -> list[float]:
     return [float(x) for v in values for x in (np.nextafter(v, -np.inf), v, np.nextafter(v, np.inf))]
 
 
-@pytest.mark.parametrize("name", few(["slanted", "holes", "park", "line"], "slanted", "line"))
+@pytest.mark.parametrize("name", few_by_default(["slanted", "holes", "park", "line"], "slanted", "line"))
 def test_cells_are_those_of_python_at_borders_too(located, name) -> None:
     domain = sampler(name).certificate.domain
     rng = np.random.default_rng(4)
@@ -82,7 +82,7 @@ def test_cells_are_those_of_python_at_borders_too(located, name) -> None:
     assert told["points"] == domain.points.tolist()
 
 
-@pytest.mark.parametrize("name", few(["town", "slanted", "network"], "slanted", "network"))
+@pytest.mark.parametrize("name", few_by_default(["town", "slanted", "network"], "slanted", "network"))
 def test_degrees_become_the_cells_of_python(located, name) -> None:
     domain = {"town": TOWN, "slanted": SLANTED, "network": NETWORK}[name]
     metres = 1000 if domain.unit == "km" else 1

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clients import NODE, Stream, run
-from rows import each_row
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.sessions import Session
@@ -131,10 +131,11 @@ def calls() -> list[tuple[int, str, Any]]:
     return [*found, (40, "cell", 3), (40 + 11_000, "cell", 5), (40 + 11_001, "cell", 5)]
 
 
-@each_row(
+@pytest.mark.parametrize(
     ("name", "window"),
-    [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)],
-    by_default=[("clock", "1d"), ("risk, any hours", "1d")],
+    few_by_default(
+        [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)], ("clock", "1d"), ("risk, any hours", "1d")
+    ),
 )
 def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, window, monkeypatch) -> None:
     stream, made = Stream(seed=8, size=8 * 6 * TICKS), design(name)

@@ -12,7 +12,7 @@ import pytest
 from exported import MAKERS, joined, made
 from pages import Texts, honest, mechanism_of, page_of, texts_of
 from rewritten import rewritten
-from rows import each_row
+from rows import few_by_default
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
@@ -37,7 +37,7 @@ def saying(mechanism):
     return json.loads(texts_of(mechanism).contents)["facts"]["sentence"]
 
 
-@each_row("name", SENTENCES)
+@pytest.mark.parametrize("name", SENTENCES)
 def test_sentences(name):
     assert saying(made(name)).startswith(SENTENCES[name])
 
@@ -91,7 +91,7 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
         assert digest in joined(md.export(held, tmp_path / name))
 
 
-@each_row("name", MAKERS, by_default=["plane", "roads", "holes"])
+@pytest.mark.parametrize("name", few_by_default(MAKERS, "plane", "roads", "holes"))
 def test_arrays_are_those_of_the_file(name):
     texts, mechanism = honest(name), mechanism_of(name)
     contents, data = json.loads(texts.contents), texts.arrays
@@ -119,7 +119,7 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
     assert re.findall(r'\s(?:src|href)="([^"]*)"', html) == ["data:,"]
 
 
-@each_row("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
+@pytest.mark.parametrize("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
     mechanism = made("line").assign_attrs(problem=name)
     html = page_of(rewritten(mechanism))

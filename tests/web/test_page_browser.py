@@ -16,7 +16,7 @@ from pages import Texts, forged, honest, mechanism_of, page_of
 from placed import LAND, placed, spline_weights
 from regions import chances, region
 from rewritten import rewritten
-from rows import each_row, few
+from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.web import save_page
@@ -58,7 +58,7 @@ def saved(tmp_path_factory):
 PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position", "region"]
 
 
-@pytest.mark.parametrize("name", few(PAGES, "factored", "sweep"))
+@pytest.mark.parametrize("name", few_by_default(PAGES, "factored", "sweep"))
 def test_every_page_proves_itself_and_asks_for_nothing(saved, opened, name):
     shown = opened(saved(name))
     wanted = "partly" if name == "sweep" else "proved"
@@ -279,7 +279,7 @@ def test_draws_follow_the_masses(saved, opened):
     assert (np.abs(counts - 2000 * wanted) <= 6 * np.sqrt(2000 * wanted) + 1).all()
 
 
-@each_row("name", ["plane", "factored", "factored, columns"], by_default=["factored"])
+@pytest.mark.parametrize("name", few_by_default(["plane", "factored", "factored, columns"], "factored"))
 def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
     page, mechanism = opened(saved(name)).page, mechanism_of(name)
     found = page.evaluate("""async () => {

@@ -29,7 +29,7 @@ from pages import (
 )
 from placed import placed
 from reference.exact import lower_ratio
-from rows import each_row
+from rows import few_by_default
 from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
@@ -63,7 +63,7 @@ def outcomes(tmp_path_factory, pytestconfig):
     return dict(zip(names, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, names))), strict=True))
 
 
-@each_row("name", NAMES, by_default=BY_DEFAULT)
+@pytest.mark.parametrize("name", few_by_default(NAMES, *BY_DEFAULT))
 def test_every_kind_is_proved(outcomes, name):
     outcome = outcomes[name]
     assert outcome["faults"] == []
@@ -72,7 +72,7 @@ def test_every_kind_is_proved(outcomes, name):
     assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
 
 
-@each_row("name", NAMES, by_default=BY_DEFAULT)
+@pytest.mark.parametrize("name", few_by_default(NAMES, *BY_DEFAULT))
 def test_figures_are_those_of_verify(outcomes, name):
     verified = json.loads(honest(name).contents)["verification"]
     found = outcomes[name]["found"]
@@ -246,7 +246,7 @@ def refused_sentences(tmp_path_factory):
     return dict(zip(SAID, found, strict=True))
 
 
-@each_row("name", SAID)
+@pytest.mark.parametrize("name", SAID)
 def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
     said = [fault["text"] for fault in refused_sentences[name]["faults"]]
     assert any(SAID[name][1] in text for text in said), said
@@ -360,7 +360,7 @@ def refused_positions(tmp_path_factory):
     return dict(zip(PLACED, found, strict=True))
 
 
-@each_row("name", PLACED)
+@pytest.mark.parametrize("name", PLACED)
 def test_forged_positions_are_found(refused_positions, name):
     said = [fault["text"] for fault in refused_positions[name]["faults"]]
     assert any(PLACED[name][1] in text for text in said), said
@@ -418,13 +418,15 @@ def refused(tmp_path_factory):
     return dict(zip(made_up, found, strict=True))
 
 
-@each_row("name", FORGED)
+@pytest.mark.parametrize("name", FORGED)
 def test_forgeries_are_found(refused, name):
     said = [fault["text"] for fault in refused[name]["faults"]]
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
 
 
-@each_row("name", ["line", "all pairs", "discrete", "holes", "levels", "park", "roads"], by_default=["holes", "roads"])
+@pytest.mark.parametrize(
+    "name", few_by_default(["line", "all pairs", "discrete", "holes", "levels", "park", "roads"], "holes", "roads")
+)
 def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     """Both are given every claim; they differ nowhere."""
     table = verify_table.read(md.export(made(name), tmp_path / "t.json"))

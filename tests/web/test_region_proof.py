@@ -16,7 +16,7 @@ from columns import every_sum
 from compact_maps import with_digest
 from pages import NODE, RUN, Texts, in_node, page_of, proof_script
 from regions import MAPS, bounded, content, drawing, region
-from rows import each_row
+from rows import few_by_default
 
 from mechdesign.devicemap.device_map import bounds
 from mechdesign.errors import InputError
@@ -52,7 +52,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@each_row("name", [*MAPS, "certified"], by_default=["knights", "bare", "certified"])
+@pytest.mark.parametrize("name", few_by_default([*MAPS, "certified"], "knights", "bare", "certified"))
 def test_sums_bounds_and_breaches_are_those_of_the_package(sums, name) -> None:
     compact, found = region(name), sums[name]
     exact = [drawing(name).row_order(secret).total for secret in range(compact.secrets)]
