@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from clients import in_c, in_node, in_page
+from fixtures.clients import in_c, in_node, in_page
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table

@@ -13,13 +13,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import taken
-from browsers import BROWSER, Opened
+from fixtures import absent_capabilities
+from fixtures.browsers import BROWSER, Opened
 
 ROOT = Path(__file__).resolve().parent.parent
 # Workers share the cores: a second thread of linear algebra waits for one, and spins. NumPy is not loaded yet.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-taken.install()
+absent_capabilities.install()
 # A shell starts background processes with Ctrl-C ignored, and Python keeps that: tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

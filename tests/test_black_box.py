@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import NODE, modules, run
+from fixtures.clients import NODE, modules, run
+from fixtures.random_device_maps import SAMPLER, content, flat
 from reference.auditor import bounds, refuted
-from regions import SAMPLER, content, flat
 
 import mechdesign as md
 from mechdesign.web import write_client

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import typer
 from conftest import ROOT
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from scipy.stats import gamma
 
 from mechdesign.cli.app import command

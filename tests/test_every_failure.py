@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import line
-from sessions import ruled
+from fixtures.problems import line
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, MechdesignError

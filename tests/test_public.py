@@ -14,8 +14,8 @@ import sys
 
 import numpy as np
 import pytest
-from rows import few_by_default
-from taken import CAPABILITIES
+from fixtures.absent_capabilities import CAPABILITIES
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.base import registry

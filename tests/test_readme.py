@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 import pytest
-from tolerances import UP_TO_ROUNDING
+from fixtures.tolerances import UP_TO_ROUNDING
 
 from mechdesign import load_problem, sweep
 from mechdesign.baselines import BASELINES

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from taken import CAPABILITIES
+from fixtures.absent_capabilities import CAPABILITIES
 
 from mechdesign.base.registry import capabilities
 
@@ -24,7 +24,7 @@ CORE = (
     *("verification", "output", "cli"),
 )
 COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
-WHOLE = ("docs", "package", "package_contents", "readme", "structure", "words")  # tests of a whole checkout
+WHOLE = ("docs", "package", "package_contents", "readme", "structure")  # tests of a whole checkout
 LINES = """
 import sys
 from mechdesign.cli.main import main
@@ -95,7 +95,7 @@ CLOCKS = re.compile(r"^\s*(import|from) .*\btime\b|\bsleep\(|Date\.now|performan
 
 def test_no_test_sleeps_or_reads_a_clock() -> None:
     """A busy machine is no reason to fail: time passes on clocks of the test, other processes say where they are, and
-    are stopped at an event (moments.py). Fuzzing is no test, and runs for so many seconds.
+    are stopped at an event (fixtures/interruption_points.py). Fuzzing is no test, and runs for so many seconds.
     """
     files = [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".mjs")]
     read = {

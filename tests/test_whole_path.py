@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from all_programs import PROGRAMS
-from cases import SMALL
-from exported import proved
-from rows import few_by_default
+from fixtures.export_mechanisms import proved
+from fixtures.problems import SMALL
+from fixtures.programs import PROGRAMS
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError

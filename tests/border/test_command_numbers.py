@@ -7,9 +7,9 @@ import math
 import re
 
 import pytest
+from fixtures.absent_capabilities import needs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from taken import needs
 
 from mechdesign.cli.app import command
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from border_data import border_file
+from fixtures.absent_capabilities import needs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from taken import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError

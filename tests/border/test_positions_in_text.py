@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.extend import SOLVERS

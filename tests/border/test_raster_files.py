@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from border_data import border_file
 from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, degrees_tiff, prior_of, pyproj, rasterio, settled
-from tolerances import REORDERED
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError, UnitError

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from areas import domain_of
 from border_data import border_file
 from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, apart, degrees_tiff, prior_of, pyproj, rasterio, settled
+from fixtures.areas import domain_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -10,8 +10,8 @@ import zipfile
 import pytest
 from border_data import border_file
 from dialects import DIALECTS, Dialect
+from fixtures.absent_capabilities import needs
 from hypothesis import HealthCheck, given, settings
-from taken import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError

@@ -13,11 +13,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from compact_maps import made
-from pages import NODE, SENTENCES, in_node, texts_of
-from rewritten import rewritten, write_anyway
+from fixtures.absent_capabilities import needs
+from fixtures.device_maps import made
+from fixtures.forged_files import rewritten, write_anyway
+from fixtures.pages import NODE, SENTENCES, in_node, texts_of
 from scipy.integrate import quad
-from taken import needs
 
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, canonical_unit, unit_ratio

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import (
     DesignProblem,

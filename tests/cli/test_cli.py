@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import ROOT
-from designs import designed
-from rewritten import rewritten
+from fixtures.forged_files import rewritten
+from fixtures.mechanisms import designed
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError

@@ -24,9 +24,9 @@ import pytest
 import xarray as xr
 from command_worker import MEMORY, START
 from conftest import ROOT
-from fuzz_lines import CONSUMERS, ENTRIES, combined, mutated, systematic
-from sessions import ruled
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.command_lines import CONSUMERS, ENTRIES, combined, mutated, systematic
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 

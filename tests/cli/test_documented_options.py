@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 from mechdesign.cli.app import command
 from mechdesign.cli.metric_problem import SETTINGS

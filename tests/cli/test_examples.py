@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 from conftest import ROOT
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 from mechdesign.cli.app import PANELS, command
 

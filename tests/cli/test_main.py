@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 from conftest import ROOT
-from rows import few_by_default
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.rows import few_by_default
 
 from mechdesign.base.streams import visible
 from mechdesign.cli import main as cli

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from factored import made
-from rewritten import rewritten
+from fixtures.factored_mechanisms import made
+from fixtures.forged_files import rewritten
 
 import mechdesign as md
 from mechdesign import baselines, save

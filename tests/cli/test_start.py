@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 from conftest import ROOT
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 HEAVY = ("xarray", "numba", "pandas", "scipy.sparse", "cvxpy")
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from oracles import reference_violations
-from rows import few_by_default
+from fixtures.integer_oracles import reference_violations
+from fixtures.rows import few_by_default
 from scipy.integrate import dblquad, quad
 
 from mechdesign import (

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import ROOT
-from oracles import reference_violations
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.integer_oracles import reference_violations
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, verify
 from mechdesign.closed_forms import tuples

@@ -6,10 +6,10 @@ import html
 from pathlib import Path
 
 import pytest
-from compact_maps import design, made
-from pages import page_of
-from regions import content
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.device_maps import design, made
+from fixtures.pages import page_of
+from fixtures.random_device_maps import content
 
 import mechdesign as md
 

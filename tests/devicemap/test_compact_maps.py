@@ -11,11 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from columns import every_sum
-from compact_maps import CELLS, design, made, problem_of, sealed, short, with_digest
+from fixtures.device_maps import CELLS, design, made, problem_of, sealed, short, with_digest
+from fixtures.random_columns import every_sum
+from fixtures.random_device_maps import content, drawing
+from fixtures.rows import few_by_default
 from reference.compact_map import HALF, Reader
-from regions import content, drawing
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.devicemap import load_compact

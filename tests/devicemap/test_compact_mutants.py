@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from compact_maps import design, made
+from fixtures.device_maps import design, made
+from fixtures.random_device_maps import content
+from fixtures.rows import few_by_default
 from reference.compact_map import HALF, Reader
-from regions import content
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import Sampler

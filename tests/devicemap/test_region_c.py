@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from regions import SAMPLER, check_counts, content, flat, region
+from fixtures.random_device_maps import SAMPLER, check_counts, content, flat, region
 
 from mechdesign.devicemap.web import room
 

@@ -11,9 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from clients import NODE, modules, run
-from regions import MAPS, SAMPLER, Vector, border_vectors, content, drawing, drawn_vectors, flat, region, vector_file
-from rows import few_by_default
+from fixtures.clients import NODE, modules, run
+from fixtures.random_device_maps import (
+    MAPS,
+    SAMPLER,
+    Vector,
+    border_vectors,
+    content,
+    drawing,
+    drawn_vectors,
+    flat,
+    region,
+    vector_file,
+)
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import VerificationError

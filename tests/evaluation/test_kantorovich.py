@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
+from fixtures.tolerances import CERTIFIED, ORACLE, REORDERED
+from fixtures.transport_oracles import Transport, pot
 from scipy.stats import wasserstein_distance
-from tolerances import CERTIFIED, ORACLE, REORDERED
-from transports import Transport, pot
 
 from mechdesign import Domain
 from mechdesign.errors import InputError

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from oracles import reference_violations
+from fixtures.integer_oracles import reference_violations
 from scipy.integrate import quad
 from scipy.spatial import cKDTree
 from scipy.stats import kstest

@@ -16,10 +16,10 @@ from itertools import product
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES
-from placed import domain_of, kernel, masses_at, placed
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.forged_files import rewritten
+from fixtures.position_mechanisms import domain_of, kernel, masses_at, placed
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import baselines

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from scipy.optimize import minimize
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, baselines, priors, probabilities, utility

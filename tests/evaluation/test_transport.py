@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fixtures.tolerances import CERTIFIED, REORDERED
+from fixtures.transport_oracles import Transport
 from scipy.optimize import linprog
-from tolerances import CERTIFIED, REORDERED
-from transports import Transport
 
 from mechdesign import Domain
 from mechdesign.evaluation.transport import solve as route

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import (
     DesignProblem,

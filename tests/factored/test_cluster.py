@@ -14,7 +14,7 @@ import threading
 import numpy as np
 import pytest
 from conftest import ROOT
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import EikonalWeights, load_problem
 from mechdesign.errors import InputError, SolverError

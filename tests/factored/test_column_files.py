@@ -9,12 +9,12 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from columns import drawn, made, repaired, rows_of, sealed
-from drafts import plain
-from factored import constant
+from fixtures.factored_mechanisms import constant
+from fixtures.file_parts import plain
+from fixtures.forged_files import rewritten
+from fixtures.random_columns import drawn, made, repaired, rows_of, sealed
+from fixtures.rows import few_by_default
 from reference import untruths
-from rewritten import rewritten
-from rows import few_by_default
 from scipy.stats import chisquare
 
 import mechdesign as md

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import CASES
-from columns import (
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import CASES
+from fixtures.random_columns import (
     CAP,
     GRAPHS,
     columns_of,
@@ -21,10 +22,9 @@ from columns import (
     repaired,
     rows_in,
 )
-from columns import rows_of as rows_of_columns
-from oracles import reference_violations
-from rows import few_by_default
-from tolerances import REORDERED
+from fixtures.random_columns import rows_of as rows_of_columns
+from fixtures.rows import few_by_default
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError

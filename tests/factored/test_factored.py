@@ -10,13 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.linalg
-from cases import CASES, grid
-from columns import mechanism_of
-from factored import EVERY, constant, made, ring_road, rows_of
-from oracles import mean_cost, reference_violations
+from fixtures.factored_mechanisms import EVERY, constant, made, ring_road, rows_of
+from fixtures.integer_oracles import mean_cost, reference_violations
+from fixtures.problems import CASES, grid
+from fixtures.random_columns import mechanism_of
+from fixtures.tolerances import DESIGN_MARGIN, REORDERED
 from reference.factored import KERNEL_BITS
 from scipy.stats import chisquare
-from tolerances import DESIGN_MARGIN, REORDERED
 
 import mechdesign as md
 from mechdesign.errors import DesignError, InputError, UnsuitableError

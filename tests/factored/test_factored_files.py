@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from factored import made
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.factored_mechanisms import made
+from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load, save

@@ -10,7 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from moments import SOURCE
+from fixtures.interruption_points import SOURCE
 
 from mechdesign import EikonalWeights, load, load_problem, solve, verify
 from mechdesign.errors import InputError, SizeError

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import CASES
-from columns import every_sum
-from factored import constant
-from oracles import reference_violations
+from fixtures.factored_mechanisms import constant
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import CASES
+from fixtures.random_columns import every_sum
+from fixtures.rows import few_by_default
+from fixtures.tolerances import LINEAR_ALGEBRA
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS
-from rows import few_by_default
-from tolerances import LINEAR_ALGEBRA
 
 from mechdesign import DesignProblem
 from mechdesign.errors import DesignError, InputError

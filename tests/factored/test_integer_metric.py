@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import CASES, grid, varying_level
+from fixtures.problems import CASES, grid, varying_level
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign import Eikonal

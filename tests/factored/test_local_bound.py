@@ -13,11 +13,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import SMALL, grid, prior_of, varying_level
-from maps import random_map
-from random_problems import optimum
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.eikonal_maps import random_map
+from fixtures.forged_files import rewritten
+from fixtures.problems import SMALL, grid, prior_of, varying_level
+from fixtures.random_problems import optimum
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal, load_problem

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 import xarray as xr
-from cases import SMALL, grid, prior_of, varying_level
-from oracles import reference_violations
-from rows import few_by_default
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import SMALL, grid, prior_of, varying_level
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fixtures.rows import few_by_default
 from reference.factored import KERNEL_BITS, STEP_BITS
-from rows import few_by_default
 from scipy.sparse.csgraph import dijkstra
 
 import mechdesign as md

@@ -16,8 +16,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "web")]
 
-import regions
-from clients import modules
+from fixtures import random_device_maps
+from fixtures.clients import modules
 from test_client_session import design
 
 import mechdesign as md
@@ -31,7 +31,7 @@ def client(folder: Path, seconds: str) -> list[str]:
     """The command that fuzzes the client."""
     made = md.baselines.exponential(md.load_problem("flat", cells=3))
     factors = md.solve(md.EikonalWeights(problem=md.load_problem("flat", cells=3)), method="factored")
-    seeds = [regions.content("eight"), regions.content("coarse")]
+    seeds = [random_device_maps.content("eight"), random_device_maps.content("coarse")]
     for number, one in enumerate((made, factors, design("clock"), design("risk, any hours"))):
         seeds.append((write_client(one, folder / str(number)) / "report.bin").read_bytes())
     return ["node", str(HERE / "client.mjs"), str(modules(folder / "web", b"")), seconds, "1", *written(folder, seeds)]
@@ -39,10 +39,10 @@ def client(folder: Path, seconds: str) -> list[str]:
 
 def region(folder: Path, seconds: str) -> list[str]:
     """The command that fuzzes the C sampler, compiled."""
-    (folder / "sample_region.c").write_bytes(regions.SAMPLER.read_bytes())
+    (folder / "sample_region.c").write_bytes(random_device_maps.SAMPLER.read_bytes())
     shutil.copy(HERE / "region.c", folder)
     subprocess.run(["gcc", *SANITIZED, WATCHED, "region.c", "-o", "region"], cwd=folder, check=True)
-    seeds = [regions.flat(name) for name in ("eight", "bare", "far", "coarse")]
+    seeds = [random_device_maps.flat(name) for name in ("eight", "bare", "far", "coarse")]
     return [str(folder / "region"), seconds, "1", *written(folder, seeds)]
 
 

@@ -23,9 +23,9 @@ import atheris
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from exported import resealed
-from regions import region
-from sessions import ruled
+from fixtures.export_mechanisms import resealed
+from fixtures.random_device_maps import region
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 from mechdesign.base import files as opening

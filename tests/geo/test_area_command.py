@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from areas import PARK, domain_of, points_of
-from exported import proved
-from rows import few_by_default
-from tolerances import REORDERED
+from fixtures.areas import PARK, domain_of, points_of
+from fixtures.export_mechanisms import proved
+from fixtures.rows import few_by_default
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from conftest import ROOT
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError

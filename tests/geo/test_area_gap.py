@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from designs import designed
+from fixtures.mechanisms import designed
 
 from mechdesign import verify
 

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from areas import PARK, domain_of, points_of
-from exported import proved
-from placed import spline_weights
-from rows import few_by_default
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.areas import PARK, domain_of, points_of
+from fixtures.export_mechanisms import proved
+from fixtures.position_mechanisms import spline_weights
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.geo import area_problem, plane_level

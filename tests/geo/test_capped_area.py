@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.geo.people import people_of_places

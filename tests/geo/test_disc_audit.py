@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from capped import capped, solved
-from cases import shipped
-from kinds import KINDS
+from fixtures.files import KINDS
+from fixtures.problems import shipped
+from fixtures.tight_limits import capped, solved
 
 import mechdesign as md
 from mechdesign import save

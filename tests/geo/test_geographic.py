@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 import pytest
-from rewritten import rewritten
-from tolerances import DESIGN_MARGIN
+from fixtures.forged_files import rewritten
+from fixtures.tolerances import DESIGN_MARGIN
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, InputError

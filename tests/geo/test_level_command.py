@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 from mechdesign import DesignProblem, Domain, Euclidean, baselines, priors, probabilities, utility
 from mechdesign.errors import InputError

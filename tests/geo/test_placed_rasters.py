@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from cases import shipped
+from fixtures.problems import shipped
 from reference.checking import ROW_SUM
 from reference.geometry import METRES
 from scipy.interpolate import RegularGridInterpolator

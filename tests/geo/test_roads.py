@@ -10,15 +10,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import shipped
 from conftest import ROOT
-from designs import designed as optimal_design
-from exported import proved
+from fixtures.export_mechanisms import proved
+from fixtures.forged_files import rewritten
+from fixtures.mechanisms import designed as optimal_design
+from fixtures.problems import shipped
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 from matplotlib.collections import PathCollection
 from pyproj import Geod
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign import Sampler, compare

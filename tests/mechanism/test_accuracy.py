@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.mechanism.accuracy import SHARE, accuracy

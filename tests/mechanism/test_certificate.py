@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from oracles import reference_violations
+from fixtures.integer_oracles import reference_violations
 from reference.checking import ROW_SUM
 
 from mechdesign.extend import Edges

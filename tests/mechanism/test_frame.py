@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compact_maps import with_digest
+from fixtures.device_maps import with_digest
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.container import framed, is_frame, unframed

@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from rewritten import rewritten
+from fixtures.forged_files import rewritten
 from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import are_rows, distances, reference_violations
+from fixtures.integer_oracles import are_rows, distances, reference_violations
 from reference.checking import ROW_SUM
 
 from mechdesign.errors import DesignError, InputError

@@ -10,10 +10,10 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import xarray as xr
-from factored import made as made_factored
-from factored import rows_of
+from fixtures.factored_mechanisms import made as made_factored
+from fixtures.factored_mechanisms import rows_of
+from fixtures.forged_files import rewritten
 from reference.checking import ROW_SUM
-from rewritten import rewritten
 from scipy.stats import chisquare
 
 import mechdesign as md

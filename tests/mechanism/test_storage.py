@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from moments import SOURCE
-from rewritten import rewritten
+from fixtures.forged_files import rewritten
+from fixtures.interruption_points import SOURCE
 
 import mechdesign
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, baselines, load, save

@@ -16,14 +16,14 @@ from importlib import metadata
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES
-from columns import made as columned
-from factored import constant
-from factored import made as factored
+from fixtures.factored_mechanisms import constant
+from fixtures.factored_mechanisms import made as factored
+from fixtures.forged_files import rewritten
+from fixtures.problems import CASES
+from fixtures.random_columns import made as columned
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS
-from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign import baselines

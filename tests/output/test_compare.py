@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import CASES
-from taken import needs
-from tolerances import REORDERED
+from fixtures.absent_capabilities import needs
+from fixtures.problems import CASES
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign import compare, sweep

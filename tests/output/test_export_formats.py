@@ -8,10 +8,10 @@ import sys
 
 import pyarrow as pa
 import pytest
-from exported import MAKERS, factored, made
+from fixtures.export_mechanisms import MAKERS, factored, made
+from fixtures.rows import few_by_default
 from pyarrow import parquet
 from reference.checking import ROW_SUM
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load, save

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from capped import solved
-from kinds import made
-from pages import Texts, page_of
-from rows import few_by_default
-from tolerances import REORDERED, RESOLVED
+from fixtures.files import made
+from fixtures.pages import Texts, page_of
+from fixtures.rows import few_by_default
+from fixtures.tight_limits import solved
+from fixtures.tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
 from mechdesign.mechanism.claim import MechanismFile

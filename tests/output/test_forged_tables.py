@@ -13,9 +13,9 @@ import random
 from functools import cache
 
 import pytest
-from exported import MAKERS, Forgery, factored, joined, made, parted
-from rows import few_by_default
-from true_tables import holds
+from fixtures.export_mechanisms import MAKERS, Forgery, factored, joined, made, parted
+from fixtures.rows import few_by_default
+from fixtures.table_oracles import holds
 
 import mechdesign as md
 from mechdesign.verification import verify_table

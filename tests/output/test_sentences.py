@@ -10,10 +10,10 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from cases import CASES
-from pages import texts_of
-from placed import placed
-from rewritten import rewritten
+from fixtures.forged_files import rewritten
+from fixtures.pages import texts_of
+from fixtures.position_mechanisms import placed
+from fixtures.problems import CASES
 
 import mechdesign as md
 from mechdesign import baselines

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exported import made, proved
+from fixtures.export_mechanisms import made, proved
+from fixtures.forged_files import rewritten
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
-from rewritten import rewritten
 
 import mechdesign as md
 from mechdesign.base.spreadsheets import cell_of, text_of

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES, shipped
-from rewritten import rewritten
-from rows import few_by_default
-from taken import needs
-from tolerances import DESIGN_MARGIN, SOLVED
+from fixtures.absent_capabilities import needs
+from fixtures.forged_files import rewritten
+from fixtures.problems import CASES, shipped
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, SOLVED
 
 from mechdesign import DesignProblem, Optimal, load, load_problem, save, solve, sweep
 from mechdesign.errors import InputError, VerificationError

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from exported import Forgery, made, resealed
+from fixtures.export_mechanisms import Forgery, made, resealed
 from reference.checking import ROW_SUM
 
 import mechdesign as md

@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from cases import CASES
-from placed import SIDES, placed
-from rewritten import rewritten
+from fixtures.forged_files import rewritten
+from fixtures.position_mechanisms import SIDES, placed
+from fixtures.problems import CASES
 
 import mechdesign as md
 from mechdesign import baselines, verify

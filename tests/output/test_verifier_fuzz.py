@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from exported import joined, parted
+from fixtures.export_mechanisms import joined, parted
+from fixtures.position_mechanisms import placed
 from fuzzed_exports import export_of
-from placed import placed
 
 import mechdesign as md
 from mechdesign.verification import verify_table

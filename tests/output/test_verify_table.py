@@ -9,13 +9,13 @@ import sys
 
 import numpy as np
 import pytest
-from cases import CASES, grid
-from columns import made as columned
-from exported import MAKERS, factored, flipped, joined, made, parted, with_mass, written
-from oracles import reference_violations
+from fixtures.export_mechanisms import MAKERS, factored, flipped, joined, made, parted, with_mass, written
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import CASES, grid
+from fixtures.random_columns import made as columned
+from fixtures.rows import few_by_default
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import baselines

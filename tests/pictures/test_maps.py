@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES, grid, varying_level
-from columns import made as columned
+from fixtures.forged_files import write_anyway
+from fixtures.problems import CASES, grid, varying_level
+from fixtures.random_columns import made as columned
 from matplotlib.axes import Axes
-from rewritten import write_anyway
 from test_sweep import command
 
 import mechdesign as md

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from areas import domain_of
-from cases import CASES, SMALL
-from rows import few_by_default
+from fixtures.areas import domain_of
+from fixtures.problems import CASES, SMALL
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import sweep

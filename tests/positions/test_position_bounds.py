@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from designs import design_of
-from false_bounds import flat_program, in_doubles, noise
-from oracles import mean_cost
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.forged_files import rewritten
+from fixtures.integer_oracles import mean_cost
+from fixtures.mechanisms import design_of
+from fixtures.rows import few_by_default
+from fixtures.unproved_bounds import flat_program, in_doubles, noise
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, Optimal, priors, solve, verify
 from mechdesign.extend import Edges

@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 import pytest
-from drafts import plain
-from oracles import are_rows
-from placed import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from fixtures.file_parts import plain
+from fixtures.forged_files import rewritten
+from fixtures.integer_oracles import are_rows
+from fixtures.position_mechanisms import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from fixtures.rows import few_by_default
 from reference.checking import ROW_SUM
 from reference.positions import position_untruths
 from reference.reading import File, Unreadable
-from rewritten import rewritten
-from rows import few_by_default
 from scipy.stats import chi2
 
 import mechdesign as md

@@ -12,10 +12,10 @@ import cvxpy as cp
 import numpy as np
 import psutil
 import pytest
-from designs import design_of
-from oracles import are_rows, mean_cost
+from fixtures.integer_oracles import are_rows, mean_cost
+from fixtures.mechanisms import design_of
+from fixtures.rows import few_by_default
 from reference.checking import ROW_SUM
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-from designs import design_of
-from oracles import mean_cost
+from fixtures.integer_oracles import mean_cost
+from fixtures.mechanisms import design_of
+from fixtures.rows import few_by_default
+from fixtures.tolerances import ORACLE
 from reference.checking import ROW_SUM
-from rows import few_by_default
-from tolerances import ORACLE
 
 import mechdesign as md
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors

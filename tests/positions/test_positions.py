@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from oracles import reference_breaches
+from fixtures.integer_oracles import reference_breaches
 from reference.checking import ROW_SUM
 
 from mechdesign.positions.cones import LEVEL_BITS, whole_levels

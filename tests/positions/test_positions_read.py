@@ -8,9 +8,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from placed import placed, spline_weights
+from fixtures.position_mechanisms import placed, spline_weights
+from fixtures.tolerances import LINEAR_ALGEBRA
 from reference.checking import ROW_SUM
-from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cases import varying_level
+from fixtures.problems import varying_level
 
 from mechdesign import Domain, Eikonal, Euclidean
 from mechdesign.positions.levels import corner_levels, level_faults, quarter_levels, raised_levels

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exported import joined, parted
-from oracles import reference_breaches
-from placed import SIDES, domain_of, placed
-from rows import few_by_default
+from fixtures.export_mechanisms import joined, parted
+from fixtures.integer_oracles import reference_breaches
+from fixtures.position_mechanisms import SIDES, domain_of, placed
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.positions.cones import whole_levels

@@ -8,8 +8,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from capped import capped, solved
 from conftest import ROOT
+from fixtures.tight_limits import capped, solved
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from capped import caps_of
+from fixtures.tight_limits import caps_of
 
 import mechdesign as md
 

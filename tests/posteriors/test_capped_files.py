@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cap_files import FILES
-from capped import at_the_limit, capped, caps_of, claimed, one_more, solved
-from exported import resealed
-from rewritten import rewritten
+from fixtures.export_mechanisms import resealed
+from fixtures.forged_files import rewritten
+from fixtures.limit_edits import FILES
+from fixtures.tight_limits import at_the_limit, capped, caps_of, claimed, one_more, solved
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError

@@ -1,6 +1,7 @@
 """Mutated limits on discs before the stand-alone script, the page and the client: what one believes and states is true.
 
-What is stated is read from the words (tests/limit_words.py), and found again in fractions of the mutant's integers.
+Statements are read from the words (tests/fixtures/limit_sentences.py) and recomputed in fractions of the mutant's
+integers.
 tests/verification/test_mutations.py does the same with every part of a file before `verify`.
 """
 
@@ -17,14 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from exported import resealed
-from kinds import made
-from limit_words import false_limits, read_limits
-from limited import LIMITS, change
-from pages import NODE, Texts, in_node, page_of
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import REORDERED
+from fixtures.export_mechanisms import resealed
+from fixtures.files import made
+from fixtures.forged_files import rewritten
+from fixtures.limit_sentences import false_limits, read_limits
+from fixtures.limited_tables import LIMITS, change
+from fixtures.pages import NODE, Texts, in_node, page_of
+from fixtures.rows import few_by_default
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.base.spreadsheets import metadata_of

@@ -10,10 +10,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import xarray as xr
-from capped import caps_of
-from designs import table_of
+from fixtures.mechanisms import table_of
+from fixtures.tight_limits import caps_of
+from fixtures.tolerances import BLOCKS, NOTED, ORACLE, REORDERED
 from numpy.typing import NDArray
-from tolerances import BLOCKS, NOTED, ORACLE, REORDERED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Graph

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from scipy.ndimage import label
 
 from mechdesign import Domain, Euclidean

@@ -6,7 +6,7 @@ from math import isqrt, prod
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import Domain, PrivacyLevel, Raster
 from mechdesign.errors import InputError

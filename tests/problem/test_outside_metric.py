@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import VerificationError

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from rewritten import write_anyway
-from taken import CAPABILITIES, needs
+from fixtures.absent_capabilities import CAPABILITIES, needs
+from fixtures.forged_files import write_anyway
 
 import mechdesign
 import mechdesign as md

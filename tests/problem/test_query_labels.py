@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES, grid
+from fixtures.problems import CASES, grid
 
 import mechdesign as md
 from mechdesign import Domain, Raster

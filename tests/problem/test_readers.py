@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from conftest import ROOT
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import PrivacyLevel
 from mechdesign.errors import FileFormatError, InputError, UnitError

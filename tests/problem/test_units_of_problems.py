@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tolerances import REORDERED as LAST_BITS
+from fixtures.tolerances import REORDERED as LAST_BITS
 
 import mechdesign as md
 from mechdesign.base.units import LENGTHS, rounded_down, unit_ratio

@@ -11,18 +11,18 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import xarray as xr
-from designs import (
+from fixtures.export_mechanisms import joined
+from fixtures.forged_files import rewritten
+from fixtures.mechanisms import (
     ALL,
     optimum,
     problem_of,
     solved,
     table_of,
 )
-from exported import joined
-from pages import texts_of
+from fixtures.pages import texts_of
+from fixtures.tolerances import ORACLE, SOLVED, UNRESOLVED
 from reference.checking import ROW_SUM
-from rewritten import rewritten
-from tolerances import ORACLE, SOLVED, UNRESOLVED
 
 import mechdesign as md
 from mechdesign import load_problem

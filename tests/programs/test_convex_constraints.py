@@ -12,8 +12,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from designs import optimum, problem_of, table_of
-from tolerances import ORACLE, SOLVED
+from fixtures.mechanisms import optimum, problem_of, table_of
+from fixtures.tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign.solvers.tangents import tangent_rows

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 import scipy.linalg
-from cases import grid
+from fixtures.problems import grid
+from fixtures.tolerances import LINEAR_ALGEBRA
 from scipy.integrate import quad
-from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.programs.curvature import LEAST_SHARE, TOTALS, curvature_excess, line_weights, local_weights

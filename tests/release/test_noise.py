@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar

@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from exported import proved
+from fixtures.export_mechanisms import proved
+from fixtures.tolerances import SOLVED
 from scipy import stats
-from tolerances import SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem

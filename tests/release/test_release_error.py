@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from cases import shipped
+from fixtures.problems import shipped
 from numpy.typing import NDArray
 from scipy import stats
 

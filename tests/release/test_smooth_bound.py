@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from smooth_bounds import level_set_bound
 from soft_queries import BoundedRange, Kernel, Threshold
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES
 from conftest import ROOT
-from designs import OWN_REPORTS, optimum, problem_of
 from dictionary import ENTRY, Dictionary
-from rows import few_by_default
-from taken import needs
-from tolerances import DESIGN_MARGIN, ORACLE
+from fixtures.absent_capabilities import needs
+from fixtures.mechanisms import OWN_REPORTS, optimum, problem_of
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, ORACLE
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError

@@ -8,8 +8,8 @@ import math
 import inclusions
 import numpy as np
 import pytest
-from cases import grid
-from oracles import asymptotic_error
+from fixtures.integer_oracles import asymptotic_error
+from fixtures.problems import grid
 
 import mechdesign as md
 from mechdesign import DesignProblem, Euclidean, priors

@@ -14,7 +14,7 @@ import numpy as np
 import paris
 import pytest
 from conftest import ROOT
-from taken import needs
+from fixtures.absent_capabilities import needs
 
 from mechdesign import Eikonal, PrivacyLevel, compare, load_problem, probabilities, sweep
 from mechdesign.errors import InputError, UnsuitableError

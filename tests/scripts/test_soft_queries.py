@@ -5,7 +5,7 @@ import math
 import gaussian_chord
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 from scipy.special import lambertw
 from soft_queries import BoundedRange, Kernel, Radial, Region, Ridge, Threshold, TwoWay
 

@@ -8,10 +8,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import table1
-from cases import shipped
-from oracles import reference_violations
-from taken import needs
-from tolerances import ORACLE, SOLVED
+from fixtures.absent_capabilities import needs
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import shipped
+from fixtures.tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign.evaluation.remap import remapped_loss

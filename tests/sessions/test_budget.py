@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from factored import made as made_factored
+from fixtures.factored_mechanisms import made as made_factored
+from fixtures.session_designs import resealed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sessions import resealed
 
 import mechdesign as md
 from mechdesign import baselines

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from factored import made as made_factored
+from fixtures.factored_mechanisms import made as made_factored
+from fixtures.forged_files import rewritten
+from fixtures.interruption_points import SOURCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moments import SOURCE
-from rewritten import rewritten
 from test_budget import sampler
 
 import mechdesign as md

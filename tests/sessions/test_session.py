@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzz_lines import mutated
-from moments import SOURCE
-from sessions import RULES, design, line, resealed, ruled, table
+from fixtures.command_lines import mutated
+from fixtures.interruption_points import SOURCE
+from fixtures.session_designs import RULES, design, line, resealed, ruled, table
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError, VerificationError

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sessions import ruled
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rewritten import rewritten
-from rows import few_by_default
-from sessions import RULES, design, resealed, ruled, table
+from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
+from fixtures.session_designs import RULES, design, resealed, ruled, table
 
 import mechdesign as md
 from mechdesign.errors import InputError, MechdesignError, VerificationError

@@ -9,8 +9,8 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fixtures.session_designs import RULES, design
 from scipy.special import logsumexp
-from sessions import RULES, design
 
 import mechdesign as md
 from mechdesign.base import memory

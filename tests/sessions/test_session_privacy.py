@@ -14,8 +14,8 @@ from math import inf, nextafter, prod
 
 import numpy as np
 import pytest
+from fixtures.session_designs import RULES, design
 from reference.exact import lower_ratio
-from sessions import RULES, design
 
 import mechdesign as md
 from mechdesign.sessions import Transcript

@@ -6,9 +6,9 @@ import itertools
 from fractions import Fraction
 
 import pytest
+from fixtures.rows import few_by_default
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError

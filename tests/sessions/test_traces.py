@@ -7,7 +7,7 @@ from fractions import Fraction
 import day_of_reports as script
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 from mechdesign import Domain, Euclidean, Sampler
 from mechdesign.errors import InputError, SizeError, UnsuitableError

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from all_programs import PROGRAMS as EVERY
-from cases import CASES, SMALL, grid
-from tolerances import REORDERED
+from fixtures.problems import CASES, SMALL, grid
+from fixtures.programs import PROGRAMS as EVERY
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bumps import bump_map
-from cases import grid
-from taken import needs
+from fixtures.absent_capabilities import needs
+from fixtures.bump_rasters import bump_map
+from fixtures.problems import grid
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, load_problem, priors

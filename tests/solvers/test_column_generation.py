@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from bumps import bump_map
-from cases import grid
-from designs import designed
-from oracles import are_rows, reference_violations
-from rows import few_by_default
-from tolerances import ORACLE, SOLVED
+from fixtures.bump_rasters import bump_map
+from fixtures.integer_oracles import are_rows, reference_violations
+from fixtures.mechanisms import designed
+from fixtures.problems import grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Euclidean, Optimal, load_problem

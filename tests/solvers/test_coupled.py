@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from designs import (
+from fixtures.forged_files import rewritten
+from fixtures.mechanisms import (
     ALL,
     COUPLED,
     PROGRAMS,
@@ -20,10 +21,9 @@ from designs import (
     program_of,
     solved,
 )
+from fixtures.rows import few_by_default
+from fixtures.tolerances import ORACLE, SOLVED
 from reference.checking import ROW_SUM
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign import load_problem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fixtures.tolerances import SOLVED
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from tolerances import SOLVED
 
 from mechdesign.solvers import interior_point
 from mechdesign.solvers.lp.dense_program import weigh

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES, grid
 from conftest import ROOT
-from rows import few_by_default
-from tolerances import REORDERED
+from fixtures.problems import CASES, grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign import (

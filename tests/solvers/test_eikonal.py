@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.linalg
-from cases import CASES, grid
-from rows import few_by_default
-from tolerances import LINEAR_ALGEBRA, ORACLE
+from fixtures.problems import CASES, grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import LINEAR_ALGEBRA, ORACLE
 
 from mechdesign import (
     DesignProblem,

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import CASES, grid
-from designs import COUPLED, designed, optimum, problem_of, program_of
-from oracles import are_rows, reference_violations
-from rows import few_by_default
-from tolerances import CERTIFIED, ORACLE, SPARED, UP_TO_ROUNDING
+from fixtures.integer_oracles import are_rows, reference_violations
+from fixtures.mechanisms import COUPLED, designed, optimum, problem_of, program_of
+from fixtures.problems import CASES, grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import CERTIFIED, ORACLE, SPARED, UP_TO_ROUNDING
 
 import mechdesign as md
 from mechdesign import priors

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import CASES
+from fixtures.problems import CASES
 
 import mechdesign as md
 from mechdesign.base import time_budget

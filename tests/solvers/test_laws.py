@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import CASES
-from designs import ALL, designed, optimum, problem_of
-from oracles import are_rows, reference_violations
-from rows import few_by_default
-from tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
+from fixtures.integer_oracles import are_rows, reference_violations
+from fixtures.mechanisms import ALL, designed, optimum, problem_of
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
+from fixtures.tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
 
 from mechdesign import DesignProblem, Optimal, baselines, probabilities, solve, verify
 from mechdesign.extend import Edges

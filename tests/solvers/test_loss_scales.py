@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rows import few_by_default
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from fixtures.rows import few_by_default
 from numpy.polynomial.legendre import leggauss
-from rows import few_by_default
 
 from mechdesign import DesignProblem, Discrete, Domain, Euclidean, load_problem, priors
 from mechdesign.closed_forms.planar_laplace import cell_masses, laplace_normalised, line_masses

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from designs import design_of
-from oracles import are_rows, reference_violations
+from fixtures.integer_oracles import are_rows, reference_violations
+from fixtures.mechanisms import design_of
 from scipy.optimize import brentq
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, load_problem, priors

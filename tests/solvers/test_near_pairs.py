@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import grid
+from fixtures.problems import grid
 
 from mechdesign import DesignProblem, Domain, Euclidean, priors
 from mechdesign.errors import UnsuitableError

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import grid, shipped
-from designs import designed
-from oracles import reference_violations
-from rows import few_by_default
+from fixtures.integer_oracles import reference_violations
+from fixtures.mechanisms import designed
+from fixtures.problems import grid, shipped
+from fixtures.rows import few_by_default
+from fixtures.tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 from scipy.ndimage import label
-from tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 
 from mechdesign import (
     DesignProblem,

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles import distances
-from rows import few_by_default
+from fixtures.integer_oracles import distances
+from fixtures.rows import few_by_default
 from scipy.optimize import linprog
 
 from mechdesign import Discrete, Domain, Eikonal, Euclidean, PrivacyLevel

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import xarray as xr
-from cases import CASES, grid
-from oracles import reference_violations
-from rows import few_by_default
-from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import CASES, grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Eikonal, PrivacyLevel, Raster, priors

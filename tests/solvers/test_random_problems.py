@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designs import designed
-from random_problems import TWICE, exact_optimum, optimum, random_case, random_problem
-from rows import few_by_default
+from fixtures.mechanisms import designed
+from fixtures.random_problems import TWICE, exact_optimum, optimum, random_case, random_problem
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from designs import design_of, designed
-from maps import random_map
-from rows import few_by_default
+from fixtures.eikonal_maps import random_map
+from fixtures.mechanisms import design_of, designed
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import load_problem

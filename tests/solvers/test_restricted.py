@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import CASES
-from rows import few_by_default
-from tolerances import BLOCKS, SOLVED
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
+from fixtures.tolerances import BLOCKS, SOLVED
 
 from mechdesign import DesignProblem, load_problem
 from mechdesign.base.threads import OutOfTime, in_blocks

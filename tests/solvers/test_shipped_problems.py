@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from tolerances import ORACLE, RESOLVED
+from fixtures.tolerances import ORACLE, RESOLVED
 
 import mechdesign as md
 

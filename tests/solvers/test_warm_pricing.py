@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designs import designed
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.forged_files import rewritten
+from fixtures.mechanisms import designed
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, SOLVED
 from scipy.optimize import linprog
 from test_column_generation import lattice, scattered
-from tolerances import DESIGN_MARGIN, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem

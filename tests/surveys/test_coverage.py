@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from collected import AREAS, MECHANISMS, channel, simulated, truths
+from fixtures.report_collections import AREAS, MECHANISMS, channel, simulated, truths
 
 from mechdesign.surveys.intervals import fewest_effective, means, quantile
 from mechdesign.surveys.linear_estimator import linear_weights

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import CASES
-from designs import (
+from fixtures.mechanisms import (
     SLACK,
     loss_at_secrets,
     optimum,
@@ -15,8 +14,9 @@ from designs import (
     several_priors,
     solved,
 )
-from rows import few_by_default
-from tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, ORACLE, REORDERED, SOLVED
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem, priors

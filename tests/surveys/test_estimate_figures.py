@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from estimates import NAMES_OF_ALL, estimate_of, mechanisms_of
-from pages import page_of
-from rewritten import rewritten
+from fixtures.estimates import NAMES_OF_ALL, estimate_of, mechanisms_of
+from fixtures.forged_files import rewritten
+from fixtures.pages import page_of
 
 from mechdesign.errors import VerificationError
 from mechdesign.surveys.evidence import check_estimate

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 import pytest
-from browsers import check_layout, needs_browser
 from conftest import ROOT
-from estimates import counts_of, estimate_of, mechanisms_of, shown
-from pages import page_of
-from rewritten import rewritten
+from fixtures.browsers import check_layout, needs_browser
+from fixtures.estimates import counts_of, estimate_of, mechanisms_of, shown
+from fixtures.forged_files import rewritten
+from fixtures.pages import page_of
 
 from mechdesign import save
 from mechdesign.errors import InputError, VerificationError

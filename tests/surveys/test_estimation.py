@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from cases import CASES
-from rows import few_by_default
+from fixtures.problems import CASES
+from fixtures.rows import few_by_default
 
 from mechdesign import baselines, probabilities
 from mechdesign.errors import InputError, UnsuitableError

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import SMALL, grid
-from oracles import asymptotic_error
-from rows import few_by_default
-from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
+from fixtures.integer_oracles import asymptotic_error
+from fixtures.problems import SMALL, grid
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Euclidean, priors

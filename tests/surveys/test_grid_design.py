@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import excess, grid
-from oracles import asymptotic_error, reference_violations
-from rewritten import rewritten
-from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
+from fixtures.forged_files import rewritten
+from fixtures.integer_oracles import asymptotic_error, reference_violations
+from fixtures.problems import excess, grid
+from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from cases import grid
-from tolerances import LINEAR_ALGEBRA, REORDERED
+from fixtures.problems import grid
+from fixtures.tolerances import LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
 from mechdesign import Discrete, Domain, Euclidean, Graph, priors

@@ -9,9 +9,19 @@ import math
 
 import numpy as np
 import pytest
-from likelihoods import ROWS, TABLES, drawn, lattice_problem, normalised, program_of, skewed, twins, with_zeros
-from rows import few_by_default
-from tolerances import ORACLE
+from fixtures.likelihood_programs import (
+    ROWS,
+    TABLES,
+    drawn,
+    lattice_problem,
+    normalised,
+    program_of,
+    skewed,
+    twins,
+    with_zeros,
+)
+from fixtures.rows import few_by_default
+from fixtures.tolerances import ORACLE
 
 from mechdesign.surveys import solve_likelihood as likelihood
 from mechdesign.surveys.estimation import support_size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from collected import AREAS, MECHANISMS, channel, truths
-from likelihoods import TABLES
+from fixtures.likelihood_programs import TABLES
+from fixtures.report_collections import AREAS, MECHANISMS, channel, truths
 
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.information import information

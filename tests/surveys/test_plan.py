@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from collected import AREAS, MECHANISMS, SIDE, channel, simulated, truths
 from conftest import ROOT
+from fixtures.report_collections import AREAS, MECHANISMS, SIDE, channel, simulated, truths
 
 from mechdesign import load_problem, save
 from mechdesign.errors import InputError

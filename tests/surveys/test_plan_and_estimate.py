@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
-from taken import needs
-from tolerances import ON_THE_GROUND
+from fixtures.absent_capabilities import needs
+from fixtures.tolerances import ON_THE_GROUND
 
 import mechdesign as md
 from mechdesign import baselines, load, load_problem, probabilities, save

@@ -11,8 +11,8 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from cases import SMALL
-from collected import MECHANISMS, channel, simulated, truths
+from fixtures.problems import SMALL
+from fixtures.report_collections import MECHANISMS, channel, simulated, truths
 
 import mechdesign as md
 from mechdesign import (

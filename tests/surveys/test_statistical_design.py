@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from cases import excess, grid, varying_level
-from oracles import reference_violations
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
+from fixtures.forged_files import rewritten
+from fixtures.integer_oracles import reference_violations
+from fixtures.problems import excess, grid, varying_level
+from fixtures.rows import few_by_default
+from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, Graph, priors

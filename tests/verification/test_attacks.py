@@ -11,10 +11,10 @@ import os
 
 import numpy as np
 import pytest
-from factored import rows_of
-from naive import raw_optimum
+from fixtures.factored_mechanisms import rows_of
+from fixtures.solver_tables import raw_optimum
+from fixtures.tolerances import DESIGN_MARGIN, UP_TO_ROUNDING
 from scipy.special import lambertw
-from tolerances import DESIGN_MARGIN, UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,

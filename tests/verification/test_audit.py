@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fixtures.solver_tables import raw_optimum
+from fixtures.tolerances import UP_TO_ROUNDING
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from naive import raw_optimum
 from reference.exact import DOUBLES, lower_ratio
-from tolerances import UP_TO_ROUNDING
 
 from mechdesign import (
     DesignProblem,
@@ -436,7 +436,7 @@ def test_metrics_of_the_command_line(run_json, table, words):
 
 def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    from cases import CASES
+    from fixtures.problems import CASES
 
     problem = CASES["graph, table loss"]()
     mechanism = baselines.exponential(problem)

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cap_files import BOTH, FILES, TABLES
-from capped import at_the_limit, claimed, solved
-from exported import resealed
-from pages import NODE, Texts, in_node, page_of, proved_in_node
-from rewritten import rewritten
+from fixtures.export_mechanisms import resealed
+from fixtures.forged_files import rewritten
+from fixtures.limit_edits import BOTH, FILES, TABLES
+from fixtures.pages import NODE, Texts, in_node, page_of, proved_in_node
+from fixtures.tight_limits import at_the_limit, claimed, solved
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import xarray as xr
-from capped import solved
-from drafts import plain
-from kinds import KINDS, made
+from fixtures.file_parts import plain
+from fixtures.files import KINDS, made
+from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
+from fixtures.tight_limits import solved
+from fixtures.tolerances import REORDERED
 from reference import untruths
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError

@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from drafts import Draft, plain
+from fixtures.file_mutations import mutant
+from fixtures.file_parts import Draft, plain
+from fixtures.files import FACTORED, KINDS, made
+from fixtures.forged_files import write_anyway
+from fixtures.limit_sentences import false_limits, read_limits
+from fixtures.rows import few_by_default
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from kinds import FACTORED, KINDS, made
-from limit_words import false_limits, read_limits
-from mutations import mutant
 from reference import untruths
-from rewritten import write_anyway
-from rows import few_by_default
 
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError

@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from fixtures.integer_oracles import are_rows, reference_violations
+from fixtures.tolerances import SOLVED
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from oracles import are_rows, reference_violations
 from reference.checking import ROW_SUM
-from tolerances import SOLVED
 
 from mechdesign import DesignProblem, Domain, Euclidean, Graph, Optimal, audit, load, priors, save, solve, verify
 from mechdesign.extend import repair

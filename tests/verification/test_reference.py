@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 import reference
 import xarray as xr
-from drafts import plain
-from kinds import KINDS, made
+from fixtures.file_parts import plain
+from fixtures.files import KINDS, made
+from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
 from reference import factored, geometry, sampled_untruths, untruths
 from reference.claims import read_claim
 from reference.exact import Length, exponential, log_ratio, lower_ratio, square_root, within
 from reference.reading import File
-from rewritten import rewritten
-from rows import few_by_default
 
 from mechdesign import Domain, verify
 from mechdesign.errors import MechdesignError

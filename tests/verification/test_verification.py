@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from rewritten import rewritten, write_anyway
-from sessions import ruled
+from fixtures.forged_files import rewritten, write_anyway
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 from mechdesign import (

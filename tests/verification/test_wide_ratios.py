@@ -11,8 +11,8 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from oracles import reference_violations
-from tolerances import UP_TO_ROUNDING
+from fixtures.integer_oracles import reference_violations
+from fixtures.tolerances import UP_TO_ROUNDING
 
 from mechdesign import DesignProblem, Domain, Euclidean, audit, baselines, load, save, verify
 from mechdesign.extend import Edges

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clients import DRAWN, NODE, Stream, drawn_in_python, mechanism, put_together, run, sampler, taken_apart
-from rows import few_by_default
+from fixtures.clients import DRAWN, NODE, Stream, drawn_in_python, mechanism, put_together, run, sampler, taken_apart
+from fixtures.rows import few_by_default
 from scipy.stats import chi2
 
 from mechdesign.web import write_client

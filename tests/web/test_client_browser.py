@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 import pytest
-from browsers import needs_browser
-from clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
-from sessions import ruled
+from fixtures.browsers import needs_browser
+from fixtures.clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
+from fixtures.session_designs import ruled
 
 from mechdesign.web import write_client
 

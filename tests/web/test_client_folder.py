@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clients import DEVICE, TOWN, mechanism, taken_apart
-from exported import exponentially, with_mass
-from sessions import ruled
+from fixtures.clients import DEVICE, TOWN, mechanism, taken_apart
+from fixtures.export_mechanisms import exponentially, with_mass
+from fixtures.session_designs import ruled
 
 import mechdesign as md
 from mechdesign import save

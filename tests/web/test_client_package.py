@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import needs_browser
-from clients import NODE, mechanism
 from conftest import ROOT
-from rewritten import rewritten
+from fixtures.browsers import needs_browser
+from fixtures.clients import NODE, mechanism
+from fixtures.forged_files import rewritten
 
 from mechdesign.web import write_client
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clients import DEVICE, NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
-from rows import few_by_default
+from fixtures.clients import DEVICE, NETWORK, NODE, SLANTED, TOWN, mechanism, run, sampler
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.problem.locate import place_at, place_on_earth

@@ -6,13 +6,13 @@ import json
 from functools import cache
 
 import numpy as np
-import placed as made_once
 import pytest
 import xarray as xr
-from clients import NODE, Stream, put_together, run, taken_apart
-from pages import texts_of
-from placed import kernel
-from tolerances import LINEAR_ALGEBRA
+from fixtures import position_mechanisms as made_once
+from fixtures.clients import NODE, Stream, put_together, run, taken_apart
+from fixtures.pages import texts_of
+from fixtures.position_mechanisms import kernel
+from fixtures.tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign import Sampler

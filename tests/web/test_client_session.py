@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clients import NODE, Stream, run
-from rows import few_by_default
+from fixtures.clients import NODE, Stream, run
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.sessions import Session

@@ -9,11 +9,11 @@ import re
 
 import numpy as np
 import pytest
-from exported import MAKERS, joined, made
-from pages import Texts, honest, mechanism_of, page_of, texts_of
-from rewritten import rewritten
-from rows import few_by_default
-from tolerances import LINEAR_ALGEBRA
+from fixtures.export_mechanisms import MAKERS, joined, made
+from fixtures.forged_files import rewritten
+from fixtures.pages import Texts, honest, mechanism_of, page_of, texts_of
+from fixtures.rows import few_by_default
+from fixtures.tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.errors import InputError, VerificationError

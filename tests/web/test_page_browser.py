@@ -10,13 +10,13 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from browsers import check_layout, needs_browser
-from capped import capped
-from pages import Texts, forged, honest, mechanism_of, page_of
-from placed import LAND, placed, spline_weights
-from regions import chances, region
-from rewritten import rewritten
-from rows import few_by_default
+from fixtures.browsers import check_layout, needs_browser
+from fixtures.forged_files import rewritten
+from fixtures.pages import Texts, forged, honest, mechanism_of, page_of
+from fixtures.position_mechanisms import LAND, placed, spline_weights
+from fixtures.random_device_maps import chances, region
+from fixtures.rows import few_by_default
+from fixtures.tight_limits import capped
 
 import mechdesign as md
 from mechdesign.web import save_page

@@ -8,10 +8,9 @@ import random
 
 import numpy as np
 import pytest
-from capped import at_the_limit, claimed, one_more
-from exported import MAKERS, made
-from kinds import KINDS
-from pages import (
+from fixtures.export_mechanisms import MAKERS, made
+from fixtures.files import KINDS
+from fixtures.pages import (
     CLAIMS,
     NODE,
     RUN,
@@ -27,10 +26,11 @@ from pages import (
     proved_in_node,
     texts_of,
 )
-from placed import placed
+from fixtures.position_mechanisms import placed
+from fixtures.rows import few_by_default
+from fixtures.tight_limits import at_the_limit, claimed, one_more
+from fixtures.tolerances import LINEAR_ALGEBRA
 from reference.exact import lower_ratio
-from rows import few_by_default
-from tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
 from mechdesign.base.formatting import number, percent

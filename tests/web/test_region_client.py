@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clients import NODE, modules, put_together, run, taken_apart
-from regions import chances, check_counts, content, region
+from fixtures.clients import NODE, modules, put_together, run, taken_apart
+from fixtures.random_device_maps import chances, check_counts, content, region
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clients import NODE, run
-from regions import content, flat, region
+from fixtures.clients import NODE, run
+from fixtures.random_device_maps import content, flat, region
 
 import mechdesign as md
 from mechdesign.devicemap import load_compact

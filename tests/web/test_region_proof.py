@@ -12,11 +12,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from columns import every_sum
-from compact_maps import with_digest
-from pages import NODE, RUN, Texts, in_node, page_of, proof_script
-from regions import MAPS, bounded, content, drawing, region
-from rows import few_by_default
+from fixtures.device_maps import with_digest
+from fixtures.pages import NODE, RUN, Texts, in_node, page_of, proof_script
+from fixtures.random_columns import every_sum
+from fixtures.random_device_maps import MAPS, bounded, content, drawing, region
+from fixtures.rows import few_by_default
 
 from mechdesign.devicemap.device_map import bounds
 from mechdesign.errors import InputError
