@@ -64,7 +64,7 @@ add_module_names = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
-    "gallery_dirs": "tutorials",
+    "gallery_dirs": "tutorials/examples",
     "filename_pattern": r"/\d\d_",
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib", "figures.returned"),

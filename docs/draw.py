@@ -129,10 +129,9 @@ def main() -> None:
 
 
 def distance() -> Figure:
-    """How far mechanisms are above the proved bound as cells get smaller: the rows of the table in large-maps.md."""
-    found = re.findall(
-        r"^\| (\d+) x \1 \|((?: [\d.]* ?\|){4})$", (HERE / "large-maps.md").read_text(encoding="utf-8"), re.M
-    )
+    """Gap of each mechanism to the proved bound over the number of cells, from the table in results/large-maps.md."""
+    page = (HERE / "results" / "large-maps.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| (\d+) x \1 \|((?: [\d.]* ?\|){4})$", page, re.M)
     rows = [(int(cells), *(float(figure.strip() or "nan") for figure in rest.split("|")[:-1])) for cells, rest in found]
     cells, loss, remapped, optimal, bound = np.array(sorted(rows)).T
     figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")

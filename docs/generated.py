@@ -103,7 +103,7 @@ def commands_page() -> str:
 
 
 def write(*_: Any) -> None:
-    """Write both pages into `docs/reference`, which is not tracked."""
+    """Write both pages into `docs/reference`. They are not tracked."""
     FOLDER.mkdir(exist_ok=True)
     for name, text in {"index": names_page(), "commands": commands_page()}.items():
         path = FOLDER / f"{name}.rst"

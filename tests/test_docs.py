@@ -29,9 +29,9 @@ DOCS = ROOT / "docs"
 BLOCK = re.compile(
     r"(?:<!-- (?P<mark>slow|not run): (?P<why>[^>]+) -->\n+)?^```(?P<language>\w+)\n(?P<text>.*?)^```", re.S | re.M
 )
-STARTS = ["start/app.md", "start/paper.md", "start/office.md"]
+STARTS = ["tutorials/app.md", "tutorials/paper.md", "tutorials/office.md"]
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-RUN_BY_DEFAULT = [*STARTS, "epsilon.md", "walkthrough.md"]
+RUN_BY_DEFAULT = [*STARTS, "explanation/epsilon.md", "explanation/walkthrough.md"]
 PRINTED = 5e-3  # figures of three digits
 
 
@@ -89,7 +89,7 @@ def run_page(page: str, folder: Path, run: Callable[..., tuple[int, str, str]], 
     return ran
 
 
-@pytest.mark.parametrize("page", few_by_default(RUN_BY_DEFAULT, "start/office.md", "epsilon.md", "walkthrough.md"))
+@pytest.mark.parametrize("page", few_by_default(RUN_BY_DEFAULT, "tutorials/office.md", *RUN_BY_DEFAULT[-2:]))
 def test_the_quick_starts_run_as_they_stand(page, folder, run):
     for extra in ("matplotlib", "pyproj", "shapely"):
         pytest.importorskip(extra)
@@ -121,7 +121,7 @@ def test_options_on_pages_are_those_of_commands_and_problems():
     assert told > 60
 
 
-@pytest.mark.parametrize("page", [*STARTS, "region.md"])
+@pytest.mark.parametrize("page", [*STARTS, "how-to/region.md"])
 def test_a_quick_start_has_fewer_than_ten_commands(page):
     assert 3 <= sum(len(list(commands(block))) for block in blocks(page) if block.language == "sh") < 10
 
@@ -129,7 +129,7 @@ def test_a_quick_start_has_fewer_than_ten_commands(page):
 def test_the_tables_of_which_epsilon_are_computed():
     tables = [
         [[float(cell) for cell in row.strip("|").split("|")] for row in re.findall(r"^\|[ \d.e|]+\|$", part, re.M)]
-        for part in (DOCS / "epsilon.md").read_text(encoding="utf-8").split("## Per report")
+        for part in (DOCS / "explanation" / "epsilon.md").read_text(encoding="utf-8").split("## Per report")
     ]
     assert [len(table) for table in tables] == [6, 5]
     for factor, *row in tables[0]:

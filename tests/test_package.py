@@ -25,7 +25,7 @@ def text(name: str) -> str:
     [
         ("CITATION.cff", r"^version: (.+)$"),
         ("conda/recipe.yaml", r"^  version: ([\d.]+)$"),
-        ("docs/papers.md", r"version = \{(.+)\}"),
+        ("docs/reference/papers.md", r"version = \{(.+)\}"),
     ],
 )
 def test_the_version_is_one(name, pattern):

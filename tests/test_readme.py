@@ -1,4 +1,4 @@
-"""The README is short, its commands and snippets run, and the tables of docs/compare.md show what is computed."""
+"""The README is short, its commands and snippets run, and docs/how-to/compare.md shows the computed tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mechdesign.output.text_tables import print_table
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-COMPARE = ROOT / "docs" / "compare.md"
+COMPARE = ROOT / "docs" / "how-to" / "compare.md"
 FIGURES = r"\d[-+.,%<\de ]*"
 LONGEST = (130, 1000)  # lines and words of the README
 OTHERS = ("eikonal", *(name for name in BASELINES if name != "constant"))  # beside the optimum along a curve
@@ -139,11 +139,15 @@ def test_every_command_runs_in_its_order_and_the_sentence_about_rome_is_the_comp
     assert printed[0].startswith(quoted + "\n")
 
 
-@pytest.mark.parametrize("name", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "name", ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))]
+)
 def test_files_that_are_linked_are_there(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", text)
-    assert [link for link in links if "://" not in link and not ((ROOT / name).parent / link).exists()] == []
+    written_by_the_build = ("examples/index.rst", "commands.rst")
+    files = [link for link in links if "://" not in link and not link.endswith(written_by_the_build)]
+    assert [link for link in files if not ((ROOT / name).parent / link).exists()] == []
 
 
 def test_pictures_are_small():

@@ -51,8 +51,8 @@ for words, stated in [("ours, 100 units", md.load_problem("philadelphia", cells=
 # Where they differ
 # -----------------
 # * The paper's eikonal figure is on 200 x 200 cells of GRUMPv1 data, its optimum on 35 x 35, ours on one coarse grid,
-#   where noise smaller than a cell does not show: losses of different grids do not compare. :doc:`/large-maps` has
-#   5.994 on 200 x 200 cells of the map that is shipped.
+#   where noise smaller than a cell does not show: losses of different grids do not compare.
+#   :doc:`/results/large-maps` has 5.994 on 200 x 200 cells of the map that is shipped.
 # * On one grid the optimum is within a few percent of the eikonal mechanism. The factor of four in the paper's table
 #   compares two grids; no table private on the 8-neighbour graph of 35 x 35 cells of our map has a loss as low as
 #   1.37.

@@ -82,5 +82,5 @@ figure.colorbar(seen, ax=axes, label="share of the people", extend="max", shrink
 #   the figures above say. Equal distance compares mechanisms that are not equally private.
 # * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the
 #   border keeps it.
-# * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/statistics`. There is also a
+# * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/results/paris`. There is also a
 #   mechanism designed for the estimate, `md.surveys.StatisticalDesign`.

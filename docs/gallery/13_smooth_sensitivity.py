@@ -58,4 +58,4 @@ print(f"{'lower bound':20} {optimal.attrs['lower_bound']:27.3g}")
 # * The paper has no optimal release: it judges by the mean over many users, for which unbiased noise is right. One
 #   answer of one user is better served by the optimum; its bias stays however many answer.
 # * For kernel densities the published formula follows the slope of f, not its steepest chord, and is too small:
-#   :doc:`/numbers` has both figures.
+#   :doc:`/how-to/number` has both figures.

@@ -8,7 +8,7 @@ that the estimate is a mean of N independent numbers of known expectation, also 
 Few reports of large weight make a mean that is not yet normal. Its effective number of reports is N / kurtosis =
 N (E b^2)^2 / E b^4, b = a - mean, measured with z^2 reports of the law fixed beforehand added to those made. An
 interval needs `EFFECTIVE` (z / 1.96)^2 effective reports: from there on the coverage of 95 % intervals stays above
-92.5 % (docs/statistics.md).
+92.5 % (docs/results/surveys.md).
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def test_options_named_in_the_code_exist(place):
 @needs("positions")
 def test_options_named_on_pages_exist():
     known, texts = ANY | OF_SCRIPTS, pages()
-    assert {"README.md", "SECURITY.md", "docs/audit.md", "docs/start/app.md"} <= set(texts)
+    assert {"README.md", "SECURITY.md", "docs/how-to/audit.md", "docs/tutorials/app.md"} <= set(texts)
     assert [
         (name, each) for name, text in texts.items() for piece in pieces(text) for each in wrong(piece, known)
     ] == []

@@ -34,10 +34,10 @@ def people(tmp_path):
 @needs("positions")
 def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "locations.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "area.md").read_text(encoding="utf-8")
     block = next(text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "geo.design" in text)
     names: dict[str, object] = {}
-    exec(compile(block, "locations.md", "exec"), names)
+    exec(compile(block, "area.md", "exec"), names)
     said = " ".join(capsys.readouterr().out.split())
     told = page.partition(block)[2].partition("`people=FILE`")[0]
     figures = re.findall(r"(\d+\.\d) m", told)

@@ -163,7 +163,7 @@ def test_too_large_blocks_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
 def test_price_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
-    """In percent of a bound between centres, which the same method proves; docs/positions.md has the figures."""
+    """In percent of a bound between centres, which the same method proves (docs/results/positions.md)."""
     program = Positions(square(20, epsilon))
     found = design_of(program, gap=1e-3)
     bound = cell_lower_bound(program, tolerance=5e-4, deadline=np.inf)

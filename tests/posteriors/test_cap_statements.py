@@ -1,4 +1,4 @@
-"""The table of docs/caps.md: what outputs say of limits on discs, and the code that proves it."""
+"""The table of docs/reference/cap-statements.md: what outputs say of limits on discs, and the code that proves it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from mechdesign.posteriors.audit import audit_mechanism_discs
 from mechdesign.posteriors.words import disc_words
 from mechdesign.programs import Constrained
 
-ROWS = re.findall(r'^\| "(.+?)" \| `([\w.]+):([\w.]+)` \|', (ROOT / "docs" / "caps.md").read_text("utf-8"), re.M)
+PAGE = ROOT / "docs" / "reference" / "cap-statements.md"
+ROWS = re.findall(r'^\| "(.+?)" \| `([\w.]+):([\w.]+)` \|', PAGE.read_text("utf-8"), re.M)
 PEOPLE = list(range(1, 17))
 NOISE = "after its worst report"  # of `area` alone: tests/geo/test_capped_area.py
 SHARE = {"radius": 1.2, "share": "9/10", "people": PEOPLE}

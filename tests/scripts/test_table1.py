@@ -23,7 +23,7 @@ SHOWN = 1e-5  # the table has six digits
 def test_table_one_on_several_sizes_ends_without_a_time_limit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As docs/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
+    """As docs/results/large-maps.md has it, at tiny sizes: a row for each stencil, the bound below both losses."""
     monkeypatch.setattr(sys, "argv", ["table1.py", "--sizes", "5", "--gap", "1e-3"])
     table1.main()
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("5 x 5")]

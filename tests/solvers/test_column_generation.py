@@ -236,7 +236,7 @@ def test_central_paris_over_all_pairs() -> None:
     mechanism = within(load_problem("paris"))
     assert mechanism.attrs["stopped"] == "gap"
     assert "lower_bound_of" not in mechanism.attrs
-    # the optimum lies between 432.48 and 432.63, as a run to a smaller gap has proved (docs/programs.md)
+    # the optimum lies between 432.48 and 432.63, as a run to a smaller gap has proved (docs/results/sizes.md)
     assert mechanism.attrs["lower_bound"] < 432.63
     assert 432.48 < mechanism.attrs["expected_loss"] < 432.75
 

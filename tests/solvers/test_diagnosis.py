@@ -214,7 +214,7 @@ def test_reports_apart_from_the_secrets_are_refused() -> None:
 
 @pytest.mark.slow
 def test_the_page_tells_what_is_computed() -> None:
-    text = " ".join((SCRIPT.parent.parent / "docs" / "programs.md").read_text(encoding="utf-8").split())
+    text = " ".join((SCRIPT.parent.parent / "docs" / "explanation" / "eikonal.md").read_text(encoding="utf-8").split())
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
     negative, predicted = core["negative"] == 1, core["predicted"] == 1
     named, found, both = (int(x.sum()) for x in (predicted, negative, predicted & negative))

@@ -86,7 +86,7 @@ def test_small_shipped_problem_meets_its_gap(name):
 
 
 def test_income_has_the_loss_of_the_documents():
-    """HiGHS alone, through cvxpy, finds the same seven digits; docs/numbers.md prints four."""
+    """HiGHS alone, through cvxpy, finds the same seven digits; docs/results/numbers.md prints four."""
     problem, loss, bound = solve("income", {}, gap=1e-6)
     optimum = float(md.Optimal(problem).statement().solve(solver="HIGHS"))
     assert loss == pytest.approx(optimum, rel=5e-6)

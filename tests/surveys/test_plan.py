@@ -124,6 +124,6 @@ def test_the_people_that_the_documentation_names():
     areas = Areas.blocks(paris.domain, 3, 3)
     made = plan(tables, areas, paris.domain, people=10_000, truth=paris.prior_array)
     assert [int(each.max()) for each in (*made["people"], made["people_without"])] == [396_927, 3_812, 1_658]
-    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results" / "surveys.md").read_text(encoding="utf-8")
     assert all(figure in text for figure in ("396,927", "3,812", "1,658"))
     assert (100 * made["standard_error"].max("area")).round(2).values.tolist() == [6.43, 0.63]
