@@ -234,5 +234,5 @@ def solve(
         report = SolveReport.of(mechanism, checked, seconds=time.monotonic() - started, file=output)
         report = replace(report, beside=beside)
         printing.show(report.to_json(), report.words(verbose=verbose, limit=time_limit), as_json=as_json)
-    remedy = "use --method auto" if request.method != "auto" else "ask for a larger gap, or a smaller problem"
+    remedy = "Use --method auto." if request.method != "auto" else "Use a larger --gap, or a smaller problem."
     return report.exit_code(remedy=remedy)

@@ -27,7 +27,7 @@ from mechdesign.devicemap.verify import protection_of_map
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import framed
 from mechdesign.output.packaged import package_file
-from mechdesign.output.sentences import joined, protects
+from mechdesign.output.sentences import join_sentences, protection_sentence
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import Verification, require_certified
 from mechdesign.web.client import folder_contents
@@ -95,7 +95,9 @@ def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict
     return said | {
         "claim": visible(checked.claim or ""),
         "provenance": provenance | {"made from": device_map.source_sha256},
-        "sentence": joined([protects(checked.protection), f"Levels fall from {most} to {least} nats per {per}."]),
+        "sentence": join_sentences(
+            [protection_sentence(checked.protection), f"Levels fall from {most} to {least} nats per {per}."]
+        ),
         "subtitle": f"{device_map.cells[0]:,} {TIMES} {device_map.cells[1]:,} cells of {side} {unit} · map",
         "unit": unit,
         "per": per,
@@ -135,7 +137,7 @@ def region_contents(device_map: DeviceMap, on_progress: Callable[[Progress], Non
     frame = device_map.shape[0] * device_map.shape[1] - device_map.secrets
     words = {
         "claim": device_map.claim,
-        "promise": protects(protection_of_map(device_map)),
+        "promise": protection_sentence(protection_of_map(device_map)),
         "flat": size_words(len(flat)),
         "frame": str(frame),
         "room": size_words(room(device_map)),

@@ -10,7 +10,6 @@ import xarray as xr
 from mechdesign.base.streams import visible
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.metric import metric_from_description
-from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import words_for
 
 
@@ -57,9 +56,3 @@ def loss_words(name: str, unit: str) -> tuple[str, str]:
 def readable_unit(unit: str) -> str:
     """The unit of a loss as readers know it, "" where it has none."""
     return {"1": "", "units^2": "squared units"}.get(unit, unit.replace("^2", "²"))
-
-
-def loss_with_unit(problem: DesignProblem) -> str:
-    """The loss of a problem with its unit."""
-    unit = problem.loss.unit(problem.domain.unit)
-    return f"{problem.loss.name} loss" + ("" if unit == "1" else f" in {unit}")

@@ -25,7 +25,7 @@ from mechdesign.base.streams import visible
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.claim import MechanismFile
-from mechdesign.output.sentences import error_sentence, protects
+from mechdesign.output.sentences import error_sentence, protection_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.verification.verify import Verification
@@ -91,11 +91,11 @@ def mechanism_style(name: str) -> dict[str, str]:
     return dict(zip(("color", "marker"), STYLES.get(name, other), strict=True))
 
 
-def protection_sentence(mechanism: xr.Dataset, checked: Verification) -> str:
-    """What is protected, and on a line of its own how far off reports are and of which program."""
+def claim_caption(mechanism: xr.Dataset, checked: Verification) -> str:
+    """The sentence on protection, then a line with the mean error and the program."""
     assert checked.protection is not None
     error = error_sentence(MechanismFile.read(mechanism))
-    return f"{protects(checked.protection)}\n{error} Program: {visible(mechanism.attrs['program'])}."
+    return f"{protection_sentence(checked.protection)}\n{error} Program: {visible(mechanism.attrs['program'])}."
 
 
 def axis_label(axis: str, unit: str) -> str:

@@ -31,11 +31,11 @@ from mechdesign.pictures.canvas import (
     ROWS,
     Ground,
     axis_label,
+    claim_caption,
     ground_of,
     lines_over,
     new_figure,
     place_words,
-    protection_sentence,
 )
 from mechdesign.pictures.panels import (
     FLOOR,
@@ -99,7 +99,7 @@ def plot_mechanism(
     checked = require_certified(mechanism)
     stored = MechanismFile.read(mechanism)
     above = lines_over(over, stored.domain)
-    claim = protection_sentence(mechanism, checked)
+    claim = claim_caption(mechanism, checked)
     if draws_answers(mechanism, stored.domain):
         figure = answers_figure(mechanism, stored.domain, secrets, above)
         entitle(figure, mechanism, claim, f"{mechanism.sizes['report']} possible answers")

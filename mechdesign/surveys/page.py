@@ -17,7 +17,7 @@ from mechdesign.base.formatting import number, sentence
 from mechdesign.base.streams import visible
 from mechdesign.evaluation.protection import Protection
 from mechdesign.mechanism.claim import verification_errors
-from mechdesign.output.sentences import protects
+from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.surveys.document import EstimateDocument, interval_words
@@ -75,7 +75,7 @@ def board_saying(document: EstimateDocument, mechanisms: Sequence[Protection | N
         first = f"{people} reports tell how people were distributed over {document.domain.size:,} {words.many}."
     if float(attrs["fit_p"]) < REFUSED:
         first = f"Do not trust these shares, the reports cannot have come from {document.makers}. {first}"
-    promises = [protects(protection) for protection in mechanisms if protection is not None]
+    promises = [protection_sentence(protection) for protection in mechanisms if protection is not None]
     totals = [f"{each['made']:,}" for each in document.mechanisms]
     who = (
         [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(totals)]

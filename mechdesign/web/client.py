@@ -188,9 +188,9 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     about: dict[str, str | float] = {
         "problem": str(mechanism.attrs["problem"]),
         "program": str(mechanism.attrs["program"]),
-        "promise": sentences.joined(
+        "promise": sentences.join_sentences(
             [
-                sentences.protects(checked.protection),
+                sentences.protection_sentence(checked.protection),
                 sentences.limit_sentences(stored),
                 sentences.error_sentence(stored),
             ]

@@ -44,9 +44,9 @@ from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
     has_other_objective,
-    joined,
+    join_sentences,
     limit_sentences,
-    protects,
+    protection_sentence,
     stopped_sentence,
 )
 from mechdesign.problem.domain import Domain
@@ -86,14 +86,14 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
     """The first sentences of a page: shortfall, protection, error, and the bound if `verify` proved it."""
     assert checked.protection is not None
     attrs, at_position = stored.mechanism.attrs, position_loss(stored.mechanism)
-    parts: list[str | None] = [protects(checked.protection), limit_sentences(stored)]
+    parts: list[str | None] = [protection_sentence(checked.protection), limit_sentences(stored)]
     parts.append(error_sentence(stored, at_position=at_position))
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
         if not has_other_objective(stored):  # which a page does not find again
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
-    return joined([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
+    return join_sentences([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 
 def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:

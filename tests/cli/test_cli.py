@@ -113,12 +113,12 @@ def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
     code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
     said = worst_prior(load(tmp_path / "line.nc"))
     assert (code, said in " ".join(out.split())) == (0, True)
-    assert re.fullmatch(r"The worst prior for it puts 43% on [45].5 km, .* km, and the rest on 7 more", said)
+    assert re.fullmatch(r"The worst-case prior puts 43% on [45].5 km, .* km, and the rest on 7 more", said)
     mechanism = solve(Minimax(problem=load_problem("discrete")))
     weight = np.zeros(8)
     weight[[3, 1]] = 0.6, 0.2
     mechanism["multiplier"] = ("side_row", weight)
-    assert worst_prior(mechanism) == "The worst prior for it puts 75% on secret 3, 25% on secret 1"
+    assert worst_prior(mechanism) == "The worst-case prior puts 75% on secret 3, 25% on secret 1"
 
 
 @pytest.mark.parametrize(
@@ -289,13 +289,13 @@ def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, tmp_p
     code, out, err = run("solve", "line", "--cells", 4, "--method", "columns", "-o", file)
     assert code == expected
     assert verify(file).certified
-    assert ("use --method auto" in err) == (stopped == "precision")
+    assert ("Use --method auto" in err) == (stopped == "precision")
     assert ("no lower bound above 0" in err) == (bound == 0)
     first = {
-        0.0: "How much better the best is was not found. Protects",
+        0.0: "It is not known how far the loss is from the minimum. Protects",
         0.5: "Up to 51 % of the loss may be avoidable. P",
     }
-    early = {"time": "Stopped at its time limit: up to 51 %", "interrupt": "Stopped by hand: up to 51 %"}
+    early = {"time": "Stopped at the time limit: up to 51 %", "interrupt": "Stopped by hand: up to 51 %"}
     assert " ".join(out.split()).startswith(early.get(stopped) or first.get(bound) or "Protects")
     code, out, err = run("solve", "line", "--cells", 4, "--method", "columns", "-o", file, "--overwrite", "--json")
     document = json.loads(out)

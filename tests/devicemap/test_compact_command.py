@@ -27,7 +27,7 @@ def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> 
     assert code == 0
     words = " ".join(out.split())
     assert words.startswith("Certified. Protects cells, not positions: between two people however close, one report ")
-    assert "no inequality is broken, and no row sums to more than its bound" in words
+    assert "every inequality of the claim holds, and no row sum exceeds its bound" in words
     assert "levels of the map" in words
     code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
     assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)

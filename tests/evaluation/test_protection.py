@@ -27,7 +27,7 @@ from mechdesign.evaluation.protection import Protection, along_steps, factor_of,
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
 from mechdesign.mechanism.claim import MechanismFile
-from mechdesign.output.sentences import protects
+from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.locate import place_at
 
 CLOSE = Fraction(1, 10**6)  # the printed factor exceeds the exact one by no more than this share
@@ -122,7 +122,7 @@ def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
     checked = md.verify(mechanism)
     assert checked.protection == found
     assert (checked.as_dict()["protects"], checked.as_dict()["factor_within"]) == (found.subject, found.factor)
-    said = protects(found)
+    said = protection_sentence(found)
     assert said.startswith(
         f"Protects cells of {asked[1]:,g} m, not positions: between two people within {radius:,g} m, "
     )
@@ -178,8 +178,8 @@ def test_cells_of_a_plain_map_by_fractions(cell, within):
     true = largest_in_fractions(mechanism, Fraction(within or 0))
     assert (found.within, found.exact) == (within or 0.0, True)
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
-    assert protects(found).startswith("Protects cells of ")
-    assert ("however close" in protects(found)) == (within is None)
+    assert protection_sentence(found).startswith("Protects cells of ")
+    assert ("however close" in protection_sentence(found)) == (within is None)
 
 
 def test_more_distance_is_never_more_protection():
@@ -207,7 +207,7 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     longest = math.exp(away[touch].max())
     assert by_rows.factor <= longest * (1 + 1e-9) <= by_claim.factor * (1 + 2e-9)
     assert by_claim.factor <= longest ** (1.0 + 1e-9 if "masked" in case or "lattice" in case else 1.1)
-    assert " at most " in protects(by_claim)
+    assert " at most " in protection_sentence(by_claim)
 
 
 def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.evaluation.protection.MOST_CELLS", 0)
     unknown = protection(masked)
     assert unknown.factor is None
-    assert "is not known" in protects(unknown)
+    assert "is not known" in protection_sentence(unknown)
 
 
 def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,9 @@ def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side(monkeyp
     found = protection(MechanismFile.read(made))
     rows = md.probabilities(made).values
     assert found.factor == pytest.approx(max((rows[:-1] / rows[1:]).max(), (rows[1:] / rows[:-1]).max()), rel=1e-12)
-    assert protects(found).startswith("Protects these 4 values: between two of them side by side, one report")
+    assert protection_sentence(found).startswith(
+        "Protects these 4 values: between two of them side by side, one report"
+    )
     assert found.exact
     monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)  # odds are not counted: the claim says less
     claimed = protection(MechanismFile.read(made))
@@ -350,7 +352,7 @@ def test_any_two_positions_by_the_formula_and_by_search(name, within):
         assert within is not None or 2 <= found.factor < 2.001
     assert largest_found(name, found.within) <= found.factor
     assert md.verify(mechanism).ratio == 1
-    assert protects(found).startswith("Protects any two positions: within ")
+    assert protection_sentence(found).startswith("Protects any two positions: within ")
 
 
 def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
@@ -369,7 +371,7 @@ def test_positions_on_both_banks_of_a_river(within):
     assert true <= found.factor <= true**1.12 if across else true <= found.factor < 1.2
     assert (found.factor > 1.1 * found.path) == across
     assert found.path == pytest.approx(2 ** (within / 150), rel=1e-5)
-    said = protects(found)
+    said = protection_sentence(found)
     assert f"within {within:g} m in a straight line, one report changes anybody's odds by a factor of at most " in said
     assert said.rstrip(".").endswith("along paths inside the area by at most " + said.split()[-1].rstrip("."))
 
@@ -391,29 +393,34 @@ def test_places_of_other_kinds():
     assert table.attrs["units"] == "1"
     rows = table.values
     assert discrete.factor == pytest.approx((rows[:, None] / rows[None]).max(), rel=1e-12)
-    assert protects(discrete).startswith("Protects these 6 classes: between any two of them, one report ")
+    assert protection_sentence(discrete).startswith("Protects these 6 classes: between any two of them, one report ")
     points = MechanismFile.read(baselines.exponential(CASES["scattered points"]()))
     found = protection(points, 1.5)
     rows = md.probabilities(points.mechanism).values
     near = points.domain.euclidean_to(points.domain) <= 1.5
     assert found.factor == pytest.approx((rows[:, None] / rows[None]).max(axis=2)[near].max(), rel=1e-12)
-    assert protects(found).startswith("Protects these 9 places: between two of them within 1.5 km, one report")
+    assert protection_sentence(found).startswith(
+        "Protects these 9 places: between two of them within 1.5 km, one report"
+    )
     nothing = protection(MechanismFile.read(md.baselines.constant(CASES["euclidean lattice"]())))
-    assert protects(nothing) == "Protects cells, not positions: a report tells nothing about anybody."
+    assert protection_sentence(nothing) == "Protects cells, not positions: a report reveals nothing about anybody."
 
 
 def test_why_no_more_is_protected_stands_in_the_first_line():
     found = Protection(
         kind="cells", subject="cells of 2 km, not positions", unit="km", within=0.2, factor=3.0, exact=True
     )
-    assert protects(found, because="9,215 cells are more than 400") == (
+    assert protection_sentence(found, because="9,215 cells are more than 400") == (
         "Protects cells of 2 km, not positions, because 9,215 cells are more than 400: between two people within "
         "0.2 km, one report changes the odds by a factor of up to 3."
     )
     unknown = Protection(kind="cells", subject="cells", unit="m", within=1.0, factor=None, exact=False)
-    assert protects(unknown) == "Protects cells; by what factor odds change between two people is not known."
+    assert (
+        protection_sentence(unknown)
+        == "Protects cells; the factor by which a report changes the odds between two people is not known."
+    )
     unbounded = Protection(kind="positions", subject="any two", unit="m", within=1.0, factor=math.inf, exact=False)
-    assert "by no bounded factor" in protects(unbounded)
+    assert "by an unbounded factor" in protection_sentence(unbounded)
 
 
 @pytest.mark.parametrize("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])

@@ -29,7 +29,7 @@ def test_area_exits_with_1_far_above_its_gap(run, monkeypatch, tmp_path, stopped
     assert verify(file).certified
     first = {
         "precision": "Up to 51 % of the loss may be avoidable. Protects",
-        "time": "Stopped at its time limit: up to",
+        "time": "Stopped at the time limit: up to",
     }
     assert " ".join(out.split()).startswith(first.get(stopped, "Protects"))
     assert (str(file) in err) == (expected == 1)

@@ -265,7 +265,10 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
         as_json=False,
     )
     said = " ".join(capsys.readouterr().out.split())
-    assert "Of those that protect any two positions, positions has the least loss to the true position, " in said
+    assert (
+        "Of the mechanisms that protect any two positions, positions has the smallest loss to the true position: "
+        in said
+    )
     broken = said.partition("Not private as claimed: ")[2].partition(".")[0]
     assert not {"positions", "spline_laplace"} & set(broken.split(", "))
     anywhere = found[found["claim_over"] == "positions"]

@@ -32,7 +32,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.output.compare import ComparisonRow
 from mechdesign.output.comparison_files import write_rows
-from mechdesign.output.sentences import at_most
+from mechdesign.output.sentences import format_upper_share
 
 FIGURES = [  # value, up, down
     (495.754, "495.8", "495.7"),
@@ -128,13 +128,18 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
     placed_loss, said = contents["position_loss"], contents["facts"]["sentence"]
     if loss.name == "squared":
         least = math.sqrt(attrs["lower_bound"] + placed_loss - attrs["expected_loss"])
-        assert f"are {length(math.sqrt(placed_loss), 'cell', up=True)} off the true position" in said
+        assert (
+            f"The root mean square distance to the true position is {length(math.sqrt(placed_loss), 'cell', up=True)}."
+            in said
+        )
         assert f"does better than {length(least, 'cell', up=False)} (gap " in said
         assert placed_loss - attrs["expected_loss"] == pytest.approx(1 / 6)
     else:
-        assert f"are {length(placed_loss, 'cell', up=True)} off the true position" in said
+        assert f"The mean distance to the true position is {length(placed_loss, 'cell', up=True)}." in said
         centres = length(attrs["expected_loss"], "cell", up=True)
-        assert f"Between centres of cells that is {centres}, and no mechanism with this claim does " in said
+        assert (
+            f"Between centres of cells the mean distance is {centres}, and no mechanism with this claim does " in said
+        )
         assert f"does better than {length(attrs['lower_bound'], 'cell', up=False)} (gap " in said
 
 
@@ -146,7 +151,7 @@ def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
     assert said.startswith("Protects any two positions: within ")
     assert "No mechanism of this form does better than " in said
     assert f"better than {length(math.sqrt(solved.attrs['lower_bound']), 'cell', up=False)} (" in said
-    assert f"Reports are {length(math.sqrt(solved.attrs['objective']), 'cell', up=True)} off" in said
+    assert f"is {length(math.sqrt(solved.attrs['objective']), 'cell', up=True)}. " in said
     assert not re.search(r"spline|cone|multiplier|e[-+]\d", said)
 
 
@@ -172,11 +177,12 @@ def test_what_was_stopped_says_so_and_what_goes_on():
     half = {"lower_bound": 0.5 * solved.attrs["expected_loss"]}
     assert "Stopped" not in sentences(form) + sentences(rewritten(solved, stopped="gap", **half))
     assert sentences(rewritten(form, stopped="time")).startswith(
-        "Stopped at its time limit: how much better the best is was not found; a longer --time-limit goes on. Protects"
+        "Stopped at the time limit: it is not known how far the loss is from the minimum. To search longer, pass a "
+        "longer --time-limit. Protects"
     )
     by_hand = sentences(rewritten(solved, stopped="interrupt", **half))
     assert by_hand.startswith("Stopped by hand: up to 50 % of the loss may be ")
-    assert (at_most(0.5), at_most(1e-9)) == ("up to 50 %", "under 0.0001 %")
+    assert (format_upper_share(0.5), format_upper_share(1e-9)) == ("up to 50 %", "under 0.0001 %")
 
 
 def test_errors_show_the_ends_of_long_values():
@@ -196,7 +202,7 @@ def test_a_gap_ten_times_the_one_asked_comes_first():
         assert sentences(far).startswith("Up to 1.1 % of the loss may be avoidable. Protects")
         assert sentences(near).startswith("Protects")
     nothing = rewritten(solved, stopped="precision", lower_bound=0.0)
-    assert sentences(nothing).startswith("How much better the best is was not found. Protects")
+    assert sentences(nothing).startswith("It is not known how far the loss is from the minimum. Protects")
 
 
 def test_a_share_of_right_reports_is_rounded_down():

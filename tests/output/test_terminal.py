@@ -22,7 +22,8 @@ from mechdesign.output.reports.comparison import comparison_words
 from mechdesign.output.reports.curve import curve_words
 from mechdesign.output.reports.solve import SolveReport
 from mechdesign.output.reports.verdict import verification_words
-from mechdesign.output.sentences import protects
+from mechdesign.output.sentences import protection_sentence
+from mechdesign.output.sweep import BaselineFigures, CurvePoint
 
 NAMES = ["optimal", "geometric_normalised", "randomized_response"]
 HEAD = ["mechanism", "loss", "lower bound", "remapped loss", "claimed eps", "effective eps", "asymptotic MSE"]
@@ -67,8 +68,12 @@ def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys)
     assert sum(line.startswith("mechanism ") for line in lines) == blocks
     for shown in table:
         assert set(printed(shown)) <= set(out.split())
-    said = "optimal has the least loss, 0.05919 at true positions (0.7694 between centres of cells). No mechanism with "
-    assert f"Of those that are private as claimed, {said}this claim has less than 0.1234 " in " ".join(out.split())
+    said = (
+        "optimal has the smallest loss: 0.05919 to true positions (0.7694 between centres of cells). No mechanism with "
+    )
+    assert f"Of the mechanisms that are private as claimed, {said}this claim has a loss below 0.1234 " in " ".join(
+        out.split()
+    )
     assert "Not private as claimed: geometric_normalised." in " ".join(out.split())
 
 
@@ -90,12 +95,15 @@ def test_columns_without_figures_are_left_out(capsys):
 def test_a_sweep_fits(columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     names = ("eikonal", "exponential", "geometric_clamped", "geometric_normalised", "planar_laplace", "another_one")
-    figures = {f"{name}_loss": 123.456 for name in names} | {f"{name}_effective_scale": 0.5443 for name in names}
-    own = {"loss": 8.4624, "lower_bound": 8.4624, "gap": 2e-7, "ratio": 0.5, "stopped": "gap"}
-    curve = [{"scale": s, **own, **figures} for s in (0.5, 2.0)]
+    figures = BaselineFigures(loss=123.456, position_loss=None, effective_scale=0.5443)
+    point = CurvePoint(
+        scale=0.5, loss=8.4624, position_loss=None, lower_bound=8.4624, gap=2e-7, effective_scale=0.5, stopped="gap",
+        baselines=dict.fromkeys(names, figures),
+    )  # fmt: skip
+    curve = [point, replace(point, scale=2.0)]
     show_words(curve_words(curve, CASES["discrete"]()))
     assert "position loss" not in capsys.readouterr().out  # there are no positions
-    curve = [row | {"position_loss": 8.7654} for row in curve]
+    curve = [replace(point, position_loss=8.7654) for point in curve]
     show_words(curve_words(curve, CASES["discrete"]()))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= columns
@@ -103,15 +111,15 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert out.count("123.5*") == len(names)  # at 0.5 all break it, at 2 none does
     assert out.count("123.5") == 2 * len(names)
     assert out.count("8.7654") == 2
-    assert "position loss: of the same mechanism" in " ".join(out.split())
+    assert "position loss: to the true position" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
     ("price", "said"),
     [
-        (-0.001, "that costs nothing."),
-        (0.008, "that costs at most 0.8 %. "),
-        (0.04, "that costs at most 4 %, and about 1 % with cells of {cell:.3g} km. "),
+        (-0.001, "costs nothing."),
+        (0.008, "costs at most 0.8 % of the loss. "),
+        (0.04, "costs at most 4 % of the loss, and about 1 % with cells of {cell:.3g} km. "),
     ],
 )
 @pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
@@ -172,11 +180,11 @@ FIGURES = {
 @pytest.mark.parametrize(
     ("case", "changed", "sentence"),
     [
-        ("line, zero-one", {}, "A report is the true one with probability 30.47 %. Proved in integers."),
-        ("line, zero-one", {"stopped": "time", "gap": 0.1199}, "A report is the true one with probability 30.47 %."),
+        ("line, zero-one", {}, "A report is correct with probability 30.47 %. The claim is proved in integers."),
+        ("line, zero-one", {"stopped": "time", "gap": 0.1199}, "A report is correct with probability 30.47 %."),
         ("euclidean lattice", {"position_loss": 2.25},
-         "Reports are 1.5 cells off the true position (root mean square). Proved in integers."),
-        ("graph, table loss", {}, "Reports have a loss of 0.6435 on average. Proved in integers."),
+         "The root mean square distance to the true position is 1.5 cells. The claim is proved in integers."),
+        ("graph, table loss", {}, "The mean loss is 0.6435. The claim is proved in integers."),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [False, True])
@@ -187,8 +195,10 @@ def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, m
     report = SolveReport.of(mechanism, checked, seconds=1.234, file=None)
     show_words(replace(report, **FIGURES | changed).words(verbose=verbose, limit=90))
     said = " ".join(capsys.readouterr().out.split())
-    early = "Stopped at its time limit: up to 12 % of the loss may be avoidable; --time-limit 360 goes on. "
-    told = early * (changed.get("stopped") == "time") + protects(checked.protection)
+    early = (
+        "Stopped at the time limit: up to 12 % of the loss may be avoidable. To search longer, pass --time-limit 360. "
+    )
+    told = early * (changed.get("stopped") == "time") + protection_sentence(checked.protection)
     assert said.startswith(f"{told} {sentence}")
     assert ("the whole claim" in said) == verbose
 

@@ -97,7 +97,7 @@ def test_the_picture_of_a_table() -> None:
     assert lines[0] == "problem: 4 x 4 cells, 14 of them secrets"
     claim = " ".join(lines[1:-2])
     assert claim.startswith("Protects cells, not positions: between two people however close, one report changes the")
-    off = float(re.search(r"Reports are ([\d.]+) cells off the true position on average. Program: optimal.", claim)[1])
+    off = float(re.search(r"mean distance to the true position is ([\d.]+) cells. Program: optimal.", claim)[1])
     assert 0 <= off / position_loss(mechanism) - 1 <= 1e-3  # four digits, rounded up
     assert lines[-2].startswith("eikonal metric, 16 neighbours, eps = ")
     assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)

@@ -162,7 +162,9 @@ def test_command_and_file_name_method(run, tmp_path) -> None:
     given = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
     code, said, _ = run(*given, "-o", path)
     assert code == 0
-    assert "Made of weights of certified columns: how much better the best is was not found." in " ".join(said.split())
+    assert "Made by weighting certified columns: it is not known how far the loss is from the minimum." in " ".join(
+        said.split()
+    )
     mechanism, checked = md.load(path), md.verify(path)
     assert (checked.certified, checked.position_breaches) == (True, 0)
     assert mechanism.attrs["stopped"] == "columns"

@@ -220,7 +220,7 @@ def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.nd
     people = [limit["people"] for limit in limits if str(limit["constraint"]).startswith("posterior")]
     domain = json.loads(attrs["domain"])
     yield from false_limits(read_limits(words, domain["unit"]), people, points, domain["cell"], mass.tolist())
-    error = re.search(r"Reports are ([\d.,]+) cells? off the true position on average", words)
+    error = re.search(r"The mean distance to the true position is ([\d.,]+) cells?", words)
     if error is not None and not float(error[1].replace(",", "")) >= (loss or 0.0) * (1 - REORDERED):
         yield f"{error[0]}, which is {loss}"
 

@@ -62,7 +62,7 @@ def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
     md.export(mechanism, tmp_path / "huber.csv")
     assert '"loss": "huber"' in (tmp_path / "huber.csv-metadata.json").read_text()
     caption = " ".join(plot_mechanism(mechanism).get_suptitle().split())
-    said = re.search(r"Reports have a loss of ([\d.]+) km² on average", caption)[1]
+    said = re.search(r"The mean loss is ([\d.]+) km²\.", caption)[1]
     assert 0 <= float(said) / expected - 1 <= 1e-3  # four digits, rounded up
 
 

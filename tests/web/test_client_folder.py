@@ -165,7 +165,7 @@ def test_the_promise_is_that_of_the_one_maker_of_sentences(tmp_path) -> None:
     assert said.startswith(
         "Protects cells of 150 m, not positions: between two people however close, one report changes"
     )
-    assert f"the odds by a factor of up to {shown}. A report is the true one with probability" in said
+    assert f"the odds by a factor of up to {shown}. A report is correct with probability" in said
     readme = (tmp_path / "web" / "README.md").read_text()
     assert said in readme
     assert loose.attrs["claim"] in readme

@@ -110,7 +110,7 @@ def test_what_is_remembered_and_shown(told):
 def test_the_words_are_about_positions(tmp_path):
     folder = write_client(placed(), tmp_path / "web")
     words = (folder / "README.md").read_text(encoding="utf-8")
-    promised, _, _ = json.loads(texts_of(placed()).contents)["facts"]["sentence"].partition(" Reports are ")
+    promised, _, _ = json.loads(texts_of(placed()).contents)["facts"]["sentence"].partition(" The ")
     assert promised.startswith("Protects any two positions: within ")
     assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
     assert promised in words

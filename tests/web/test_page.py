@@ -22,10 +22,10 @@ from mechdesign.web import save_page
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
-    "factor of up to 2.46. A report is the true one with probability 53.75 %. No mechanism with this claim does better "
+    "factor of up to 2.46. A report is correct with probability 53.75 %. No mechanism with this claim does better "
     "than 53.76 % (gap ",
     "discrete": "Protects these 4 classes: between any two of them, one report changes the odds by a factor of up to ",
-    "nothing": "Protects cells of 1 km, not positions: a report tells nothing about anybody. A report",
+    "nothing": "Protects cells of 1 km, not positions: a report reveals nothing about anybody. A report",
     "roads": "Protects these 4 places: between two of them within 132.8 m along the streets, one report changes",
     "park": "Protects cells of 200 m, not positions: between two people however close, ",
     "graph": "Protects these 7 classes: between two of them that an edge joins, ",
@@ -46,7 +46,8 @@ def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of the loss."""
     loss = made("line").attrs["expected_loss"]
     assert saying(rewritten(made("line"), stopped="time", lower_bound=0.8 * loss)).startswith(
-        "Stopped at its time limit: up to 20 % of the loss may be avoidable; a longer --time-limit goes on. Protects"
+        "Stopped at the time limit: up to 20 % of the loss may be avoidable. To search longer, pass a longer "
+        "--time-limit. Protects"
     )
     far = rewritten(made("line"), stopped="precision", lower_bound=0.8 * loss)
     assert saying(far).startswith("Up to 20 % of the loss may be avoidable. Protects")
@@ -69,7 +70,7 @@ def test_what_was_asked_for_is_what_is_said(tmp_path, run):
     largest = max((mass[u] / mass[v]).max() for u, v in np.argwhere(near))
     assert contents["protection"]["within"] == 200
     assert contents["protection"]["factor"] == pytest.approx(largest, rel=LINEAR_ALGEBRA)
-    assert "off the true position on average" in contents["facts"]["sentence"]
+    assert "The mean distance to the true position is" in contents["facts"]["sentence"]
 
 
 def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):

@@ -1,50 +1,57 @@
-"""What `mechdesign compare --scales` prints of a sweep: losses along scales, and those that baselines truly have."""
+"""The text of `mechdesign compare --scales`: losses along scales, and the scales that baselines satisfy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from mechdesign.base.formatting import Rounding, amount, format_cell, number, percent
-from mechdesign.output.captions import loss_with_unit
-from mechdesign.output.reports.comparison import lattice_words
-from mechdesign.output.sentences import QUOTED_GAP
-from mechdesign.output.sweep import CurvePoint, headings, printed_losses
+from mechdesign.output.reports.comparison import heading_with_unit, lattice_words
+from mechdesign.output.sentences import QUOTED_GAP, join_sentences
+from mechdesign.output.sweep import COLUMNS, CurvePoint, columns, headings, printed_losses
 from mechdesign.output.text_tables import Block, TextTable
 from mechdesign.problem.problem import DesignProblem
 
 
 def curve_words(points: Sequence[CurvePoint], problem: DesignProblem) -> Iterator[Block]:
-    """The losses along a sweep, a star where a baseline breaks its claim, then the scales that they truly have."""
+    """The losses of a sweep, with a star where a baseline breaks its claim, then the scales that baselines satisfy."""
     names = list(points[0].baselines)
     baselines = [name.replace("_", " ") for name in names]
     first, last, unit = points[0], points[-1], problem.loss.unit(problem.domain.unit)
     gap = max(1e-6, *(point.gap for point in points))
-    known = f"; no mechanism does better by more than {percent(gap, up=True)}" if gap <= QUOTED_GAP else ""
-    yield (
-        f"From scale {number(first.scale)} to {number(last.scale)} of the metric the best loss falls from "
-        f"{amount(first.loss, unit, up=True)} to {amount(last.loss, unit, up=True)}{known}."
-    )
-    losses = [printed_losses(point) for point in points]
-    starred = [any(text[-1] == "*" for text in column) for column in zip(*losses, strict=True)]
+    bound = f"No mechanism does better by more than {percent(gap, up=True)}." if gap <= QUOTED_GAP else None
+    scales = f"From scale {number(first.scale)} to {number(last.scale)} of the metric"
+    losses = f"{amount(first.loss, unit, up=True)} to {amount(last.loss, unit, up=True)}"
+    yield join_sentences([f"{scales}, the smallest loss falls from {losses}.", bound])
+    printed = [printed_losses(point) for point in points]
+    starred = [any(text[-1] == "*" for text in column) for column in zip(*printed, strict=True)]
     padded = [
         [text + " " if star and text[-1] != "*" else text for text, star in zip(line, starred, strict=True)]
-        for line in losses
+        for line in printed
     ]
     words = lattice_words(problem)
-    yield TextTable([head.replace("position", words.truth) for head in headings(points[0])], padded)
-    yield "The scale of the metric that each baseline truly has:"
+    known = columns(points[0])
+    heads = [heading_with_unit(column, problem).replace("position", words.truth) for column in known]
+    yield TextTable([*heads, *headings(points[0])[len(known) :]], padded)
+    yield "The smallest scale of the metric that each baseline satisfies:"
     lines = []
     for point in points:
-        scales = [point.baselines[name].effective_scale for name in names]
-        upwards = [format_cell(scale, rounding=Rounding.UP, digits=5) for scale in scales]
+        effective = [point.baselines[name].effective_scale for name in names]
+        upwards = [format_cell(scale, rounding=Rounding.UP, digits=5) for scale in effective]
         lines.append([format_cell(point.scale, digits=4), *upwards])
     yield TextTable(["scale", *baselines], lines)
-    placed = ""
-    if "position loss" in headings(points[0]):
-        true = words.truth
-        placed = f" {true} loss: of the same mechanism, to the true {true}, uniform in its {words.one}."
-    yield (
-        f"{problem.name}: {problem.domain.size} secrets, {loss_with_unit(problem)}. loss and lower bound enclose the "
-        f"optimum at a scale of the problem's metric.{placed} A star: the mechanism is not private at that scale, its "
-        "loss belongs to the scale that it truly has."
+    position_loss = None
+    if len(known) == len(COLUMNS):
+        position_loss = f"{words.truth} loss: to the true {words.truth}, uniform in its {words.one}."
+    broken = None
+    if any(starred):
+        broken = (
+            "A star: the mechanism is not private at that scale. Its loss belongs to its scale in the second table."
+        )
+    yield join_sentences(
+        [
+            f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss.",
+            "lower bound: no mechanism that is private at that scale has a smaller loss.",
+            position_loss,
+            broken,
+        ]
     )

@@ -19,14 +19,14 @@ from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.claim import MechanismFile, stored_domain
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.output.sentences import (
-    asked_gap,
     bound_sentence,
     error_sentence,
-    is_far_above,
-    joined,
+    has_large_gap,
+    join_sentences,
     limit_sentences,
-    protects,
+    protection_sentence,
     stopped_sentence,
+    target_gap,
 )
 from mechdesign.output.text_tables import Block, note, where_possible
 from mechdesign.problem.domain import Domain
@@ -178,7 +178,7 @@ class SolveReport:
         self, *, verbose: bool = False, because: str | None = None, limit: float | None = None, more: str = ""
     ) -> Iterator[Block]:
         """What people read: `sentences`, and `more` after them; then `rows`."""
-        yield joined([*self.sentences(because=because, limit=limit), more])
+        yield join_sentences([*self.sentences(because=because, limit=limit), more])
         yield self.rows(verbose=verbose)
 
     def sentences(self, *, because: str | None = None, limit: float | None = None) -> list[str | None]:
@@ -187,14 +187,14 @@ class SolveReport:
         assert self.verification.protection is not None
         parts = [
             stopped_sentence(stored, self.stopped, self.gap, limit=limit),
-            protects(self.verification.protection, because=because),
+            protection_sentence(self.verification.protection, because=because),
             limit_sentences(stored),
             error_sentence(stored, at_position=self.position_loss),
             bound_sentence(stored, at_position=self.position_loss, gap=self.gap),
         ]
         if self.method == "columns":
-            parts.append("Made of weights of certified columns: how much better the best is was not found.")
-        parts.append("Proved in integers.")
+            parts.append("Made by weighting certified columns: it is not known how far the loss is from the minimum.")
+        parts.append("The claim is proved in integers.")
         if self.price is not None:
             parts.append(_price(self.price, stored))
         if self.program == Minimax.name and self.mechanism["multiplier"].values.any():
@@ -221,20 +221,20 @@ class SolveReport:
         }
 
     def exit_code(self, *, remedy: str) -> int:
-        """1 if the search ended far above its gap or without a bound, and neither a time limit nor Ctrl-C ended it."""
+        """1 if the search ended far above its gap or without a bound, unless a time limit or Ctrl-C ended it."""
         stored = MechanismFile.read(self.mechanism)
-        asked = asked_gap(stored)
-        if asked is None or self.stopped in ("time", "interrupt"):
+        target = target_gap(stored)
+        if target is None or self.stopped in ("time", "interrupt"):
             return 0
-        far, short = is_far_above(stored, self.gap), self.stopped == "precision"
-        unproved = not self.lower_bound and self.loss > 0 and (far or short)
-        if far or short:
+        is_large, is_short = has_large_gap(stored, self.gap), self.stopped == "precision"
+        is_unproved = not self.lower_bound and self.loss > 0 and (is_large or is_short)
+        if is_large or is_short:
             reached = f"the gap is {percent(self.gap or 0.0, up=True)}"
-            if unproved:
+            if is_unproved:
                 reached = "no lower bound above 0 was proved"
-            kept = "" if self.file is None else f" and kept in {self.file}"
-            note(f"warning: {reached}, {percent(asked)} was asked for. The table is certified{kept}; {remedy}")
-        return int(far or unproved)
+            saved = "" if self.file is None else f" and saved in {self.file}"
+            note(f"warning: {reached}; the target was {percent(target)}. The table is certified{saved}. {remedy}")
+        return int(is_large or is_unproved)
 
 
 def _figure(name: str, value: Any) -> str:
@@ -251,11 +251,11 @@ def _figure(name: str, value: Any) -> str:
 
 
 def _price(price: float, stored: MechanismFile) -> str:
-    """What privacy between positions costs beside privacy between centres, and a cell at which it costs 1 %."""
+    """The cost of protecting positions instead of centres, and the cell size at which it is 1 %."""
+    costs = f"Protecting any two positions instead of {words_of(stored.domain).centres} costs"
     if price <= 0:
-        return f"Between any two positions instead of {words_of(stored.domain).centres}, that costs nothing."
-    between = f"Between any two positions instead of {words_of(stored.domain).centres}"
-    most = f"{between}, that costs at most {percent(price, up=True)}"
+        return f"{costs} nothing."
+    most = f"{costs} at most {percent(price, up=True)} of the loss"
     cell = None if stored.positions is None else stored.positions.advised_cell(stored.problem_metric, price)
     unit = stored.domain.unit
     return f"{most}." if cell is None else f"{most}, and about 1 % with cells of {length(cell, unit, digits=3)}."
@@ -270,7 +270,7 @@ def worst_prior(mechanism: xr.Dataset) -> str:
     ]
     others = int((share >= _LEAST).sum()) - len(places)
     rest = f", and the rest on {others} more" if others > 0 else ""
-    return f"The worst prior for it puts {', '.join(places)}{rest}"
+    return f"The worst-case prior puts {', '.join(places)}{rest}"
 
 
 def _place(domain: Domain, secret: int) -> str:

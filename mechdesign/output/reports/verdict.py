@@ -11,7 +11,13 @@ from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.claim import MechanismFile
-from mechdesign.output.sentences import bound_sentence, error_sentence, joined, limit_sentences, protects
+from mechdesign.output.sentences import (
+    bound_sentence,
+    error_sentence,
+    join_sentences,
+    limit_sentences,
+    protection_sentence,
+)
 from mechdesign.output.text_tables import Block
 from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import OF_A_MAP, Verification
@@ -37,19 +43,18 @@ def verification_words(
 ) -> Iterator[Block]:
     """The outcome and its reasons; the claim and rows if `verbose`; stored: a certified mechanism."""
     if result.certified and result.windows is not None:
-        yield "Certified: every table is private as claimed, and no transcript costs more than a window is said to."
+        yield "Certified: every table is private as claimed, and no transcript exceeds the stated cost of a window."
     elif result.certified:
-        parts = [] if result.protection is None else [protects(result.protection)]
+        parts = [] if result.protection is None else [protection_sentence(result.protection)]
         if stored is not None:
             at_position = position_loss(stored.mechanism)
             parts += [limit_sentences(stored) or ""]
             parts.append(error_sentence(stored, at_position=at_position))
             if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
                 parts.append(best)
-        sums = (
-            "no row sums to more than its bound" if result.rebuilt == OF_A_MAP else "every row sums to what it should"
-        )
-        yield f"Certified. {joined(parts)} Proved in integers: no inequality is broken, and {sums}."
+        sums = "no row sum exceeds its bound" if result.rebuilt == OF_A_MAP else "every row sum is exact"
+        checks = f"Checked in integers: every inequality of the claim holds, and {sums}."
+        yield join_sentences(["Certified.", *parts, checks])
     else:
         yield f"Not certified: {result.reasons[0]}."
     worst = result.worst
@@ -58,28 +63,28 @@ def verification_words(
     yield {
         "violations": result.violations,
         "rebuilt from": result.rebuilt,
-        "any position": None if result.position_claim is None else f"{result.position_breaches} cones broken",
+        "any position": None if result.position_claim is None else f"{result.position_breaches} inequalities broken",
         "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
         "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
-        "worst": f"report {worst['report']}, from secret {worst['secret']} beside {worst['other']}"
+        "worst": f"report {worst['report']}, secret {worst['secret']} versus {worst['other']}"
         if worst is not None and (verbose or not rows)
         else None,
         "expected loss": number(result.expected_loss, up=True, digits=9) if result.expected_loss is not None else None,
         "lower bound": f"{bound}: {why}" if why else bound if result.lower_bound_checked else None,
         **{_WINDOWS.get(words, words): _window(cost) for words, cost in (result.windows or {}).items()},
         "sha256sum": result.sha256,
-        "seal of contents": stored.mechanism.attrs["sha256"] if verbose and stored is not None else None,
+        "content checksum": stored.mechanism.attrs["sha256"] if verbose and stored is not None else None,
         "claim": result.claim if verbose else None,
         "claim of positions": result.position_claim if verbose else None,
     }
-    yield from ({"also": reason} for reason in result.reasons[1:])
+    yield from ({"another reason": reason} for reason in result.reasons[1:])
 
 
 def _window(cost: Mapping[str, Any]) -> str:
-    """What a window costs at most, and how that is known."""
-    walked = cost["transcripts"]
-    by = "by its rule" if walked is None else f"by its rule, and on all {walked} transcripts of two windows"
-    return f"{float(Fraction(cost['worst'])):.12g} times the metric at most, {by}"
+    """The maximum cost of a window, and how it is proved."""
+    count = cost["transcripts"]
+    proof = "by the rule" if count is None else f"by the rule, and on all {count} transcripts of two windows"
+    return f"at most {float(Fraction(cost['worst'])):.12g} times the metric, {proof}"
 
 
 def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: bool = False) -> Iterator[Block]:
@@ -95,7 +100,7 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
     by = f"{sums['smallest']:.9g} to {sums['largest']:.9g}"
     divided = f"; every row was divided by its sum, {by}" if result.divided else ""
     yield {
-        "verdict": f"{result.verdict} ({result.breaches} breaches by exact integers)",
+        "verdict": f"{result.verdict} ({result.breaches} inequalities broken, in exact integers)",
         "claimed eps": _level(result, result.claimed_epsilon),
         "effective eps": _level(result, result.effective_epsilon),
         "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",

@@ -1,16 +1,17 @@
-// The sentences of a page, put together from its numbers: what is protected, how far off reports are, the lower bound, the
-// claim. Figures are rounded to the safe side: losses and factors up, bounds and radii down.
+// The sentences of a page, made from its numbers: protection, error, lower bound and claim. They are those of
+// output/sentences.py: change both together. Losses and factors are rounded up, bounds and radii down.
 
-// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]: right to 1e-12, beside that of problem/position_loss.py.
+// A Gauss-Legendre rule of 10 nodes on either half of [-1, 1]. It agrees with problem/position_loss.py to 1e-12.
 const NODE = [-1, 1].flatMap((half) => device.NODES.flatMap((x) => [(half - x) / 2, (half + x) / 2]));
 const WEIGHT = [...device.WEIGHTS, ...device.WEIGHTS].flatMap((weight) => [weight / 2, weight / 2]);
-const KILOMETRES = 10_000; // metres from which a length is told in km
-const QUOTED_GAP = 0.2; // of a bound that a sentence quotes, at most
+const KILOMETRES = 10_000; // metres; longer lengths are in km
+const QUOTED_GAP = 0.2; // largest gap of a bound that a sentence quotes
 const EXPECTED_LOSS = "the expected loss"; // the objective, unless a program names another
-const FAR_ABOVE = 10; // times the gap that was asked for, from which a design is far from what was asked
+const LARGE_GAP = 10; // times the target gap: a design that ends above this is reported first, as a shortfall
+const UNKNOWN = "it is not known how far the loss is from the minimum";
 const BUDGET = "k reports cost k times as much.";
 
-/** A figure in plain digits, thousands apart; up, whether it is rounded up, or down, null to the nearest. */
+/** A figure in plain digits with thousands separators; up: true to round up, false to round down, null to nearest. */
 function figure(value, up = null, digits = 4) {
   if (value === 0 || !Number.isFinite(value)) return value > 0 ? "inf" : String(value);
   const exponent = Math.floor(Math.log10(Math.abs(value))) - digits + 1;
@@ -30,7 +31,7 @@ function percent(share, up, digits = 2) {
   return up && share > 0 && share < 1e-6 ? "under 0.0001 %" : `${figure(100 * share, up, digits)} %`;
 }
 
-/** A share in percent that is not exceeded. */
+/** An upper limit in percent. */
 function atMost(share) {
   const text = percent(share, true);
   return text.startsWith("under") ? text : `up to ${text}`;
@@ -62,7 +63,7 @@ function headline(page) {
   return [stoppedWords(page), protectedWords(page), capWords(page), loss.words, boundWords(page, loss)].filter(Boolean).join(" ");
 }
 
-/** What is protected, in words. */
+/** The protected secrets, in words. */
 function subjectOf(page) {
   const { kind, unit, cell } = described(page, "domain");
   const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
@@ -80,13 +81,13 @@ function cellWords(cell, unit) {
   return `cells of ${sides.join(" x ")} ${unitWord(unit, sides.join() !== "1")}, not positions`;
 }
 
-/** What is protected, and by what factor a report changes odds. */
+/** The protected secrets and the factor by which one report changes odds. */
 function protectedWords(page) {
   const { within, factor, exact, path } = page.contents.protection;
   const [subject, what] = [`Protects ${subjectOf(page)}`, protectedKind(page)];
-  if (factor === null) return `${subject}; by what factor odds change between two people is not known.`;
-  if (factor === 1) return `${subject}: a report tells nothing about anybody.`;
-  const change = factor === "unbounded" ? "no bounded factor" : `a factor of ${exact ? "up to" : "at most"} ${figure(factor, true)}`;
+  if (factor === null) return `${subject}; the factor by which a report changes the odds between two people is not known.`;
+  if (factor === 1) return `${subject}: a report reveals nothing about anybody.`;
+  const change = factor === "unbounded" ? "an unbounded factor" : `a factor of ${exact ? "up to" : "at most"} ${figure(factor, true)}`;
   const { unit } = described(page, "domain");
   const near = within ? `within ${radiusWords(within)} ${unitWord(unit, radiusWords(within) !== "1")}` : "";
   if (what === "cells") return `${subject}: between two people ${near || "however close"}, one report changes the odds by ${change}.`;
@@ -100,74 +101,74 @@ function protectedWords(page) {
   return `${subject}: ${near}${path === null ? "" : " in a straight line"}, one report changes anybody's odds by ${change}${ways}.`;
 }
 
-/** A radius in all its digits where six are all. */
+/** A radius: exact if six digits suffice, else rounded down to four. */
 function radiusWords(within) {
   const whole = figure(within, false, 6);
   return Number(whole.replaceAll(",", "")) === within ? whole : figure(within, false);
 }
 
-/** How far off reports are: { words, value, told }, told of a loss as it is shown. */
+/** The mean error: { words, value, format }; format(loss, up) prints a loss. */
 function lossWords(page) {
   const { position_loss: at, facts } = page.contents;
   const [loss, { unit }] = [attribute(page, "loss"), described(page, "domain")];
   const value = at ?? attribute(page, "expected_loss");
   const units = unitOf(page, "loss_table") ?? "1";
-  if (!WORD.test(units)) throw new RangeError("the unit of the loss is no word");
-  const told = {
+  if (!WORD.test(units)) throw new RangeError("the unit of the loss is not a plain name");
+  const format = {
     squared: (of, up) => ofLength(Math.sqrt(Math.max(of, 0)), unit, up),
     distance: (of, up) => ofLength(of, unit, up),
     "zero-one": (of, up) => percent(1 - of, !up, 4),
   }[loss] ?? ((of, up) => ofLoss(of, units, up));
-  const what = facts.same_places || at !== null ? "Reports" : "Answers";
-  const off = at === null ? "off" : `off the true ${nounsOfPage(page).truth}`;
+  const answers = facts.same_places || at !== null ? "" : " of the answers";
+  const error = at === null ? `error${answers}` : `distance to the true ${nounsOfPage(page).truth}`;
   const words = {
-    squared: `${what} are ${told(value, true)} ${off} (root mean square).`,
-    distance: `${what} are ${told(value, true)} ${off} on average.`,
-    "zero-one": `A report is the true one with probability ${told(value, true)}.`,
-  }[loss] ?? `${what} have a loss of ${told(value, true)} on average.`;
-  return { words, value, told };
+    squared: `The root mean square ${error} is ${format(value, true)}.`,
+    distance: `The mean ${error} is ${format(value, true)}.`,
+    "zero-one": `A report is correct with probability ${format(value, true)}.`,
+  }[loss] ?? `The mean loss${answers} is ${format(value, true)}.`;
+  return { words, value, format };
 }
 
-/** The name of what was made small. */
+/** The name of the objective. */
 function objectiveOf(page) {
   return attribute(page, "objective_of") ?? EXPECTED_LOSS;
 }
 
-/** What was made small, its lower bound where it was checked, and the share by which it is above that. */
+/** The objective, its lower bound (0 unless it was checked) and the relative gap (null without one). */
 function boundOf(page) {
-  const own = attribute(page, "objective") ?? attribute(page, "expected_loss");
-  if (page.contents.verification.lower_bound_checked !== true) return { own, bound: 0, gap: null };
+  const objective = attribute(page, "objective") ?? attribute(page, "expected_loss");
+  if (page.contents.verification.lower_bound_checked !== true) return { objective, bound: 0, gap: null };
   const bound = attribute(page, "lower_bound");
-  return { own, bound, gap: own > 0 ? Math.max(0, (own - bound) / own) : 0 };
+  return { objective, bound, gap: objective > 0 ? Math.max(0, (objective - bound) / objective) : 0 };
 }
 
-function boundWords(page, { value, told }) {
-  const [{ own, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
+function boundWords(page, { value, format }) {
+  const [{ objective, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
   if (!(bound > 0) || (placed && program !== "positions") || (!placed && objectiveOf(page) !== EXPECTED_LOSS)) return "";
-  if (own > 0 && gap > QUOTED_GAP) return "";
-  const whose = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
-  const end = own > 0 ? ` (gap ${percent(gap, true)}).` : ".";
-  const added = loss === "squared" && at !== null && !placed ? (value - own) * (1 - 1e-12) : 0;
-  const best = `mechanism ${whose} does better than ${told(bound + added, false)}${end}`;
+  if (objective > 0 && gap > QUOTED_GAP) return "";
+  const rivals = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
+  const end = objective > 0 ? ` (gap ${percent(gap, true)}).` : ".";
+  const added = loss === "squared" && at !== null && !placed ? (value - objective) * (1 - 1e-12) : 0;
+  const best = `mechanism ${rivals} does better than ${format(bound + added, false)}${end}`;
   if (loss !== "distance" || at === null || placed) return `No ${best}`;
-  return `Between centres of ${nounsOfPage(page).many} that is ${told(own, true)}, and no ${best}`;
+  return `Between centres of ${nounsOfPage(page).many} the mean distance is ${format(objective, true)}, and no ${best}`;
 }
 
-/** How much a design may be missing that was stopped early, or that ended far above the gap that was asked for. */
+/** The possible shortfall of a design that stopped early or has a large gap, with the remedy. */
 function stoppedWords(page) {
   const [stopped, { gap }] = [attribute(page, "stopped"), boundOf(page)];
-  const asked = described(page, "parameters").gap;
-  const aimed = typeof asked === "number" && asked > 0;
-  const known = gap !== null && gap >= 0 && gap < 1 && gap <= (aimed ? 1 : QUOTED_GAP);
-  const avoidable = known ? `${atMost(gap)} of the loss may be avoidable` : "";
-  const why = { time: "Stopped at its time limit", interrupt: "Stopped by hand" }[stopped];
+  const target = described(page, "parameters").gap;
+  const hasTarget = typeof target === "number" && target > 0;
+  const isKnown = gap !== null && gap >= 0 && gap < 1 && gap <= (hasTarget ? 1 : QUOTED_GAP);
+  const shortfall = isKnown ? `${atMost(gap)} of the loss may be avoidable` : UNKNOWN;
+  const why = { time: "Stopped at the time limit", interrupt: "Stopped by hand" }[stopped];
   if (!why) {
-    if (!aimed || gap === null || !(gap > FAR_ABOVE * asked)) return "";
-    return known ? `${avoidable[0].toUpperCase()}${avoidable.slice(1)}.` : "How much better the best is was not found.";
+    if (!hasTarget || gap === null || !(gap > LARGE_GAP * target)) return "";
+    return `${shortfall[0].toUpperCase()}${shortfall.slice(1)}.`;
   }
-  const on = `${stopped === "time" ? "a longer --time-limit" : "the same command without an interruption"} goes on`;
-  return known ? `${why}: ${avoidable}; ${on}.` : `${why}: how much better the best is was not found; ${on}.`;
+  const remedy = stopped === "time" ? "pass a longer --time-limit" : "run the command again without an interruption";
+  return `${why}: ${shortfall}. To search longer, ${remedy}.`;
 }
 
 /** The cells of a grid in words, with the plane that they lie on. */
