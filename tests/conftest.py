@@ -38,15 +38,17 @@ def skfmm() -> ModuleType:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runslow", action="store_true", help="run the tests that take minutes")
+    parser.addoption("--run-all", action="store_true", help="run studies and exhaustive cases too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--runslow"):
-        return
+    chosen = config.getoption("markexpr")
     for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="takes minutes; run with --runslow"))
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+        for purpose in ("study", "exhaustive"):
+            if item.get_closest_marker(purpose) and purpose not in chosen and not config.getoption("--run-all"):
+                item.add_marker(pytest.mark.skip(reason=f"{purpose}: runs with --run-all or -m {purpose}"))
 
 
 @pytest.fixture

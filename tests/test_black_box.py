@@ -103,7 +103,7 @@ SAMPLERS = {
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        pytest.param(name, count, marks=[pytest.mark.slow] * (count == MANY or name.startswith("JavaScript")))
+        pytest.param(name, count, marks=[pytest.mark.exhaustive] * (count == MANY or name.startswith("JavaScript")))
         for name in SAMPLERS
         for count in (FEW, MANY)
     ],

@@ -1,6 +1,6 @@
 """The pages of docs/: their commands and snippets run as they stand, in their order.
 
-A comment before a block says what is not run by default: `<!-- slow: WHY -->` blocks run with --runslow,
+A comment before a block says what is not run by default: `<!-- slow: WHY -->` blocks run with --run-all,
 `<!-- not run: WHY -->` blocks never do. Lines that install are passed over: the tests run where it is installed.
 """
 
@@ -96,7 +96,7 @@ def test_the_quick_starts_run_as_they_stand(page, folder, run):
     assert run_page(page, folder, run, slow=False) >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN_BY_DEFAULT and blocks(page)])
 def test_every_page_runs_as_it_stands(page, folder, run):
     assert run_page(page, folder, run, slow=True) == sum(block.mark != "not run" for block in blocks(page))

@@ -233,7 +233,9 @@ def every(task: Task, way: str, folder: Path, after: Callable[[int], int]) -> in
 @pytest.mark.parametrize(
     ("task", "way"),
     [
-        pytest.param(task, way, marks=[pytest.mark.slow] * ((task, way) in (("save", "a line"), ("save", "a byte"))))
+        pytest.param(
+            task, way, marks=[pytest.mark.exhaustive] * ((task, way) in (("save", "a line"), ("save", "a byte")))
+        )
         for task in TASKS
         for way in WAYS
     ],
@@ -244,7 +246,7 @@ def test_nothing_is_lost_half_written_or_unpaid(task: str, way: str, tmp_path: P
     assert failures > 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", ["a line", "a byte"])
 @pytest.mark.parametrize("task", TASKS)
 def test_at_every_single_step(task: str, way: str, tmp_path: Path) -> None:

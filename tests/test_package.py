@@ -89,7 +89,7 @@ def test_contents_are_told_apart(contents):
     assert len(contents.problems_of(renamed, sdist, checkout)) == len(contents.RECORDS)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wheel_and_sdist_are_good():
     bash = shutil.which("bash")
     assert bash is not None

@@ -141,7 +141,7 @@ def public():
     }
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_examples_of_every_public_name_run(every):
     """In one process: each name has an example, and it and the examples of methods print what their docstrings say."""
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()

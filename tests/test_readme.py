@@ -64,7 +64,7 @@ def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch, capsys):
     assert re.search(r" 1\.43\d", printed), "the README says 1.43 times"
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (script,) = snippets(COMPARE)
@@ -130,7 +130,7 @@ def run(line: str, folder: Path) -> str:
     return ended.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_every_command_runs_in_its_order_and_the_sentence_about_rome_is_the_computed_one(tmp_path):
     pytest.importorskip("pyproj")
     shutil.copytree(ROOT / "problems", tmp_path / "problems")

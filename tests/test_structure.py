@@ -134,7 +134,7 @@ def run(folder: Path, *words: str) -> str:
 # With the two that need it; the others, and all at once, take a minute of the processor.
 LEADING = (("geo",),)
 ALONE_OR_ALL = [
-    pytest.param(taken, id="-".join(taken), marks=() if taken in LEADING else pytest.mark.slow)
+    pytest.param(taken, id="-".join(taken), marks=() if taken in LEADING else pytest.mark.exhaustive)
     for taken in [*((name,) for name in CAPABILITIES), CAPABILITIES]
 ]
 
@@ -152,7 +152,7 @@ def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) 
         )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("taken", [*((name,) for name in CAPABILITIES), CAPABILITIES], ids="-".join)
 def test_without_capabilities_all_other_tests_pass(taken: tuple[str, ...], tmp_path: Path) -> None:
     folder, _ = without(tmp_path, *taken)

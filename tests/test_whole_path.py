@@ -66,7 +66,7 @@ def test_at_other_levels(program: str, case: str, times: float, tmp_path: Path) 
     check_whole_path(program, case, times, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("times", LEVELS)
 @pytest.mark.parametrize("case", SMALL)
 @EVERY_PROGRAM

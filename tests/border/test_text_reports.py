@@ -74,7 +74,7 @@ def test_a_dialect_changes_no_number(dialect, folder):
     check_dialect(dialect, folder)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @given(dialect=DIALECTS)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_many_dialects_change_no_number(dialect, folder):

@@ -160,7 +160,7 @@ def worker(tmp_path_factory, pytestconfig):
     for line in MADE.values():
         ended = started.run(line.split(), seconds=0)
         assert ended["code"] == 0, (line, ended)
-    for entry in ENTRIES if pytestconfig.getoption("--runslow") else ():
+    for entry in ENTRIES if pytestconfig.getoption("--run-all") else ():
         words = entry.words({})
         ended = started.run(words, seconds=0)
         assert ended["code"] in (0, 2), (words, ended)
@@ -307,7 +307,9 @@ def limited() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
 
 
-@pytest.mark.parametrize(("line", "code"), LIMITED + [pytest.param(*row, marks=pytest.mark.slow) for row in LONGER])
+@pytest.mark.parametrize(
+    ("line", "code"), LIMITED + [pytest.param(*row, marks=pytest.mark.exhaustive) for row in LONGER]
+)
 def test_lines_in_processes_of_their_own(worker, line, code):
     folder, words = worker.folder, line.split()
     before = state(folder)
@@ -327,7 +329,7 @@ def test_damaged_files(worker):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_wrong_lines(worker):
     rng = random.Random(3)
     counts, wrong = run_lines(worker, systematic() + [combined(rng) for _ in range(4000)], rng)
@@ -335,7 +337,7 @@ def test_many_wrong_lines(worker):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_damaged_files(worker):
     counts, wrong = run_files(worker, 3000, random.Random(4))
     print(told(counts))

@@ -27,7 +27,7 @@ pytestmark = needs(
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:python -m )?mechdesign ((?:session )?[a-z]+)(?![\w./=-])")
 OTHERS = ("pip", "pytest", "python -m", "esbuild", "ogr2ogr", "npm", "npx", "cc", "git", "ruff", "sphinx", "docker")
-OF_OTHERS = {"--runslow", "--bundle", "--loader", "--target", "--nthreads", "--no-sandbox", "--collect-only"}
+OF_OTHERS = {"--run-all", "--bundle", "--loader", "--target", "--nthreads", "--no-sandbox", "--collect-only"}
 OF_OTHERS |= {"--count"}  # of a problem file that a benchmark writes
 SCRIPTS = ("scripts", "benchmarks", "docs")
 PROSE = {"file", "found", "when", "package"}  # words after the name that are not commands

@@ -58,25 +58,25 @@ def shell(words, **settings):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        pytest.param("mechdesign solve --help > /dev/full", 1, "could not be written", marks=pytest.mark.slow),
+        pytest.param("mechdesign solve --help > /dev/full", 1, "could not be written", marks=pytest.mark.exhaustive),
         pytest.param(
             "mechdesign level --within 2 --factor 2 --json > /dev/full",
             1,
             "could not be written",
-            marks=[needs("geo"), pytest.mark.slow],
+            marks=[needs("geo"), pytest.mark.exhaustive],
         ),
         ("mechdesign --help > /dev/full", 1, "could not be written"),
         pytest.param(
             "mechdesign level --within 0 --factor 2 --json > /dev/full",
             2,
             "must be positive",
-            marks=[needs("geo"), pytest.mark.slow],
+            marks=[needs("geo"), pytest.mark.exhaustive],
         ),
-        pytest.param("mechdesign solve --help | true", 1, "", marks=pytest.mark.slow),
+        pytest.param("mechdesign solve --help | true", 1, "", marks=pytest.mark.exhaustive),
         pytest.param("mechdesign level --within 2 --factor 2 --json | true", 1, "", marks=needs("geo")),
-        pytest.param("mechdesign level --within 0 --factor 2 2> /dev/full", 2, "", marks=pytest.mark.slow),
+        pytest.param("mechdesign level --within 0 --factor 2 2> /dev/full", 2, "", marks=pytest.mark.exhaustive),
         ("mechdesign level --within 0 --factor 2 2>&-", 2, ""),
-        pytest.param("mechdesign solve --help >&-", 0, "", marks=pytest.mark.slow),
+        pytest.param("mechdesign solve --help >&-", 0, "", marks=pytest.mark.exhaustive),
     ],
 )
 def test_outputs_that_cannot_be_written(words, code, said):
@@ -86,7 +86,7 @@ def test_outputs_that_cannot_be_written(words, code, said):
     assert ended.stdout == ""
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @needs("geo")
 def test_a_terminal_of_few_characters_gets_escapes():
     ended = shell("mechdesign level --within $'\\xff\\u00e9' --factor 2", PYTHONIOENCODING="ascii")
@@ -271,7 +271,7 @@ def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp
 
 
 @needs("pictures")
-@pytest.mark.parametrize("curve", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("curve", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path, curve):
     pytest.importorskip("matplotlib")
     problem = tmp_path / "a$\\frac{$.py"

@@ -24,7 +24,7 @@ def started(*words, **settings):
 @pytest.mark.parametrize(
     ("words", "heavy"),
     [
-        pytest.param(["--version"], ("numpy", "scipy", *HEAVY), marks=pytest.mark.slow),  # `--help` loads more
+        pytest.param(["--version"], ("numpy", "scipy", *HEAVY), marks=pytest.mark.exhaustive),  # `--help` loads more
         pytest.param(["level", "--within", "200", "--factor", "2"], HEAVY, marks=needs("geo")),
     ],
 )

@@ -202,7 +202,7 @@ def test_geometric_on_a_line(cell, epsilon):
     assert table == pytest.approx(expected, rel=FLOAT)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_geometric_at_the_figures_of_the_literature():
     problem = on_grid((30, 30), epsilon=0.0040154449, cell=150.0, loss=Distance())
     normalised = baselines.geometric(problem, border="normalised")

@@ -76,7 +76,7 @@ def test_different_mechanisms_add_their_levels():
     assert probabilities(together).values == pytest.approx(np.kron(p, q), abs=1e-16, rel=FLOAT)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @needs("sessions")
 def test_the_script_measures_what_it_says():
     words = [sys.executable, str(SCRIPT), "--points", "4", "--epsilon", "0.02"]

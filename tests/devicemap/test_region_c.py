@@ -137,7 +137,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
 
 @pytest.mark.parametrize(
     "sanitized",
-    [pytest.param((), marks=pytest.mark.slow), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
+    [pytest.param((), marks=pytest.mark.exhaustive), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
 )
 def test_invalid_maps_are_refused_by_name(compiled, tmp_path, sanitized) -> None:
     maps = hostile()

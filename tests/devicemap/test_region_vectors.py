@@ -166,7 +166,7 @@ def test_unreachable_bound_is_refused(reports, monkeypatch, language: str) -> No
     assert not md.verify(loose).certified
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("language", DRAWS)
 def test_hundred_thousand_reports_are_equal(reports, language: str) -> None:
     found = 0

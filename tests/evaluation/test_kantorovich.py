@@ -229,7 +229,7 @@ def test_smooth_masses_from_coarse_to_fine(seed):
     assert found.value == pytest.approx(pot(p, q, table_of(domain)), rel=CERTIFIED)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_smooth_masses_on_a_hundred_by_a_hundred_cells():
     random = np.random.default_rng(1)
     domain = Domain.grid((100, 100), cell=150.0, unit="m")

@@ -211,7 +211,7 @@ def test_the_diameter_of_many_places():
     assert diameter(domain) == pytest.approx(domain.euclidean_to(domain).max(), rel=FUNCTION)
 
 
-@pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.exhaustive)])
 def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
     epsilon, angles = 0.8, 400
     problem = on_grid((4, 4), epsilon=epsilon, mask=mask)

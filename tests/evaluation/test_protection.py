@@ -334,7 +334,7 @@ def river() -> xr.Dataset:
 
 
 @pytest.mark.parametrize("within", [None, 0.3, 1.7])
-@pytest.mark.parametrize("name", ["square", "plane", "levels", pytest.param("quarters", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["square", "plane", "levels", pytest.param("quarters", marks=pytest.mark.exhaustive)])
 def test_any_two_positions_by_the_formula_and_by_search(name, within):
     """exp of the claimed level times the radius on the ground, and of the rounding; no position found exceeds it."""
     mechanism, side = placed(name), domain_of(name).cell[0]

@@ -47,7 +47,7 @@ def address(request):
         yield started.scheduler_address
 
 
-ON_PROCESSES = pytest.mark.parametrize("address", [pytest.param(True, marks=pytest.mark.slow)], indirect=True)
+ON_PROCESSES = pytest.mark.parametrize("address", [pytest.param(True, marks=pytest.mark.exhaustive)], indirect=True)
 ON_THREADS = pytest.mark.parametrize("address", [False], indirect=True)
 
 
@@ -270,7 +270,7 @@ def test_address_without_scheduler_is_refused(where, request, monkeypatch, capfd
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_scheduler_without_workers_is_refused(monkeypatch):
     monkeypatch.setattr(cluster, "WAIT", 1.0)
     with (
@@ -320,7 +320,7 @@ def slow(state, start, stop):
     return rows(state, start, stop)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_run_ends_if_no_worker_returns(separate, state, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     _, worker, where = separate
@@ -348,7 +348,7 @@ main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lost_scheduler_ends_program_with_one_line(separate, tmp_path):
     scheduler, _, where = separate
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "60"]

@@ -161,9 +161,9 @@ def polygon_norm(reach: int, stencil: int) -> np.ndarray:
     ("step", "side", "stencil", "limit"),
     [
         (1.0, 21, 16, 5.62),
-        pytest.param(0.5, 47, 16, 5.82, marks=pytest.mark.slow),
-        pytest.param(0.25, 121, 32, 5.95, marks=pytest.mark.slow),
-        pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.slow),
+        pytest.param(0.5, 47, 16, 5.82, marks=pytest.mark.exhaustive),
+        pytest.param(0.25, 121, 32, 5.95, marks=pytest.mark.exhaustive),
+        pytest.param(0.25, 121, 64, 5.98, marks=pytest.mark.exhaustive),
     ],
 )
 def test_constant_level_tends_to_planar_laplace(step: float, side: int, stencil: int, limit: float) -> None:
@@ -199,7 +199,7 @@ def hill(steepness: float, side: int = 21) -> md.DesignProblem:
     [
         lambda: constant((14, 14), 0.5),
         *(
-            pytest.param(make, marks=pytest.mark.slow)
+            pytest.param(make, marks=pytest.mark.exhaustive)
             for make in (
                 lambda: constant((20, 20), 0.3),
                 lambda: hill(0.5),
@@ -356,7 +356,7 @@ def test_large_grid_is_factored_by_default(monkeypatch: pytest.MonkeyPatch) -> N
     assert schemas == ["mechdesign/mechanism/1", "mechdesign/factored/1"]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_large_grid_factors_are_near_table() -> None:
     program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=41))
     mechanism, table = (
@@ -368,7 +368,7 @@ def test_large_grid_factors_are_near_table() -> None:
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_more_rounds_help_with_short_edges() -> None:
     problem = md.load_problem("philadelphia", cells=14, extent=7.0, stencil=16)
     few, many = (

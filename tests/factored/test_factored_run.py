@@ -63,7 +63,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_aborted_run_resumes_with_same_bits(program, undisturbed, tmp_path):
     where, random_state = tmp_path / "work", random.Random(0)
     aborted = 0
@@ -113,7 +113,7 @@ def test_interrupt_certifies_last_state_and_run_resumes(program, undisturbed, tm
     assert names(work) == ["mechanism.nc", "run.json"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_interrupt_in_first_round_certifies_start(program):
     found = solved(program, on_progress=Interrupt(1))
     assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
@@ -131,7 +131,7 @@ def test_certificate_blocks_belong_to_one_state(program, undisturbed, tmp_path):
     assert states == {"0"}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_time_limit_ends_round_and_run_resumes(program, undisturbed, tmp_path):
     work = tmp_path / "work"
     found = solved(program, work=work, time_limit=1e-9)
@@ -200,7 +200,7 @@ def ran(program_text, folder, out, event):
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_process_resumes_with_same_bits(tmp_path):
     """At shares of the calls that a whole run takes: in rounds, in the certificate, and while the file is written."""
     text = CHILD.replace("{cells}", "30").replace("{rounds}", "60").replace("{block}", "128")
@@ -243,7 +243,7 @@ def test_command_keeps_mechanism_until_written(command, program, tmp_path, monke
     assert names(tmp_path) == ["m.nc"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_command_keeps_unfinished_run(command, tmp_path):
     work, out = tmp_path / "work", tmp_path / "m.nc"
     code, text, _ = command("--work", work, "-o", out, "--time-limit", "1e-9", "--json")
@@ -288,7 +288,7 @@ def interrupted_command(tmp_path, event):
     return ended.returncode, json.loads(ended.stdout), ended.stderr, out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_ends_rounds_of_process(tmp_path):
     """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
     code, summary, errors, out = interrupted_command(tmp_path, 1)
@@ -300,7 +300,7 @@ def test_ctrl_c_ends_rounds_of_process(tmp_path):
     assert kept == (summary["stopped"] == "interrupt")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_at_any_time_loses_no_run(tmp_path):
     """In rounds, certificate, or while the file is written."""
     moments = random.Random(5)
@@ -343,7 +343,7 @@ def test_too_large_design_is_refused_before_padding(program, monkeypatch):
         solved(program)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("extent", "first"), [(20.0, ROUNDS - SETTLING), (5.0, 0)])
 def test_settling_rounds_and_short_edges_are_exact(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
@@ -360,7 +360,7 @@ def test_settling_rounds_and_short_edges_are_exact(monkeypatch, extent, first):
     assert len({cap for _, cap in seen}) == (2 if first else 1)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_rounds_settle_on_ninety_thousand_cells():
     """The loss after remapping within 2.5 % of a bound that was proved once; 3.4 % with rounds 10 nats far."""
     found = solve(EikonalWeights(problem=load_problem("philadelphia", cells=300)), bound=False)

@@ -27,7 +27,9 @@ SLOW = ("scattered", "scattered on three axes")
 
 
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.code is not None])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in PLACES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in SLOW)) for name in PLACES]
+)
 def test_far_losses_equal_sums_over_columns(name: str, loss: str) -> None:
     points, near = PLACES[name]
     domain = Domain.points_at(points, unit="1")

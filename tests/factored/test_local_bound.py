@@ -54,7 +54,9 @@ def bound_of(problem, count=1):
         return local.local_bound(problem, executor)
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed", [2, pytest.param(5, marks=pytest.mark.exhaustive), pytest.param(9, marks=pytest.mark.exhaustive)]
+)
 def test_bound_is_below_and_near_optimum(seed):
     problem = random_map(seed, 3, 4)
     truth = optimum(md.Optimal(problem))
@@ -70,7 +72,7 @@ def test_bound_from_passes_is_below_optimum(seed, passes):
     assert 0 < found.value <= optimum(md.Optimal(problem)) * (1 + ABOVE)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_hundred_bounds_are_below_optimum(passes):
     near, alone = 0, []
     for seed in range(100):
@@ -142,7 +144,7 @@ def test_bits_do_not_depend_on_threads(passes):
     assert one.dual.tobytes() == two.dual.tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_bits_do_not_depend_on_lost_worker(philadelphia, passes):
     distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'mechdesign[distributed]'")
     killed = []

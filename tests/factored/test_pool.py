@@ -104,7 +104,7 @@ def test_loss_table_gives_mechanism_table(monkeypatch: pytest.MonkeyPatch) -> No
         factored(monkeypatch, name)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pool_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for count in (1, 2):
@@ -128,7 +128,7 @@ def test_interrupted_pool_is_certified(stage: str, monkeypatch: pytest.MonkeyPat
     assert md.verify(mechanism).certified
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_time_limit_ends_pool_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = factored(monkeypatch, time_limit=1e-3)
     assert mechanism.attrs["stopped"] == "time"
@@ -217,7 +217,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     assert matrix.visible.value.size < matrix.value.size
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_pool_gap_on_fifty_by_fifty_cells() -> None:
     """Beyond tables: within 0.3 % of the proved bound."""
     problem = md.load_problem("philadelphia", cells=50)

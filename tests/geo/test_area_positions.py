@@ -178,7 +178,7 @@ def river(tmp_path):
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @needs("positions", "web")
 def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, river, tmp_path):
     """Straight lines by default, beside random positions on both banks; along paths inside the factor is far larger,
@@ -265,7 +265,7 @@ def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
     "words",
     [
         ["--cell", "400", "--epsilon", "0.004", "--positions", "cells"],
-        pytest.param(GENTLE, marks=pytest.mark.slow, id="positions"),
+        pytest.param(GENTLE, marks=pytest.mark.exhaustive, id="positions"),
     ],
 )
 def test_the_same_file_on_a_machine_at_work(run_json, tmp_path, monkeypatch, words):
@@ -315,7 +315,7 @@ def test_what_is_drawn_keeps_the_claim_on_the_ground():
     assert (rise > 0.5 * epsilon * ground).any()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("city", CITIES)
 def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json, tmp_path, city):
     words, file = ["area", *CITIES[city], "--gap", "0.01"], tmp_path / "city.nc"

@@ -91,7 +91,7 @@ def sorted_points(density, centre):
     return away[order], np.cumsum(each[order])
 
 
-@pytest.mark.parametrize("steps", [pytest.param((0.5, 0.5), marks=pytest.mark.slow), (0.6, 0.35)])
+@pytest.mark.parametrize("steps", [pytest.param((0.5, 0.5), marks=pytest.mark.exhaustive), (0.6, 0.35)])
 def test_the_radius_is_the_least_that_holds_the_people_by_brute_force(steps):
     """Second route: every cell as 400 points in order of their distance. A point lies within half a diagonal of all
     people it stands for, so that the radius of the points is right to that.
@@ -117,7 +117,7 @@ def test_a_lone_town_is_as_far_as_it_is():
     assert np.abs(np.diff(radii[:, 5])).max() == pytest.approx(0.5, rel=0.05)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_the_stored_level_has_the_people_and_no_steep_step(seed):
     """nats / eps in fractions: no less than the radius, and 1-Lipschitz between all nodes."""
     density = town(seed)

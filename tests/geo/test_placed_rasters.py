@@ -69,7 +69,7 @@ def in_metres(folder):
     return tiff(folder, shipped.values, low, step, pyproj.CRS(crs).to_wkt())
 
 
-@pytest.mark.parametrize("source", [pytest.param("esri ascii", marks=pytest.mark.slow), "geotiff"])
+@pytest.mark.parametrize("source", [pytest.param("esri ascii", marks=pytest.mark.exhaustive), "geotiff"])
 def test_the_shipped_map_at_its_true_place_gives_the_planar_mechanism(tmp_path, source):
     path = SHIPPED if source == "esri ascii" else in_metres(tmp_path)
     miles = "+proj=aeqd +lat_0=39.9526 +lon_0=-75.1652 +datum=WGS84 +units=mi"  # of a file that declares no system

@@ -204,7 +204,7 @@ def test_the_metric_is_rebuilt_from_its_description():
         roads.metric(0.0)
 
 
-@pytest.mark.parametrize("nodes", [3, 60, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("nodes", [3, 60, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_synthetic_networks(nodes):
     """Law: a street has no third node nearer to both of its ends, or else an empty circle; the network is connected."""
     roads = synthetic_roads(nodes, 5)
@@ -258,7 +258,7 @@ def test_a_straight_road_is_the_line():
     assert found[0]["lower_bound"] == pytest.approx(found[1]["lower_bound"], rel=2e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_networks_without_eikonal_mechanisms_by_two_routes():
     """Short streets at a crossing: some weight of K w = 1 is negative. Blocks against the whole program."""
     problem = along(synthetic_roads(40, 3), 0.01)
@@ -469,7 +469,7 @@ def test_parameters_name_the_users_tables(tmp_path):
     assert straight.loss_matrix[0, 2] == pytest.approx(math.hypot(100, 80))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_script_sets_both_kinds_of_privacy_side_by_side():
     words = [sys.executable, str(ROOT / "scripts" / "streets.py"), "--nodes", "15"]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -486,7 +486,7 @@ def test_the_script_sets_both_kinds_of_privacy_side_by_side():
     assert streets[0] < straight[0] < reduced[0]
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("network", ["paris", "synthetic"])
 def test_networks_of_the_size_of_a_district(network):
     if network == "paris":

@@ -83,7 +83,7 @@ def test_a_million_draws_follow_the_row(secret: int) -> None:
     check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().rows.mass[secret])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_hundred_million_draws_follow_the_row() -> None:
     seen = np.zeros(900, np.int64)
     for seed in range(20):

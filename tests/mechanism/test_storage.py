@@ -264,7 +264,7 @@ def test_the_mark_may_not_be_lost(lost: int, stored: Path) -> None:
         load(stored)
 
 
-@pytest.mark.parametrize("count", [120, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [120, pytest.param(20_000, marks=pytest.mark.exhaustive)])
 def test_no_flipped_bit_is_read(count: int, stored: Path) -> None:
     content = stored.read_bytes()
     anywhere = np.random.default_rng(0).integers(8 * len(content), size=count).tolist()
@@ -381,7 +381,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
     """SIGKILL at a random call of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]

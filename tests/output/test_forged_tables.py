@@ -411,7 +411,7 @@ def test_whatever_is_proved_of_an_edited_table_is_true(parts, judged, suffix):
     assert min(counts.values()) > 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @SUFFIXES
 def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix):
     assert min(edited(judged, parts, suffix, range(1000, 21_000)).values()) > 1000

@@ -36,7 +36,7 @@ def test_every_change_ends_in_an_exit_code_and_a_sentence(kind, tmp_path, capsys
     assert set.union(*found) == {0, 1, 2}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_changes_end_so(name, kind, tmp_path, capsys):

@@ -280,7 +280,7 @@ def test_secrets_that_cannot_be_drawn(secrets: list[int]) -> None:
     assert caught.value.field == "secret"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     drawn = {

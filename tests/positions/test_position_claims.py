@@ -95,7 +95,7 @@ def test_claim_holds_for_pairs_of_positions(name):
     assert snapped_over > PAIRS / 20
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @NAMES
 def test_claim_holds_for_a_million_positions(name):
     worst, over = worst_share(name, random_pairs(np.random.default_rng(1), domain_of(name), MANY))

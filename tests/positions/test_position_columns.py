@@ -200,7 +200,7 @@ def test_auto_uses_columns_where_cones_do_not_fit(monkeypatch: pytest.MonkeyPatc
         design_of(program, gap=1e-2, method="columns")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_ten_thousand_places_certify() -> None:
     """Some 90 seconds of one core, 7 GB; far from the border the loss is that of the noise of the plane."""
     domain = Domain.grid((100, 100), cell=1.0, unit="cell")

@@ -160,7 +160,7 @@ def test_too_large_blocks_are_refused_early(monkeypatch: pytest.MonkeyPatch) -> 
         design_of(Positions(square(4)), gap=GAP, method="cones")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(("epsilon", "most"), [(0.05, 0.1), (0.1, 0.3), (0.25, 1.5), (0.5, 6.0)])
 def test_price_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
     """In percent of a bound between centres, which the same method proves (docs/results/positions.md)."""

@@ -31,7 +31,7 @@ def town() -> md.programs.Constrained:
     return md.programs.Constrained(problem, constraints=[cap])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_town_beside_few_homes_is_solved_to_its_gap() -> None:
     """Its bound is checked from the multipliers. Rows of the homes are 10^-5 of those of the town."""
     mechanism = md.solve(town(), gap=1e-3)

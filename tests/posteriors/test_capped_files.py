@@ -26,7 +26,7 @@ from mechdesign.extend import SOLVERS
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
-ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.slow)])
+ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.exhaustive)])
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
 _SHARES = (
     "1/2",

@@ -87,14 +87,16 @@ def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_ke
     ("people", "limit", "tolerance"),
     [
         (np.full(16, 1000), PosteriorCap(radius=RADIUS, share="5/8"), ORACLE),
-        pytest.param(np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE, marks=pytest.mark.slow),
-        pytest.param(town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS, marks=pytest.mark.slow),
+        pytest.param(np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE, marks=pytest.mark.exhaustive),
+        pytest.param(
+            town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS, marks=pytest.mark.exhaustive
+        ),
         (town(4), PosteriorLift(radius=RADIUS, factor="5/4", people=town(4), centres="places"), BLOCKS),
         pytest.param(
             town(4),
             PosteriorCap(radius=RADIUS, share="5/6", people=town(4), centres="area"),
             BLOCKS,
-            marks=pytest.mark.slow,
+            marks=pytest.mark.exhaustive,
         ),
     ],
     ids=["4 x 4 cells", "6 x 6 cells", "a town", "a lift in a town", "by area in a town"],
@@ -255,7 +257,7 @@ def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: C
     assert stated > alone.statement().solve(solver="HIGHS") * (1 + BLOCKS)  # the other one costs something
 
 
-@pytest.mark.parametrize("last", [25, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("last", [25, pytest.param(9, marks=pytest.mark.exhaustive)])
 def test_maps_whose_nodes_are_cut_late_or_near_reports_only_end_about_the_same_optimum(
     monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
@@ -304,7 +306,7 @@ def test_bad_limits_are_refused() -> None:
             disc_sets(problem_at(4, 1, people).domain, radius)
 
 
-@pytest.mark.slow  # the statement with all its rows, of 4 x 4 cells, is solved by another way in every run
+@pytest.mark.study  # the statement with all its rows, of 4 x 4 cells, is solved by another way in every run
 @pytest.mark.parametrize(("share", "doublings"), EVEN)
 def test_even_density_costs_what_was_found_by_another_solver(share: str, doublings: int) -> None:
     """Errors of a research program that solved whole linear programs by HiGHS, printed to the metre."""

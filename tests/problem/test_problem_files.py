@@ -320,7 +320,7 @@ def test_discrete_is_randomized_response(parameters):
     [
         ("squared", 5),
         ("distance", 5),
-        *(pytest.param(loss, 8, marks=pytest.mark.slow) for loss in ("squared", "distance")),
+        *(pytest.param(loss, 8, marks=pytest.mark.exhaustive) for loss in ("squared", "distance")),
     ],
 )
 def test_euclidean_lattices(loss, cells):

@@ -81,7 +81,7 @@ def test_line_weights_solve_the_system_on_any_line() -> None:
     assert (found > 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_local_weights_are_close_to_the_solved_ones_inside() -> None:
     """A gentle hill: correlation and slope against the exact solve, ten rings from the border, then without eps^2."""
     side = 40

@@ -153,7 +153,7 @@ def test_files_reports_and_budgets_work_on_a_release(tmp_path):
         md.Sampler(mechanism=broken).report(3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_compare_leaves_out_what_needs_places():
     table = md.compare(threshold()[0])
     assert {"optimal", "exponential", "constant"} <= set(table["mechanism"])

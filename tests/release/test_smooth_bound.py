@@ -274,7 +274,7 @@ def test_places_that_do_not_fit_are_refused():
             SmoothSensitivity(lipschitz=bad, distances=np.zeros((2, 2)), growth=Growth(name="linear", gamma=1.0))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("growth", GROWTHS)
 def test_bounds_on_200_by_200_cells(growth):
     rng = np.random.default_rng(12)

@@ -45,7 +45,7 @@ def test_check_ins_lie_where_the_file_says() -> None:
     assert problem.prior_array == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", LEVELS)
 def test_the_levels_of_the_paper_at_450_m(run_json: Any, name: str) -> None:
     _, [row] = run_json("compare", "paris", "--only", name)
@@ -134,7 +134,7 @@ def test_bad_parameters_are_refused(parameters: dict[str, object], field: str) -
     assert caught.value.field == field
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @needs("surveys")
 def test_the_remark_and_the_script_tell_the_same_figures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -163,7 +163,7 @@ def test_ranges_of_a_third_mechanism_hold_what_a_known_prior_says(border: str) -
     assert low * (1 - ORACLE) <= paris.DISTANCE <= high * (1 + ORACLE)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_figure_2_is_drawn_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

@@ -31,7 +31,9 @@ def test_there_are_scripts() -> None:
     assert len(SCRIPTS) >= 5
 
 
-@pytest.mark.parametrize("script", [SCRIPTS[0], *(pytest.param(path, marks=pytest.mark.slow) for path in SCRIPTS[1:])])
+@pytest.mark.parametrize(
+    "script", [SCRIPTS[0], *(pytest.param(path, marks=pytest.mark.exhaustive) for path in SCRIPTS[1:])]
+)
 def test_a_script_starts_in_another_folder(script: Path, tmp_path: Path) -> None:
     words = [sys.executable, str(script), "--help"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -39,7 +41,7 @@ def test_a_script_starts_in_another_folder(script: Path, tmp_path: Path) -> None
     assert "usage" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_benchmarks_agree_on_small_cases(tmp_path: Path) -> None:
     words = [
         sys.executable,

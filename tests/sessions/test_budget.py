@@ -294,9 +294,9 @@ for _ in range(int(sys.argv[1])):
 @pytest.mark.parametrize(
     ("processes", "each", "linked"),
     [
-        pytest.param(2, 20, False, marks=pytest.mark.slow),
+        pytest.param(2, 20, False, marks=pytest.mark.exhaustive),
         (2, 12, True),
-        pytest.param(8, 200, True, marks=pytest.mark.slow),
+        pytest.param(8, 200, True, marks=pytest.mark.exhaustive),
     ],
 )
 def test_processes_do_not_spend_the_last_unit_twice(path: Path, processes: int, each: int, linked: bool) -> None:

@@ -229,7 +229,7 @@ for _ in range(int(sys.argv[1])):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kills", [20, 300])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
     """SIGKILL at a random call of paying through a link: nothing is left after the next opening, nothing unpaid."""

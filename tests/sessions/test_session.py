@@ -390,7 +390,7 @@ print(drawn)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_eight_processes_share_a_session(path: Path) -> None:
     """Every tick is released once, whoever is first; together they report as often as the clock says."""
     processes, ticks = 8, 90
@@ -440,7 +440,7 @@ for number in range(int(sys.argv[4])):
     for child in children:
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
 """
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.exhaustive
 KILLED = [
     ("clock", 2, 2),
     pytest.param("clock", 300, 1, marks=SLOW),

@@ -240,7 +240,7 @@ def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
     assert ends["refused"] > 5
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_mutants_are_true_or_refused(files: Path, name: str) -> None:
     ends = check_mutants(files, name, 5000)

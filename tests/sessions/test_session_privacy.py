@@ -157,7 +157,7 @@ def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str
     assert reached == (given.worst("1d") if count else 0)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 def test_two_windows_of_every_design_are_summed_over_every_transcript(rule: str) -> None:
     given, words = made(rule), ("1d", "24h")

@@ -280,7 +280,7 @@ def test_homes_are_found_where_they_are_told(setting, people):
     assert homes_found(setting, far, people.homes)["mode"] == (away <= 400).mean()
 
 
-@pytest.mark.slow  # the command does the same
+@pytest.mark.exhaustive  # the command does the same
 def test_a_proposal_is_a_design_for_its_limit(domain):
     told = []
     found = propose(domain, ticks=6, limit=TOTAL, within=400.0, people=3, on_progress=told.append)

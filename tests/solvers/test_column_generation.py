@@ -201,25 +201,25 @@ def test_scattered_places_with_zeros_and_long_pairs(count: int) -> None:
         assert whole.lower_bound <= found.loss * (1 + SOLVED)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("seed", range(5))
 def test_bump_maps_of_20_cells_within_the_gap(seed: int, tmp_path: Path) -> None:
     within(bump_map(tmp_path, seed, 20))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("cells", [12, 20])
 def test_short_edges_within_the_gap(cells: int) -> None:
     within(load_problem("philadelphia", cells=cells, extent=cells / 2))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(("count", "seed"), [(60, 0), (100, 0), (150, 1), (200, 0), (300, 0)])
 def test_scattered_places_within_the_gap(count: int, seed: int) -> None:
     within(scattered(count, seed=seed))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_city_whose_prior_falls_by_orders_of_magnitude() -> None:
     """Short edges, and priors of which the largest is some thousand times the least: to 1 %."""
     problem = load_problem("philadelphia", cells=26, extent=35.0)
@@ -231,7 +231,7 @@ def test_a_city_whose_prior_falls_by_orders_of_magnitude() -> None:
     assert md.verify(mechanism).certified
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_central_paris_over_all_pairs() -> None:
     mechanism = within(load_problem("paris"))
     assert mechanism.attrs["stopped"] == "gap"

@@ -93,14 +93,14 @@ def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pyte
     assert 0 < design.lower_bound < design.objective
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_minimax_of_fifteen_cells_within_the_gap() -> None:
     design = design_of(md.programs.Minimax(problem=load_problem("philadelphia", cells=15)), gap=1e-3)
     assert design.stopped == "gap"
     assert design.objective == pytest.approx(12.96, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_minimax_of_484_cells_within_one_in_a_hundred() -> None:
     """By designs of changing priors, of which the largest weight ends 100,000 times as large as the least."""
     mechanism = md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=22)), gap=1e-2, time_limit=300)

@@ -88,7 +88,7 @@ def test_the_rule_predicts_the_negative_weights_inside(name: str) -> None:
     assert core["predicted"].values.tolist() == (core["excess"] > 0).values.tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_where_the_rule_holds_no_weight_inside_is_negative() -> None:
     found = found_on("smooth")
     assert found["negative"].sum() > 0
@@ -212,7 +212,7 @@ def test_reports_apart_from_the_secrets_are_refused() -> None:
     assert caught.value.field == "reports"
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_page_tells_what_is_computed() -> None:
     text = " ".join((SCRIPT.parent.parent / "docs" / "explanation" / "eikonal.md").read_text(encoding="utf-8").split())
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
@@ -221,7 +221,7 @@ def test_the_page_tells_what_is_computed() -> None:
     assert f"it names {named} cells inside, {found} are negative, {both} are in both" in text
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_script_prints_its_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["curvature_rule.py", "--cells", "20"])
     runpy.run_path(str(SCRIPT), run_name="__main__")

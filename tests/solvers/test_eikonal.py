@@ -146,7 +146,7 @@ def test_a_large_level_has_no_negative_weights() -> None:
     assert weights(flat((10, 10), 0.9)).min() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_sharp_levels_fail_by_curvature() -> None:
     problem = sharp_hill()
     signed = weights(problem)

@@ -95,7 +95,7 @@ def test_what_was_returned_is_said() -> None:
     assert "closed_form" not in md.solve(plane(4)).attrs["parameters"]
 
 
-@pytest.mark.parametrize("method", ["columns", pytest.param("pool", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["columns", pytest.param("pool", marks=pytest.mark.exhaustive)])
 def test_the_other_routes_of_tables(method: str) -> None:
     problem = plane(6)
     if method == "pool":
@@ -129,7 +129,7 @@ def test_noise_that_is_no_better_than_a_constant_report_is_not_made():
     assert not any("clamped" in name or "laplace" in name for name in names)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("epsilon", "name"), [(0.05, "geometric_clamped"), (0.02, "exponential")])
 def test_noise_is_made_where_its_masses_take_no_longer_than_the_rest(epsilon, name):
     """At the lower level they are followed for 45 / 0.02 cells on each axis, and 0.9 % less loss would take six times
@@ -252,7 +252,7 @@ def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch
 
 @pytest.mark.parametrize(
     ("method", "seed"),
-    [("highs", 0), pytest.param("highs", 1, marks=pytest.mark.slow)],
+    [("highs", 0), pytest.param("highs", 1, marks=pytest.mark.exhaustive)],
 )
 def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
     """HiGHS alone leaves them wrong; the optimum is that of rays."""

@@ -39,7 +39,7 @@ def test_intervals_hold_the_optimum(start: int) -> None:
     assert np.mean(compared) >= 0.8  # what methods of HiGHS differ on is no evidence; it must stay the exception
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("start", range(1000, 1500, 10))
 def test_intervals_hold_the_optimum_of_larger_problems(start: int) -> None:
     compared = [enclosed(seed, 60) for seed in range(start, start + 10)]

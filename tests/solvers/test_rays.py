@@ -141,7 +141,7 @@ def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -
     assert found.lower_bound <= designed(problem, gap=FINE).loss <= found.loss
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
     found = designed(random_map(37, 4, 12), gap=1e-4, time_limit=120)
     assert found.stopped == "gap"

@@ -74,7 +74,7 @@ def test_every_shipped_problem_is_listed():
 
 
 @pytest.mark.parametrize(
-    "name", ["income", "discrete", "line", pytest.param("euclidean", marks=pytest.mark.slow), "neighbourhoods"]
+    "name", ["income", "discrete", "line", pytest.param("euclidean", marks=pytest.mark.exhaustive), "neighbourhoods"]
 )
 def test_small_shipped_problem_meets_its_gap(name):
     for settings in [{}, *SETTINGS[name][::7]]:
@@ -94,14 +94,14 @@ def test_income_has_the_loss_of_the_documents():
     assert loss >= 7.8258e-4
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", SETTINGS)
 def test_shipped_problem_meets_its_gap_at_every_setting(name):
     for settings in SETTINGS[name]:
         solve(name, settings)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", SLOW_DEFAULTS)
 def test_large_shipped_problem_meets_its_gap(name):
     if name != "northeast":

@@ -50,7 +50,7 @@ def test_intervals_hold_in_a_few_settings(mechanism, case, reports):
     assert abs(holds - 0.95) <= spread(500)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_intervals_hold_in_thirty_settings():
     found = {setting: coverage(*setting, 2_000) for setting in SETTINGS}
     for (mechanism, (truth, area), reports), (given, holds) in found.items():
@@ -60,7 +60,7 @@ def test_intervals_hold_in_thirty_settings():
     assert sum(kept) >= 27
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_intervals_of_few_reports_hold_or_are_not_given():
     found = {setting: coverage(*setting, 2_000) for setting in FEW}
     for (mechanism, (truth, area), reports), (given, holds) in found.items():

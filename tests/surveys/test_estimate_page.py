@@ -23,9 +23,9 @@ from mechdesign.surveys.page import STOPS, outward
     ("name", "width", "scheme"),
     [
         ("hostile", 390, "dark"),
-        pytest.param("few", 390, "light", marks=pytest.mark.slow),
-        pytest.param("misfit", 1280, "light", marks=pytest.mark.slow),
-        pytest.param("cells", 390, "light", marks=pytest.mark.slow),
+        pytest.param("few", 390, "light", marks=pytest.mark.exhaustive),
+        pytest.param("misfit", 1280, "light", marks=pytest.mark.exhaustive),
+        pytest.param("cells", 390, "light", marks=pytest.mark.exhaustive),
     ],
 )
 def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, opened, name, width, scheme):

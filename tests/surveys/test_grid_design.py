@@ -57,7 +57,7 @@ LARGE = {
 
 
 SLOW = ("square", "oblong cells", "squared error", "masked, skewed prior")
-ALL = pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in LARGE])
+ALL = pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.exhaustive] * (k in SLOW)) for k in LARGE])
 
 
 @cache
@@ -214,7 +214,7 @@ def test_some_edges_in_plain_integers():
     assert reference_violations(mechanism["mass"].values, fewer) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_eighty_one_cells_beside_baselines_at_the_same_claim():
     problem = program_of("square").problem
     baselines = [FREQUENCY_ORACLES[name](problem) for name in ("subset_exponential", "disk_area", "hadamard_response")]
@@ -224,7 +224,7 @@ def test_eighty_one_cells_beside_baselines_at_the_same_claim():
         assert solved("square").attrs["objective"] < 0.7 * asymptotic_mse(baseline)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(("mine", "other"), [("squared error", "square"), ("areas", "square"), ("square", "areas")])
 def test_each_design_is_better_at_its_own_error(mine, other):
     program = program_of(mine)
@@ -245,7 +245,7 @@ def test_areas_are_judged_by_the_covariance_of_their_shares():
 
 @pytest.mark.parametrize(
     ("shape", "epsilon", "weights"),
-    [(4, 0.5, (0.0, 30.0, 300.0)), pytest.param((9, 9), 0.6, (0.0, 30.0, 300.0), marks=pytest.mark.slow)],
+    [(4, 0.5, (0.0, 30.0, 300.0)), pytest.param((9, 9), 0.6, (0.0, 30.0, 300.0), marks=pytest.mark.exhaustive)],
 )
 def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
     """Along a sweep of the weight the loss falls and the criterion rises."""
@@ -322,7 +322,7 @@ def test_refusals_name_the_field(make, error, field):
     assert caught.value.field == field
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("cells", "epsilon", "of_geometric", "of_baseline"),
     [(20, 0.3, 0.25, 0.3), (20, 0.6, 0.62, 0.66), (30, 0.6, 0.66, 0.7)],

@@ -221,7 +221,11 @@ def test_secrets_that_no_report_tells_apart_share_alike():
 
 @pytest.mark.parametrize(
     ("side", "reports"),
-    [(12, 750), pytest.param(30, 750, marks=pytest.mark.slow), pytest.param(30, 20_000, marks=pytest.mark.slow)],
+    [
+        (12, 750),
+        pytest.param(30, 750, marks=pytest.mark.exhaustive),
+        pytest.param(30, 20_000, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_many_secrets(side, reports):
     table = normalised(lattice_problem(side), 0.0040154449)

@@ -266,7 +266,7 @@ def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
     assert found.p_value == 2 * min(found.p_all, found.p_halves) < REFUSED
 
 
-@pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("truth", ["check-ins", "sparse"])
 def test_the_test_of_fit_keeps_its_level(name, truth):

@@ -324,7 +324,7 @@ def test_mirror_images_change_nothing(make, count):
         assert program.problem.distances[np.ix_(way, way)] == pytest.approx(program.problem.distances)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_sixteen_cells_beside_what_else_there_is():
     """The figures that the design is made for; each baseline at the same claim."""
     problem, attrs = square(4, 0.6), design().attrs
@@ -385,7 +385,7 @@ def _mean_kantorovich(mechanism, truth, distance, people=20_000, draws=60):
     return float(np.mean(found))
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_estimates_are_nearer_to_a_truth_that_the_design_did_not_expect():
     """Kantorovich distance in km from 20,000 reports, mean of 60 draws; the design knew the uniform prior only."""
     problem = square(4, 0.6)

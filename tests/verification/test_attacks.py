@@ -92,7 +92,7 @@ def test_the_bits_of_a_sum_depend_on_the_secret():
     assert mechanism["mass"].values.min() >= 1  # the same set of reports from everywhere, drawn as integers
 
 
-@pytest.mark.parametrize("rows", [pytest.param("normalised", marks=pytest.mark.slow), "drawn again"])
+@pytest.mark.parametrize("rows", [pytest.param("normalised", marks=pytest.mark.exhaustive), "drawn again"])
 def test_dividing_rows_at_the_border_breaks_the_claim(rows):
     """Attack: reports at the border tell corner from centre. Source: Alvim et al. 2018, section III; PrivKit draws
     again.

@@ -108,7 +108,7 @@ def test_the_true_multiple_holds_and_no_less_does(name):
     assert multiple == pytest.approx(largest, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_normalised_geometric_is_half_again_its_claim():
     problem = paper_problem()
     table = probabilities(baselines.geometric(problem, 0.00404249, border="normalised")).values

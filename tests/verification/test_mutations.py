@@ -159,7 +159,7 @@ def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_p
     counts.check(record_property)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_more_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path, stored=OFTEN)

@@ -59,11 +59,11 @@ def drawn_in_node(folder: Path, stream: Stream, reports: int) -> Any:
         ("factored", 100),
         ("columns", 100),
         ("apart", 100),
-        pytest.param("line", 300, marks=pytest.mark.slow),
-        pytest.param("holes", 300, marks=pytest.mark.slow),
-        pytest.param("town", 100_000, marks=pytest.mark.slow),
-        pytest.param("factored", 100_000, marks=pytest.mark.slow),
-        pytest.param("columns", 100_000, marks=pytest.mark.slow),
+        pytest.param("line", 300, marks=pytest.mark.exhaustive),
+        pytest.param("holes", 300, marks=pytest.mark.exhaustive),
+        pytest.param("town", 100_000, marks=pytest.mark.exhaustive),
+        pytest.param("factored", 100_000, marks=pytest.mark.exhaustive),
+        pytest.param("columns", 100_000, marks=pytest.mark.exhaustive),
     ],
 )
 def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, monkeypatch) -> None:
@@ -75,7 +75,10 @@ def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, mon
 
 @pytest.mark.parametrize(
     ("name", "rounds"),
-    [("park", 50), *(pytest.param(name, 200, marks=pytest.mark.slow) for name in ("park", "factored", "columns"))],
+    [
+        ("park", 50),
+        *(pytest.param(name, 200, marks=pytest.mark.exhaustive) for name in ("park", "factored", "columns")),
+    ],
 )
 def test_true_random_bits_give_the_probabilities(folder, name, rounds) -> None:
     script = f"""

@@ -84,10 +84,10 @@ def drawn(page: Any, source: str, stream: Stream, reports: int) -> Any:
     ("name", "reports"),
     [
         ("park", 200),
-        pytest.param("town", 400, marks=pytest.mark.slow),
-        pytest.param("park", 8_000, marks=pytest.mark.slow),
-        pytest.param("town", 100_000, marks=pytest.mark.slow),
-        pytest.param("factored", 100_000, marks=pytest.mark.slow),
+        pytest.param("town", 400, marks=pytest.mark.exhaustive),
+        pytest.param("park", 8_000, marks=pytest.mark.exhaustive),
+        pytest.param("town", 100_000, marks=pytest.mark.exhaustive),
+        pytest.param("factored", 100_000, marks=pytest.mark.exhaustive),
     ],
 )
 def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, name, reports, monkeypatch) -> None:
@@ -101,7 +101,7 @@ def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, 
 
 @pytest.mark.parametrize(
     ("served", "trusted"),
-    [("127.0.0.1", True), pytest.param(ELSEWHERE, False, marks=pytest.mark.slow)],
+    [("127.0.0.1", True), pytest.param(ELSEWHERE, False, marks=pytest.mark.exhaustive)],
     indirect=["served"],
     ids=["here", "elsewhere"],
 )
@@ -138,7 +138,7 @@ def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
     assert json.loads(page.locator("#sent").inner_text()) == first
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_keyboard_reports_until_the_day_is_spent(folder, page) -> None:
     page.goto(f"file://{folder}/index.html")
     page.locator("html[data-ready=yes]").wait_for()
@@ -158,7 +158,7 @@ def test_the_keyboard_reports_until_the_day_is_spent(folder, page) -> None:
     assert page.locator("#left").inner_text().startswith("0 of 10")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_fits_and_follows_the_colour_scheme(folder, page, width) -> None:
     page.set_viewport_size({"width": width, "height": 844})
@@ -173,7 +173,7 @@ def test_the_page_fits_and_follows_the_colour_scheme(folder, page, width) -> Non
     assert grounds[0] != grounds[1]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_tabs_take_turns(folder, page) -> None:
     page.goto(f"file://{folder}/index.html")
     page.locator("html[data-ready=yes]").wait_for()

@@ -169,7 +169,7 @@ def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     assert int(np.argmax(made("plane")["prior"].values)) in near
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_pages_of_comparisons_and_curves(tmp_path, run):
     compared = ["compare", "line", "--cells", "4", "--only", "optimal,exponential"]
     assert run(*compared, "-o", tmp_path / "compare.html")[0] == 0

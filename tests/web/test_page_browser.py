@@ -68,7 +68,7 @@ def test_every_page_proves_itself_and_asks_for_nothing(saved, opened, name):
     assert shown.page.inner_text("#sentence").endswith(".")
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_900_cells_are_proved(tmp_path, opened):
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=30)), method="table"), tmp_path / "p.html")
     shown = opened(tmp_path / "p.html")
@@ -122,7 +122,7 @@ def forgeries(many):
         yield texts.changed(said={f"verification/{name}": value})
 
 
-@pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
 def test_every_forgery_is_refused(saved, opened, many):
     page = opened(saved("plane")).page
     made_up = list(forgeries(many))
@@ -135,7 +135,7 @@ def test_every_forgery_is_refused(saved, opened, many):
     assert kind == "badge proved", said
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
     html = page_of(mechanism_of("plane"))
     texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
@@ -149,7 +149,7 @@ def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
     assert any("secret 7: the masses sum to" in text for text in page.locator("#faults li").all_inner_texts())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_without_workers_the_page_proves_in_its_own_thread(saved, browser):
     context = browser.new_context(offline=True)
     context.add_init_script("window.Worker = undefined")
@@ -193,7 +193,7 @@ def test_clicks_keys_and_draws(saved, opened):
     assert "expected loss" in page.inner_text("#legend")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
     save_page(md.solve(capped()), tmp_path / "capped.html")
     page = opened(tmp_path / "capped.html").page
@@ -204,7 +204,7 @@ def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, 
     assert page.evaluate("() => document.getElementById('map').toDataURL()") != drawn
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     """Row, belief and 2,000 draws of a point of a cell: those of the spline, by exact weights and by `Sampler`."""
     mechanism, (cell, point) = mechanism_of("any position"), (2, (9000, -20000))
@@ -241,7 +241,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     assert found[3] == list(point)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
     save_page(placed("land"), tmp_path / "land.html")
     shown = opened(tmp_path / "land.html")
@@ -263,7 +263,7 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
     assert shown.complaints == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_draws_follow_the_masses(saved, opened):
     """2,000 draws from the browser's random source: every report within six standard deviations."""
     page = opened(saved("plane")).page
@@ -332,7 +332,7 @@ def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(saved, opened):
     assert shown.complaints == shown.asked_for() == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_slider_of_odds_tells_its_reach(saved, opened):
     page = opened(saved("park")).page
     page.evaluate("""() => {
@@ -350,7 +350,7 @@ def test_a_sweep_is_a_picture_and_a_table(saved, opened):
     assert page.evaluate("document.querySelector('img.picture').naturalWidth") > 600
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_comparison_marks_broken_claims(saved, opened):
     page = opened(saved("compare")).page
     kept, broken = page.locator("#compared tbody tr").all_inner_texts()
@@ -363,7 +363,7 @@ def test_a_comparison_marks_broken_claims(saved, opened):
     [
         ("park", 390, "dark"),
         *(
-            pytest.param(*page, marks=pytest.mark.slow)
+            pytest.param(*page, marks=pytest.mark.exhaustive)
             for page in (
                 ("park", 1280, "light"),
                 ("income", 390, "light"),
@@ -386,7 +386,7 @@ STILL = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(saved, browser):
     """Paper is narrower than the screen, and the height must follow; a proof that runs is made before printing."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844}, color_scheme="dark")

@@ -59,7 +59,7 @@ console.log(JSON.stringify({
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory, pytestconfig):
-    names = NAMES if pytestconfig.getoption("--runslow") else BY_DEFAULT
+    names = NAMES if pytestconfig.getoption("--run-all") else BY_DEFAULT
     return dict(zip(names, proved_in_node(tmp_path_factory.mktemp("node"), list(map(honest, names))), strict=True))
 
 
@@ -83,7 +83,7 @@ def test_figures_are_those_of_verify(outcomes, name):
             assert found[key] == pytest.approx(verified[key], rel=LINEAR_ALGEBRA)
 
 
-@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_the_sentences_of_a_page_are_those_of_python(tmp_path, every):
     """Put together in JavaScript from the numbers of the page: the first ones word by word."""
     (tmp_path / "texts.json").write_text(json.dumps([vars(honest(name)) for name in NAMES[::every]]))
@@ -276,7 +276,7 @@ def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
     assert any("does not hold what it rests on" in fault["text"] for fault in bad["faults"])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
     """Two banks, a bridge at one end: the radius reaches across, the way inside is far longer. Python's maker finds the
     factor from the same squares with NumPy; the sentence is refused a thousandth below it.

@@ -96,9 +96,9 @@ def opened(tmp_path: Path) -> Callable[..., Any]:
     ("name", "secrets", "draws"),
     [
         ("far", [20], 200),
-        pytest.param("knights", [0, 31], 800, marks=pytest.mark.slow),
-        pytest.param("knights", [0, 31], 4_000, marks=pytest.mark.slow),
-        pytest.param("wide", [0, 5, 84, 90, 167], 10_000, marks=pytest.mark.slow),
+        pytest.param("knights", [0, 31], 800, marks=pytest.mark.exhaustive),
+        pytest.param("knights", [0, 31], 4_000, marks=pytest.mark.exhaustive),
+        pytest.param("wide", [0, 5, 84, 90, 167], 10_000, marks=pytest.mark.exhaustive),
     ],
 )
 def test_true_random_bits_give_the_probabilities(opened, name, secrets, draws) -> None:
