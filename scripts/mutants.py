@@ -38,7 +38,7 @@ TESTS = {  # paths below tests/, the quick ones first
     "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_position_claims.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py sessions/test_ledger.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
-    "mechanism/claim.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
+    "mechanism/mechanism_file.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
     "positions/test_position_claims.py",
     **dict.fromkeys(
         ("mechanism/schema.py", "mechanism/build.py", "mechanism/figures.py", "mechanism/hashing.py"),

@@ -28,7 +28,7 @@ from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.evaluation.transport.kantorovich import kantorovich
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain

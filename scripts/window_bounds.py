@@ -22,7 +22,7 @@ from rich.console import Console
 import mechdesign as md
 from mechdesign.factored.local_bound import local_bound
 from mechdesign.factored.work_folder import threads
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
 from mechdesign.problem.problem import DesignProblem

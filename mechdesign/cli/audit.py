@@ -181,7 +181,7 @@ def _setting(
         )
     if metric not in SETTINGS:
         if Path(metric).suffix.lower() == ".nc":
-            from mechdesign.mechanism.claim import MechanismFile
+            from mechdesign.mechanism.mechanism_file import MechanismFile
             from mechdesign.mechanism.storage import load
 
             parameter_values("a mechanism file", (), context.args)

@@ -11,7 +11,7 @@ from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.options import FileArgument, JsonOption, VerboseOption
 
 if TYPE_CHECKING:
-    from mechdesign.mechanism.claim import MechanismFile
+    from mechdesign.mechanism.mechanism_file import MechanismFile
 
 
 class VerifyExtra(Protocol):

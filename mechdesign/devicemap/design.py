@@ -35,7 +35,7 @@ from mechdesign.factored.certificate import STEP_BITS
 from mechdesign.factored.integer_metric import LARGEST
 from mechdesign.factored.rounds import ROUND_CONSTANTS, SLACK
 from mechdesign.factored.row_sums import join_words, rounded_words, row_sums
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.export import Format
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges

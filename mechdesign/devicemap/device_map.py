@@ -79,7 +79,7 @@ from mechdesign.base.units import METRES
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.claim import COST
+from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.schema import refused
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges

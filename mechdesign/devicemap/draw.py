@@ -52,7 +52,7 @@ from mechdesign.base.validation import check_whole
 from mechdesign.devicemap.device_map import LOOSEST, WEIGHTS, DeviceMap, bounds
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.factored.integer_metric import Windows
-from mechdesign.mechanism.claim import COST
+from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.rows import checked_secrets
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import place_at, positions_given

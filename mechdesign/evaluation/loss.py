@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.validation import validated
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import stored_domain
 from mechdesign.mechanism.figures import total_cost
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain

@@ -30,7 +30,7 @@ from mechdesign.base.registry import Role
 from mechdesign.base.units import lengths
 from mechdesign.base.validation import read_only
 from mechdesign.mechanism.certificate import exp_lower
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs

@@ -45,8 +45,8 @@ from mechdesign.factored.row_sums import (
 )
 from mechdesign.factored.schema import FACTORED
 from mechdesign.mechanism.build import versions
-from mechdesign.mechanism.claim import COST, ClaimCheck, FactorFiles, MechanismFile, claim_sentence
 from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.mechanism_file import COST, ClaimCheck, FactorFiles, MechanismFile, claim_sentence
 from mechdesign.mechanism.schema import coordinates, refused, stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges

@@ -18,7 +18,7 @@ from mechdesign.factored.integer_metric import BLOCK
 from mechdesign.factored.row_sums import dense_rows, join_words, merged_rows, rounded_words
 from mechdesign.factored.schema import FACTORED
 from mechdesign.mechanism.build import Extras, build_dataset
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.repair import repair
 from mechdesign.mechanism.rows import Rows, Scan
 

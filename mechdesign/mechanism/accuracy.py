@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Vector
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.schema import stored_points
 
 SHARE = 0.95

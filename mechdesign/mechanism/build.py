@@ -14,9 +14,9 @@ import xarray as xr
 
 from mechdesign.base.arrays import AnyArray, Masses, Matrix, Vector
 from mechdesign.mechanism.certificate import max_log_ratio, violations
-from mechdesign.mechanism.claim import COST, claim_sentence
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.hashing import seal
+from mechdesign.mechanism.mechanism_file import COST, claim_sentence
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.schema import TABLE, TABLE_SCHEMA, coordinates
 from mechdesign.problem.domain import Domain

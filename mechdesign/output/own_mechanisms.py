@@ -16,8 +16,8 @@ from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import certified_scale
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.storage import load
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from mechdesign.base.formatting import DIGITS, TIMES, amount, length, number, percent, sentence
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import relative_gap
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.problem.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.programs.bounded import Bounded

@@ -50,8 +50,8 @@ from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy, rounded_up
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.hashing import file_digest
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.storage import file_sha256

@@ -24,7 +24,7 @@ from mechdesign.base.registry import Role
 from mechdesign.base.streams import visible
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError, UnsuitableError
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import error_sentence, protection_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges

@@ -25,7 +25,7 @@ from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.pictures.answers import answers_figure, draws_answers, probability
 from mechdesign.pictures.canvas import (
     ROWS,

@@ -18,7 +18,7 @@ from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import loss_matrix
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.rows import checked_secrets
 from mechdesign.output.captions import claimed_metric, loss_words, metric_sentence, problem_sentence
 from mechdesign.pictures.canvas import (

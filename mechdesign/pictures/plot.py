@@ -24,8 +24,8 @@ from mechdesign.base.streams import visible
 from mechdesign.base.units import unit_word
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import verification_errors
 from mechdesign.mechanism.figures import RESOLUTION
+from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.mechanism.schema import MECHANISMS
 from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
 from mechdesign.output.captions import loss_words, mechanism_words, metric_sentence, problem_sentence

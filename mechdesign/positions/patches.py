@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import unit_word
 from mechdesign.errors import UnsuitableError
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.schema import refused
 from mechdesign.positions import cones
 from mechdesign.positions.levels import corner_levels, level_faults

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import lengths
 from mechdesign.evaluation.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.positions.patches import Patches, rounding_nats
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import displaced_pairs

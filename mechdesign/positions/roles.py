@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechdesign.evaluation.protection import PositionProtection, Protection
-from mechdesign.mechanism.claim import MechanismFile, PositionClaims
+from mechdesign.mechanism.mechanism_file import MechanismFile, PositionClaims
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.positions.patches import Patches, stored_claim
 from mechdesign.positions.protection import protection

@@ -43,8 +43,8 @@ from numpy.typing import NDArray
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import certified_scale, total_cost
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.positions.columns import column_count, column_table, require_columns
 from mechdesign.positions.cone_blocks import bytes_needed, fits_in_memory_and_time, solve_cone_blocks, step_operations
 from mechdesign.positions.program import Positions

@@ -22,7 +22,7 @@ from mechdesign.base.registry import Role
 from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.posteriors.disc_sums import DiscKind, LargestSums, disc_sums
 from mechdesign.posteriors.discs import Centres

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from mechdesign.mechanism.claim import MechanismFile
+    from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.posteriors.audit import DiscAudit
     from mechdesign.posteriors.limits import PosteriorCap
     from mechdesign.problem.problem import DesignProblem

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SizeError, UnsuitableError, VerificationError
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.container import framed
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.home_away import HomeAwayChain
 from mechdesign.sessions.movement import Chain

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from mechdesign.evaluation.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sum_down
 from mechdesign.surveys.error_norm import root_of

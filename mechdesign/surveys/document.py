@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.vocabulary import Words, words_of
 

@@ -131,7 +131,7 @@ def _save(estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, ov
 
 def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:
     """The counted reports of a file, with a note on its columns."""
-    from mechdesign.mechanism.claim import MechanismFile
+    from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.output.text_tables import note
     from mechdesign.surveys.channel import report_places
     from mechdesign.surveys.reports import count_reports

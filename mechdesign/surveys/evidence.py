@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.geo.partition import Areas
-from mechdesign.mechanism.claim import verification_errors
+from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.surveys.channel import Channel, channel_and_counts
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import fit_test

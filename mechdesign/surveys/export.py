@@ -22,7 +22,7 @@ import xarray as xr
 
 from mechdesign.base.spreadsheets import csv_of, metadata_of
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.storage import check_target, save, write_atomically
 from mechdesign.output.text_tables import plain
 from mechdesign.surveys.document import EstimateDocument, PlanDocument

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.mechanism.claim import stored_domain
+from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.schema import stored_edges
 from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem

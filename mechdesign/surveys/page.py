@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.base.formatting import number, sentence
 from mechdesign.base.streams import visible
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.claim import verification_errors
+from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of

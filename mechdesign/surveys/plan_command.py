@@ -282,7 +282,7 @@ def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, An
 
 def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
     """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
-    from mechdesign.mechanism.claim import MechanismFile
+    from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.problem.metric import Euclidean
     from mechdesign.surveys.channel import shared_domain, table_of

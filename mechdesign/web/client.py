@@ -21,7 +21,7 @@ import xarray as xr
 
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import certify
+from mechdesign.mechanism.mechanism_file import certify
 from mechdesign.mechanism.storage import check_target, unwritten
 from mechdesign.output import sentences
 from mechdesign.output.packaged import package_file, package_script

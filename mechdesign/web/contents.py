@@ -35,8 +35,8 @@ from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
-from mechdesign.mechanism.claim import MechanismFile
 from mechdesign.mechanism.figures import relative_gap
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM

@@ -26,7 +26,7 @@ from mechdesign import baselines
 from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, protection
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.locate import place_at
 

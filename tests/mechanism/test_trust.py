@@ -34,7 +34,7 @@ from mechdesign.factored.integer_metric import IntegerMetric
 from mechdesign.factored.row_sums import _add_losses, split_words
 from mechdesign.factored.schema import FACTORS
 from mechdesign.mechanism.build import Extras, build_dataset, versions
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.schema import TABLE_SCHEMA, Schema, VariableSpec, validate
 from mechdesign.problem.losses import APART
 

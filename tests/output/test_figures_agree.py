@@ -20,7 +20,7 @@ from fixtures.tight_limits import solved
 from fixtures.tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.compare import ComparisonRow, columns, row_of
 from mechdesign.output.comparison_files import write_rows
 from mechdesign.output.reports.solve import SolveReport

@@ -14,7 +14,7 @@ from fixtures.tight_limits import capped, solved
 import mechdesign as md
 from mechdesign.errors import InfeasibleError
 from mechdesign.mechanism.build import Extras, build_dataset
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import bound_sentence, limit_sentences
 from mechdesign.posteriors import PosteriorCap, PosteriorLift
 from mechdesign.posteriors.audit import audit_mechanism_discs

@@ -14,7 +14,7 @@ from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import QUOTED_GAP, bound_sentence, stopped_sentence
 from mechdesign.solvers import optimal_bound
 from mechdesign.solvers.eikonal import weights

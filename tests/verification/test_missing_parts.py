@@ -20,7 +20,7 @@ from reference import untruths
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.verification.verify import Verification
 
 FIGURES = ("expected_loss", "ratio", "row_ratio", "effective_epsilon", "claim", "position_claim", "violations")

@@ -31,7 +31,7 @@ from reference import untruths
 from mechdesign import load, save, verify
 from mechdesign.errors import MechdesignError
 from mechdesign.factored.certificate import Factors
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import limit_sentences
 
 FEW, MANY = 20, 20_000  # mutants of a kind

@@ -16,8 +16,8 @@ from mechdesign.base.formatting import length, number, percent
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.evaluation.loss import constant_loss, position_loss
 from mechdesign.evaluation.remap import remapped_loss
-from mechdesign.mechanism.claim import MechanismFile, stored_domain
 from mechdesign.mechanism.figures import relative_gap
+from mechdesign.mechanism.mechanism_file import MechanismFile, stored_domain
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,

@@ -10,7 +10,7 @@ from typing import Any
 from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
 from mechdesign.evaluation.loss import position_loss
-from mechdesign.mechanism.claim import MechanismFile
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
