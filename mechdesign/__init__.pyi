@@ -26,10 +26,10 @@ from .output.compare import compare as compare
 from .output.export import export as export
 from .output.sweep import sweep as sweep
 from .problem.domain import Domain as Domain
-from .problem.metric import Discrete as Discrete
-from .problem.metric import Eikonal as Eikonal
-from .problem.metric import Euclidean as Euclidean
-from .problem.metric import Graph as Graph
+from .problem.metrics import Discrete as Discrete
+from .problem.metrics import Eikonal as Eikonal
+from .problem.metrics import Euclidean as Euclidean
+from .problem.metrics import Graph as Graph
 from .problem.privacy_level import PrivacyLevel as PrivacyLevel
 from .problem.problem import DesignProblem as DesignProblem
 from .problem.problem_files import load_problem as load_problem

@@ -23,7 +23,8 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.output.export import FORMATS, Format
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss
-from mechdesign.problem.metric import METRICS, Metric
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import METRICS
 from mechdesign.programs.program import Program
 from mechdesign.programs.statements import expected_loss, lipschitz, simplex
 from mechdesign.solvers.result import Design, Progress, Targets

@@ -34,11 +34,16 @@ TESTS = {  # paths below tests/, the quick ones first
     "verification/audit.py": "verification/test_audit.py",
     "posteriors/rows.py": "posteriors/test_capped_files.py posteriors/test_posterior.py",
     "mechanism/certificate.py": "mechanism/test_certificate.py verification/test_audit.py mechanism/test_repair.py",
-    "mechanism/storage.py": "mechanism/test_netcdf.py mechanism/test_storage.py",
+    **dict.fromkeys(
+        ("mechanism/storage.py", "mechanism/hdf5.py"), "mechanism/test_netcdf.py mechanism/test_storage.py"
+    ),
+    "base/atomic_write.py": "mechanism/test_storage.py",
+    "mechanism/mechanism_file.py": "mechanism/test_trust.py verification/test_verification.py "
+    "verification/test_missing_parts.py",
     "mechanism/sampler.py": "mechanism/test_sampler.py positions/test_position_claims.py",
     "mechanism/rows.py": "mechanism/test_sampler.py mechanism/test_scan.py sessions/test_ledger.py",
     "mechanism/draw.py": "mechanism/test_sampler.py mechanism/test_scan.py",
-    "mechanism/mechanism_file.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
+    "mechanism/claim.py": "mechanism/test_trust.py verification/test_verification.py sessions/test_budget.py "
     "positions/test_position_claims.py",
     **dict.fromkeys(
         ("mechanism/schema.py", "mechanism/build.py", "mechanism/figures.py", "mechanism/hashing.py"),

@@ -117,7 +117,8 @@ def audit(
         return
     if extra is not None:
         extra.check_table()
-    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.base.atomic_write import check_target
+    from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import proved
     from mechdesign.output.reports.verdict import audit_words

@@ -11,7 +11,8 @@ from mechdesign.errors import InputError
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import named_loss
-from mechdesign.problem.metric import Discrete, Euclidean, Metric
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Discrete, Euclidean
 from mechdesign.problem.places import read_places
 from mechdesign.problem.priors import uniform
 from mechdesign.problem.problem import DesignProblem

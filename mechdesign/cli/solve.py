@@ -185,8 +185,9 @@ def solve(
     """
     started = time.monotonic()
     file, parameters = parse_problem(problem, context)
+    from mechdesign.base.atomic_write import check_target
     from mechdesign.base.interrupts import two_steps
-    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import SolveReport, proved
     from mechdesign.programs.optimal import Optimal

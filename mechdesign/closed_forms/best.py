@@ -28,7 +28,7 @@ from mechdesign.errors import SizeError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import certifying_seconds, violations
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import SHORTEST, best_reports, round_private, rounding_share
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 
 REMAPPED = 1000  # secrets up to which every closed form is remapped; beyond, only the best one

@@ -31,7 +31,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
-from mechdesign.problem.metric import Graph
+from mechdesign.problem.metrics import Graph
 from mechdesign.problem.problem import DesignProblem
 
 

@@ -38,6 +38,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.json_fields import whole, wholes, word
 from mechdesign.base.memory import require_bytes, within_memory
@@ -45,7 +46,6 @@ from mechdesign.devicemap.device_map import MOST_PLACES, DeviceMap
 from mechdesign.mechanism.container import MOST_HEADER, Layout, framed, unframed
 from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.mechanism.schema import refused
-from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.problem.plane import Plane
 
 KIND = "compact"

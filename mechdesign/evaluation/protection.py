@@ -34,7 +34,7 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
-from mechdesign.problem.metric import Discrete, Eikonal, Euclidean
+from mechdesign.problem.metrics import Discrete, Eikonal, Euclidean
 from mechdesign.problem.vocabulary import CELLS, INTERVALS, words_of
 
 USUAL = 2.0  # the factor whose radius is stated by default

@@ -19,7 +19,8 @@ from mechdesign.factored.dataset import LossFigures, ProvedBound, largest_ratio,
 from mechdesign.factored.local_bound import WIDEST, recompute_bound
 from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
-from mechdesign.mechanism.mechanism_file import MechanismFile, check_claim
+from mechdesign.mechanism.claim import check_claim
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 from mechdesign.solvers.eikonal.negative_weights import rings

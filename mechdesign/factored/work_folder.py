@@ -32,10 +32,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.atomic_write import write_atomically
 from mechdesign.base.lock import locked
 from mechdesign.base.threads import WORKERS
 from mechdesign.errors import InputError, MechdesignError, SolverError, VerificationError
-from mechdesign.mechanism.storage import load, save, write_atomically
+from mechdesign.mechanism.storage import load, save
 
 Arrays = dict[str, NDArray[Any]]
 Work = Callable[[Any, int, int], Arrays]

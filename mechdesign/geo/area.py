@@ -33,7 +33,8 @@ from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.losses import named_loss
-from mechdesign.problem.metric import Eikonal, Euclidean, Metric
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Eikonal, Euclidean
 from mechdesign.problem.plane import WIDEST, middle_longitude, unwrapped
 from mechdesign.problem.plane import Plane as Plane
 from mechdesign.problem.priors import uniform

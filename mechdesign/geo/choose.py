@@ -22,7 +22,7 @@ import numpy as np
 from mechdesign.base.registry import capabilities
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Euclidean, level_range
+from mechdesign.problem.metrics import Euclidean, level_range
 from mechdesign.problem.problem import DesignProblem
 
 if TYPE_CHECKING:

@@ -113,11 +113,12 @@ def area(
 
     Design a mechanism for an area on Earth: any two positions are protected, by their distance on the ground.
     """
+    from mechdesign.base.atomic_write import check_target
     from mechdesign.base.interrupts import two_steps
     from mechdesign.base.units import canonical_unit
     from mechdesign.geo.area_design import design
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster, RasterPrior
-    from mechdesign.mechanism.storage import check_target, save
+    from mechdesign.mechanism.storage import save
     from mechdesign.output.text_tables import note, note_compiling, progress, show
 
     if output.suffix != ".nc":

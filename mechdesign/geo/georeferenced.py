@@ -29,9 +29,10 @@ from mechdesign.errors import InputError
 from mechdesign.geo.pixel_shares import cell_sums, quad_areas
 from mechdesign.problem.cell_amounts import amounts_in_cells, is_finer, pixel_edges
 from mechdesign.problem.domain import Domain
+from mechdesign.problem.pixels import Pixels
 from mechdesign.problem.plane import Plane
 from mechdesign.problem.raster import Raster
-from mechdesign.problem.rasters import Pixels, open_pixels
+from mechdesign.problem.rasters import open_pixels
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -35,7 +35,8 @@ from mechdesign.problem.columns import (
 from mechdesign.problem.domain import MOST_PLACES, Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.line_integrals import ROUND_DOWN
-from mechdesign.problem.metric import Graph, PerLength, check_unit, scaled_down
+from mechdesign.problem.metric import check_unit, scaled_down
+from mechdesign.problem.metrics import Graph, PerLength
 from mechdesign.problem.plane import WIDEST, Plane, middle_longitude
 from mechdesign.problem.text import read_frame
 

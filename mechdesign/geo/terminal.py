@@ -22,7 +22,7 @@ from mechdesign.geo.choose import (
     two_digits,
 )
 from mechdesign.output.text_tables import Block, TextTable
-from mechdesign.problem.metric import level_range
+from mechdesign.problem.metrics import level_range
 
 if TYPE_CHECKING:
     from mechdesign.geo.area_design import AreaDesign, AreaReport

@@ -1,22 +1,15 @@
-"""The claim of a mechanism file, rebuilt in one place for every reader, and its proof in integers.
+"""A mechanism file with everything that its claim implies, rebuilt in one place for every reader.
 
 Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it is
-the claim (a graph, its lengths already scaled). `certify` returns a `Certificate` before anything is drawn.
-
-A table satisfies its schema, its entries are positive, its rows sum to exactly 2^62, its claim is the sentence that its
-own metric, geometry and edges give, and no edge is violated: O(e m). For factors every edge is checked by the stored
-row sums; each row that is drawn from must then have its stored sum. `verify` recomputes the rest.
+the claim (a graph, its lengths already scaled).
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -29,14 +22,14 @@ from mechdesign.base.json_fields import read_json
 from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
-from mechdesign.mechanism.certificate import row_sums_exact, violations
-from mechdesign.mechanism.hashing import edge_bytes, fingerprint
+from mechdesign.mechanism.hashing import fingerprint
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.schema import MECHANISMS, TABLE, refused, stored_points, validate
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss, TableLoss
-from mechdesign.problem.metric import Metric, Rebuilt, metric_from_description
+from mechdesign.problem.metric import Metric, Rebuilt
+from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import words_of
 
@@ -304,39 +297,6 @@ def _units(file: MechanismFile) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Certificate:
-    """The proved claim: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, for one report.
-
-    With `positions` the claim is between any two positions, and `metric` is theirs; rows alone are never drawn from.
-    """
-
-    domain: Domain
-    metric: Metric
-    edges: Edges
-    claim: str
-    positions: PositionClaim | None = None
-
-    @property
-    def cost(self) -> Fraction:
-        """The cost of one report, an exact multiple of the metric at scale 1; 1 for a graph with its scaled lengths."""
-        return Fraction(1) if self.metric.listed else Fraction(self.metric.scale)
-
-    @property
-    def unit_id(self) -> str:
-        """64 hexadecimal digits of the metric at scale 1 and its places: costs of equal `unit_id` add up."""
-        description = self.metric.describe()
-        if not self.metric.listed:
-            description |= {"multiplier": 1.0}
-        if self.positions is not None:
-            description |= {"positions": True}
-        digest = hashlib.sha256(json.dumps([description, self.domain.describe()], sort_keys=True).encode())
-        digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
-        if self.metric.listed:
-            digest.update(edge_bytes(self.edges))
-        return digest.hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimCheck:
     """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted).
 
@@ -370,46 +330,6 @@ class FactorFiles(Protocol):
 
 POSITION_CLAIMS: Role[PositionClaims] = Role("positions")
 FACTOR_FILES: Role[FactorFiles] = Role("factors")
-
-
-def check_claim(file: MechanismFile) -> ClaimCheck:
-    """Compare the claim with metric and geometry, and check every edge of it in integers."""
-    if file.factored:
-        return FACTOR_FILES.get().check_factors(file)
-    mass = np.ascontiguousarray(file.mechanism["mass"].values)
-    reasons = file.differences()
-    exact, triples, pairs = row_sums_exact(mass), None, None
-    if not exact:
-        reasons.append("mass: an entry is 0, or a row does not sum to exactly 2^62")
-    if mass.min() >= 1:
-        triples = violations(mass, file.edges)
-    if triples:
-        reasons.append(f"mass: {triples} (edge, direction, report) triples break the claim")
-    if exact and file.positions is not None:
-        pairs = file.positions.breaches(mass)
-    if pairs:
-        reasons.append(f"mass: {pairs} (cell, report) pairs break the claim about positions")
-    return ClaimCheck(violations=triples, position_breaches=pairs, reasons=reasons)
-
-
-def certify(mechanism: xr.Dataset) -> Certificate:
-    """Prove the claim of a mechanism, or raise a VerificationError if it is altered, incomplete or not private."""
-    with verification_errors():
-        file = MechanismFile.read(mechanism)
-        reasons = check_claim(file).reasons
-        certificate = Certificate(domain=file.domain, metric=file.metric, edges=file.edges, claim=file.claim)
-        if file.positions is not None:
-            claim = mechanism.attrs["position_claim"]
-            certificate = replace(certificate, metric=file.problem_metric, claim=claim, positions=file.positions)
-    if reasons:
-        raise unproved(reasons)
-    return certificate
-
-
-def unproved(reasons: list[str]) -> VerificationError:
-    """The error for a claim that is not proved; it states the first reason."""
-    name, _, message = reasons[0].partition(": ")
-    return VerificationError(message, field=name, remedy="use an unaltered mechanism that `verify` certifies")
 
 
 def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:

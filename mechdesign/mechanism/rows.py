@@ -18,8 +18,8 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
+from mechdesign.mechanism.claim import Certificate, certify
 from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
-from mechdesign.mechanism.mechanism_file import Certificate, certify
 from mechdesign.mechanism.schema import stored_points
 
 Scan = Literal["table", "row"]

@@ -21,8 +21,9 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
+from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.draw import row_masks
-from mechdesign.mechanism.mechanism_file import COST, Certificate
+from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, refused

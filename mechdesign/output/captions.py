@@ -9,7 +9,7 @@ import xarray as xr
 
 from mechdesign.base.streams import visible
 from mechdesign.problem.losses import LOSSES
-from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.vocabulary import words_for
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.formatting import latex_powers
 from mechdesign.base.spreadsheets import csv_of
 from mechdesign.errors import InputError
-from mechdesign.mechanism.storage import check_target, save, write_atomically
+from mechdesign.mechanism.storage import save
 from mechdesign.output import compare, sweep
 from mechdesign.output.text_tables import json_text, plain
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Registry, Role
 from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.mechanism_file import MechanismFile
-from mechdesign.mechanism.storage import check_target, write_atomically
 from mechdesign.output.packaged import package_file
 from mechdesign.output.table_formats import Content, plane_of, write_beside, write_csv, write_json, write_parquet
 from mechdesign.solvers.result import Progress

@@ -21,7 +21,7 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.storage import load
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
 from mechdesign.verification.audit import audit

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.streams import visible
@@ -27,7 +28,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.mechanism.schema import MECHANISMS
-from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.mechanism.storage import load_sealed
 from mechdesign.output.captions import loss_words, mechanism_words, metric_sentence, problem_sentence
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.export import ResultWriter
@@ -39,7 +40,7 @@ from mechdesign.pictures.canvas import (
 )
 from mechdesign.pictures.maps import plot_mechanism
 from mechdesign.pictures.panels import plot_diagnosis, tidy
-from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.metrics import metric_from_description
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
 
 if TYPE_CHECKING:

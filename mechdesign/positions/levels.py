@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Eikonal, Euclidean, Metric, plane_level_map
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Eikonal, Euclidean, plane_level_map
 
 CORNERS = tuple(product((0, 1), repeat=2))  # ends of the sides of a cell, in the order of corner levels
 _MARGIN = 2.0**-30  # relative, of a level below eps

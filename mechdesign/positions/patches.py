@@ -65,7 +65,8 @@ from mechdesign.positions import cones
 from mechdesign.positions.levels import corner_levels, level_faults
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
-from mechdesign.problem.metric import Eikonal, Metric, level_range
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Eikonal, level_range
 
 AROUND = tuple(product((-1, 0, 1), repeat=2))  # steps to the cells of a patch, in the order of `around`
 STEP_BITS = 16

@@ -27,7 +27,7 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.positions.patches import Patches, rounding_nats
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import displaced_pairs
-from mechdesign.problem.metric import Eikonal, level_range
+from mechdesign.problem.metrics import Eikonal, level_range
 
 _ROOM = 40_000_000  # Bezier coefficients that are held at a time
 _FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work

@@ -52,7 +52,7 @@ from mechdesign.positions.repair import repair
 from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.lattice import Edges
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.cone.pricing import sum_down

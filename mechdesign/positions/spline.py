@@ -47,7 +47,7 @@ from mechdesign.positions.cones import HIGHEST
 from mechdesign.positions.patches import Patches, patches
 from mechdesign.positions.repair import repair
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 
 # Cones

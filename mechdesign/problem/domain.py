@@ -20,6 +20,7 @@ from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, refuse_entries, validated
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.plane import Plane
+from mechdesign.problem.vocabulary import words_of
 
 AXES = ("x", "y", "z")
 MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
@@ -179,8 +180,6 @@ class Domain(FrozenRecord):
         places = f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
         if self.shape is not None and self.cell is not None:
             grid, cell = (" x ".join(f"{value:.6g}" for value in values) for values in (self.shape, self.cell))
-            from mechdesign.problem.vocabulary import words_of
-
             places = f"{self.size} {words_of(self).many} of a {grid} grid, {cell}{unit} each"
         return {"places": places} | ({} if self.plane is None else {"plane": self.plane.words()})
 

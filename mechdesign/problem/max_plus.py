@@ -9,7 +9,7 @@ worst; on 40,000 cells 20 to 40 times less.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -19,13 +19,13 @@ from mechdesign.base.arrays import Indices, Points, Vector
 LEAF = 64  # places of a block
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Blocks:
-    """Places in an order in which blocks are runs: order (n,), start (b + 1,), boxes low and high (b, k)."""
+class Blocks(NamedTuple):
+    """Places in an order in which blocks are runs; a tuple, so that kernels take it as one argument."""
 
-    order: Indices
-    start: Indices
-    low: Points
+    order: Indices  # (n,), of the places given
+    points: Points  # (n, k), in that order
+    start: Indices  # (b + 1,), the first place of each block, then n
+    low: Points  # (b, k), corners of the bounding boxes
     high: Points
 
 
@@ -41,8 +41,10 @@ def split(points: Points, leaf: int = LEAF) -> Blocks:
         half = len(run) // 2
         run = run[np.argpartition(points[run, axis], half)]
         rest += [run[half:], run[:half]]
+    order = np.concatenate(runs)
     return Blocks(
-        order=np.concatenate(runs),
+        order=order,
+        points=points[order],
         start=np.concatenate([[0], np.cumsum([len(run) for run in runs])]),
         low=np.array([points[run].min(axis=0) for run in runs]),
         high=np.array([points[run].max(axis=0) for run in runs]),
@@ -63,11 +65,7 @@ def transform(
     near, far = split(targets, leaf), split(sources, leaf)
     top = np.maximum.reduceat(height[far.order], far.start[:-1])
     largest = np.empty(len(targets))
-    largest[near.order] = _transform(
-        targets[near.order], near.start, near.low, near.high,
-        sources[far.order], far.start, far.low, far.high,
-        height[far.order], top, gamma, linear, radius,
-    )  # fmt: skip
+    largest[near.order] = _transform(near, far, height[far.order], top, gamma, linear, radius)
     return largest
 
 
@@ -75,10 +73,10 @@ def steepest_chords(points: Points, values: Vector, horizon: float = math.inf, l
     """The largest |f(x) - f(x')| / |x - x'| (n,) over x' with 0 < |x - x'| <= horizon, 0 where there are none."""
     blocks = split(points, leaf)
     order, first = blocks.order, blocks.start[:-1]
-    least = np.minimum.reduceat(values[order], first)
-    most = np.maximum.reduceat(values[order], first)
+    low = np.minimum.reduceat(values[order], first)
+    high = np.maximum.reduceat(values[order], first)
     steepest = np.empty(len(points))
-    steepest[order] = _chords(points[order], values[order], blocks.start, blocks.low, blocks.high, least, most, horizon)
+    steepest[order] = _chords(blocks, values[order], low, high, horizon)
     return steepest
 
 
@@ -92,59 +90,64 @@ def _box_distance(low, high, other_low, other_high):  # type: ignore[no-untyped-
 
 
 @numba.njit(inline="always")
-def _worth(height, distance, gamma, linear, radius):  # type: ignore[no-untyped-def]
+def _value(height, distance, gamma, linear, radius):  # type: ignore[no-untyped-def]
     beyond = max(distance - radius, 0.0)
     return height / (1 + gamma * beyond) if linear else height - gamma * beyond
 
 
 @numba.njit(cache=True, nogil=True)
-def _transform(  # type: ignore[no-untyped-def]
-    targets, start, low, high, sources, from_start, from_low, from_high, height, top, gamma, linear, radius
-):
-    largest = np.full(len(targets), -np.inf)
+def _transform(targets, sources, height, top, gamma, linear, radius):  # type: ignore[no-untyped-def]
+    """Height (n,) and top (b,), its maximum over each block, in the order of `sources`."""
+    largest = np.full(len(targets.points), -np.inf)
     bound = np.empty(len(top))
-    for a in range(len(start) - 1):
+    for a in range(len(targets.low)):
         for b in range(len(top)):
-            away = _box_distance(low[a], high[a], from_low[b], from_high[b])
-            bound[b] = _worth(top[b], away, gamma, linear, radius)
-        block = largest[start[a] : start[a + 1]]
+            distance = _box_distance(targets.low[a], targets.high[a], sources.low[b], sources.high[b])
+            bound[b] = _value(top[b], distance, gamma, linear, radius)
+        block = largest[targets.start[a] : targets.start[a + 1]]
+        # Best bound first: once a bound is below every maximum found so far, all later blocks are too.
         for b in np.argsort(-bound):
             if bound[b] <= block.min():
                 break
-            for i in range(start[a], start[a + 1]):
-                away = _box_distance(targets[i], targets[i], from_low[b], from_high[b])
+            for i in range(targets.start[a], targets.start[a + 1]):
+                point = targets.points[i]
+                distance = _box_distance(point, point, sources.low[b], sources.high[b])
                 best = largest[i]
-                if _worth(top[b], away, gamma, linear, radius) <= best:
+                if _value(top[b], distance, gamma, linear, radius) <= best:
                     continue
-                for j in range(from_start[b], from_start[b + 1]):
-                    away = _box_distance(targets[i], targets[i], sources[j], sources[j])
-                    best = max(best, _worth(height[j], away, gamma, linear, radius))
+                for j in range(sources.start[b], sources.start[b + 1]):
+                    # A box of one point: the same operations as in the bound, so that the bound holds in the last bit.
+                    distance = _box_distance(point, point, sources.points[j], sources.points[j])
+                    best = max(best, _value(height[j], distance, gamma, linear, radius))
                 largest[i] = best
     return largest
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _chords(points, values, start, low, high, least, most, horizon):  # type: ignore[no-untyped-def]
+def _chords(blocks, values, low, high, horizon):  # type: ignore[no-untyped-def]
+    """Values (n,) in the order of `blocks`; low and high (b,), their extremes over each block."""
+    points, start = blocks.points, blocks.start
     steepest = np.zeros(len(points))
-    bound = np.empty(len(least))
-    for a in range(len(least)):
-        for b in range(len(least)):
-            away = _box_distance(low[a], high[a], low[b], high[b])
-            drop = max(most[b] - least[a], most[a] - least[b])
-            bound[b] = 0.0 if away > horizon or drop == 0 else drop / away
+    bound = np.empty(len(low))
+    for a in range(len(low)):
+        for b in range(len(low)):
+            distance = _box_distance(blocks.low[a], blocks.high[a], blocks.low[b], blocks.high[b])
+            drop = max(high[b] - low[a], high[a] - low[b])
+            # Boxes that touch have distance 0 and an infinite bound, by error_model="numpy".
+            bound[b] = 0.0 if distance > horizon or drop == 0 else drop / distance
         block = steepest[start[a] : start[a + 1]]
         for b in np.argsort(-bound):
             if bound[b] <= block.min():
                 break
             for i in range(start[a], start[a + 1]):
-                away = _box_distance(points[i], points[i], low[b], high[b])
-                drop = max(most[b] - values[i], values[i] - least[b])
+                distance = _box_distance(points[i], points[i], blocks.low[b], blocks.high[b])
+                drop = max(high[b] - values[i], values[i] - low[b])
                 best = steepest[i]
-                if away > horizon or drop == 0 or drop / away <= best:
+                if distance > horizon or drop == 0 or drop / distance <= best:
                     continue
                 for j in range(start[b], start[b + 1]):
-                    away = _box_distance(points[i], points[i], points[j], points[j])
-                    if 0 < away <= horizon:
-                        best = max(best, abs(values[i] - values[j]) / away)
+                    distance = _box_distance(points[i], points[i], points[j], points[j])
+                    if 0 < distance <= horizon:
+                        best = max(best, abs(values[i] - values[j]) / distance)
                 steepest[i] = best
     return steepest

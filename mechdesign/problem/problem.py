@@ -19,7 +19,8 @@ from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.losses import Loss, check_distance, check_loss
-from mechdesign.problem.metric import Metric, check_storable
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import check_storable
 from mechdesign.problem.priors import check_prior
 from mechdesign.problem.queries import Query, QueryLoss
 

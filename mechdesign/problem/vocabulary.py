@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from mechdesign.base.units import LENGTHS
 
-if TYPE_CHECKING:
-    from mechdesign.problem.domain import Domain
-
 Shape = Literal["disc", "interval"]
+
+
+class Secrets(Protocol):
+    """The properties of a domain that choose its nouns."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -45,13 +55,13 @@ VALUES = Words("value", "value", "values")
 CLASSES = Words("class", "class", "classes")
 
 
-def words_of(domain: Domain) -> Words:
+def words_of(domain: Secrets) -> Words:
     """The nouns for the secrets of a domain."""
     return words_for(domain.kind, domain.unit, domain.dimension)
 
 
-def shape_of(domain: Domain) -> Shape:
-    """What the points within a radius of another are called: on one axis of values an interval, else a disc."""
+def shape_of(domain: Secrets) -> Shape:
+    """The noun for the points within a radius of another: on one axis of values an interval, else a disc."""
     return "interval" if domain.dimension == 1 and words_of(domain).truth == "value" else "disc"
 
 

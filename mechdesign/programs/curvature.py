@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Eikonal, Metric
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Eikonal
 
 TOTALS = {1: 2.0, 2: 2.0 * math.pi, 3: 8.0 * math.pi}  # c_n
 LEAST_SHARE = 0.02  # of the flat weight (eps h)^n / c_n that a local weight keeps where the excess is positive

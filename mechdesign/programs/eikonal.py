@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.fast_marching import fast_marching_kernel
-from mechdesign.problem.metric import Eikonal
+from mechdesign.problem.metrics import Eikonal
 from mechdesign.programs.program import Program
 
 if TYPE_CHECKING:

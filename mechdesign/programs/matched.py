@@ -38,7 +38,8 @@ from mechdesign.closed_forms.randomized_response import randomized_response_tabl
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, check_distance
-from mechdesign.problem.metric import Discrete, Euclidean, Metric
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import Discrete, Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.near_pairs import excess, near_pairs
 from mechdesign.programs.optimal import Optimal

@@ -18,7 +18,7 @@ import numpy as np
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths, stencil_pairs
-from mechdesign.problem.metric import Euclidean, Graph
+from mechdesign.problem.metrics import Euclidean, Graph
 from mechdesign.problem.problem import DesignProblem
 
 STENCIL = 32

@@ -46,8 +46,8 @@ def design(
     Design a session for an area: simulates synthetic days, and says what a total a day is worth and gives away.
     """
     started = time.monotonic()
+    from mechdesign.base.atomic_write import check_target
     from mechdesign.geo.geojson import read_area
-    from mechdesign.mechanism.storage import check_target
     from mechdesign.output import text_tables as printing
     from mechdesign.sessions.design_files import save_design
     from mechdesign.sessions.study.propose import propose

@@ -19,7 +19,7 @@ from mechdesign.base.json_fields import json_sha256
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
-from mechdesign.mechanism.mechanism_file import Certificate
+from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, check_loss

@@ -15,11 +15,12 @@ from typing import Any
 
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.json_fields import json_sha256, read_json
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError, MechdesignError, VerificationError
-from mechdesign.mechanism.storage import check_target, load, save, write_atomically
+from mechdesign.mechanism.storage import load, save
 from mechdesign.problem.losses import named_loss
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.home_away import HomeAway

@@ -18,10 +18,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from mechdesign.base.atomic_write import write_atomically
 from mechdesign.base.json_fields import json_sha256, read_json
 from mechdesign.base.lock import locked
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.mechanism.storage import write_atomically
 
 MOST_BYTES = 1 << 24
 DIGITS = 1000  # of a numerator or denominator; sums of doubles up to a double have 633 at most

@@ -22,7 +22,7 @@ from mechdesign.mechanism.views import probabilities
 from mechdesign.problem import priors
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.optimal import Optimal

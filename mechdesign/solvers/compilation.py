@@ -14,7 +14,7 @@ from mechdesign.base import interrupts
 from mechdesign.base.progress import compiled, note_compiling
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
-from mechdesign.problem.metric import Eikonal, Euclidean
+from mechdesign.problem.metrics import Eikonal, Euclidean
 from mechdesign.problem.priors import uniform
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem

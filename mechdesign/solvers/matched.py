@@ -37,7 +37,7 @@ from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair, round_to_integers
 from mechdesign.problem.losses import check_distance
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.matched import (
     FAMILIES,

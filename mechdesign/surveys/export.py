@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.spreadsheets import csv_of, metadata_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.mechanism_file import stored_domain
-from mechdesign.mechanism.storage import check_target, save, write_atomically
+from mechdesign.mechanism.storage import save
 from mechdesign.output.text_tables import plain
 from mechdesign.surveys.document import EstimateDocument, PlanDocument
 from mechdesign.surveys.plan import PLAN

@@ -284,7 +284,7 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
     """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.mechanism.storage import load
-    from mechdesign.problem.metric import Euclidean
+    from mechdesign.problem.metrics import Euclidean
     from mechdesign.surveys.channel import shared_domain, table_of
 
     if not files:

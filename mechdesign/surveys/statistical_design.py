@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError, SizeError
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.program import Program
 from mechdesign.surveys.error_norm import ErrorKind, check_kind, error_norm, root_of

@@ -24,8 +24,9 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
 from mechdesign.evaluation.protection import Protection, protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
+from mechdesign.mechanism.claim import check_claim, unproved
 from mechdesign.mechanism.hashing import file_digest
-from mechdesign.mechanism.mechanism_file import MechanismFile, check_claim, unproved, verification_errors
+from mechdesign.mechanism.mechanism_file import MechanismFile, verification_errors
 from mechdesign.mechanism.storage import file_sha256, load
 from mechdesign.problem.losses import check_loss
 from mechdesign.problem.priors import check_prior

@@ -19,10 +19,10 @@ from typing import Any
 
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, unwritten
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
-from mechdesign.mechanism.mechanism_file import certify
-from mechdesign.mechanism.storage import check_target, unwritten
+from mechdesign.mechanism.claim import certify
 from mechdesign.output import sentences
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of

@@ -34,8 +34,9 @@ from mechdesign.base.units import METRES
 from mechdesign.errors import SizeError
 from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
 from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.container import framed
-from mechdesign.mechanism.mechanism_file import COST, Certificate, MechanismFile
+from mechdesign.mechanism.mechanism_file import COST, MechanismFile
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import identifying_digits, reach_margin

@@ -18,11 +18,12 @@ from typing import Any
 import jinja2
 import xarray as xr
 
+from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.registry import Registry
 from mechdesign.base.streams import visible
 from mechdesign.errors import InputError
 from mechdesign.mechanism.schema import MECHANISMS, Schema
-from mechdesign.mechanism.storage import check_target, load_sealed, write_atomically
+from mechdesign.mechanism.storage import load_sealed
 from mechdesign.output.export import ResultWriter
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.output.sweep import SWEEP

@@ -229,7 +229,7 @@ def test_command_keeps_mechanism_until_written(command, program, tmp_path, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.mechanism.storage.write_atomically", killed)
+        patched.setattr("mechdesign.base.atomic_write.write_atomically", killed)
         code, _, told = command("--work", work, "-o", out)
     assert code == 130
     assert told.splitlines()[-1] == (

@@ -24,8 +24,9 @@ from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save
 from mechdesign.errors import SizeError, VerificationError
+from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
 from mechdesign.mechanism.schema import TABLE_SCHEMA, VariableSpec
-from mechdesign.mechanism.storage import append_mark, read_netcdf, write_netcdf
+from mechdesign.mechanism.storage import append_mark
 
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces

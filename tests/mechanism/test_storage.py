@@ -369,8 +369,9 @@ def test_other_netcdf_files_and_missing_ones_are_refused(tmp_path: Path) -> None
 WRITER = f"""
 import os, signal
 {SOURCE}
-from mechdesign.mechanism.storage import read_netcdf
-from mechdesign.mechanism.storage import check_target, load, save, write_atomically
+from mechdesign.mechanism.hdf5 import read_netcdf
+from mechdesign.mechanism.storage import load, save
+from mechdesign.base.atomic_write import check_target, write_atomically
 versions = [load(path) for path in sys.argv[2:4]]
 save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
 events = events_of(lambda: save(versions[1], sys.argv[1], overwrite=True))

@@ -14,7 +14,7 @@ from mechdesign import Discrete, Domain, Eikonal, Euclidean, Graph, PrivacyLevel
 from mechdesign.errors import InputError, UnitError
 from mechdesign.geo import Streets
 from mechdesign.problem.lattice import stencil_pairs
-from mechdesign.problem.metric import metric_from_description
+from mechdesign.problem.metrics import metric_from_description
 
 DEFECT = Fraction(1, 2**42)  # two roundings down, of the length and of the scale, by 2^-44 and an ulp each
 REACHED = 1e-4  # displacements of at most 20 cells come this close to the worst direction

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechdesign.base.records import FrozenRecord
 from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.metric import Euclidean
+from mechdesign.problem.metrics import Euclidean
 from mechdesign.sessions.belief import best_places
 from mechdesign.sessions.home_away import FactoredHomeAway, HomeAway, HomeAwayChain
 from mechdesign.sessions.tables import report_table

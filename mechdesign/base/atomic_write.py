@@ -1,0 +1,94 @@
+"""Output files, written whole or not at all: a temporary file next to the target, flushed, then renamed over it.
+
+Only regular files are replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from mechdesign.errors import FileFormatError, InputError
+
+
+def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
+    """The path to write to; refuses, before any work, what cannot be written or replaced."""
+    target = Path(path)
+    shown = str(target).encode(errors="backslashreplace").decode()
+    try:
+        str(target).encode()
+        stands = _is_replaced(target)
+        _temporary(target).unlink()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError("no such folder", field="output", value=target.parent, remedy="create it first") from error
+    except (OSError, ValueError) as error:  # a name that is too long, not UTF-8, or holds a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        remedy = "use another name or folder"
+        raise InputError(f"cannot be written to ({reason})", field="output", value=shown, remedy=remedy) from error
+    if stands and not overwrite:
+        raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
+    return target
+
+
+def _temporary(target: Path) -> Path:
+    """A new file beside the target."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+def _is_replaced(target: Path) -> bool:
+    """True if a regular file stands at the target; refuses anything else that stands there."""
+    try:
+        kind = target.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(kind):
+        raise InputError("is a folder", field="output", value=target, remedy="name a file in it")
+    if stat.S_ISLNK(kind):
+        raise InputError("is a link", field="output", value=target, remedy="name the file that it leads to")
+    if not stat.S_ISREG(kind):
+        raise InputError("is no regular file", field="output", value=target, remedy="use another name")
+    return True
+
+
+def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int | None = None) -> None:
+    """Call `write(temporary path)` and rename the result to `target`; mode: its permissions, from the start."""
+    temporary = None
+    try:
+        _is_replaced(target)
+        temporary = _temporary(target)
+        write(temporary)
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask if mode is None else mode)
+        _is_replaced(target)
+        temporary.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise unwritten(target, error) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def unwritten(target: Path, error: OSError) -> FileFormatError:
+    """The error for a write that the operating system refused."""
+    return FileFormatError(f"could not be written ({error.strerror or error})", field="output", value=target)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
+    with contextlib.suppress(PermissionError):  # a folder that may be written to and not read
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
