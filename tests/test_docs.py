@@ -6,6 +6,7 @@ A comment before a block says what is not run by default: `<!-- slow: WHY -->` b
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 import shlex
@@ -146,3 +147,31 @@ def test_marks_say_why():
         text = (DOCS / page).read_text(encoding="utf-8")
         marks = re.findall(r"<!-- (?:slow|not run)[^>]*-->", text)
         assert len(marks) == sum(bool(block.mark) for block in blocks(page))
+
+
+@pytest.fixture
+def obligations(monkeypatch):
+    """The module that writes the table of obligations."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    return importlib.import_module("obligations")
+
+
+def test_obligations_are_those_marked_on_tests(obligations):
+    """Otherwise the table on the page would name tests that are gone; python docs/obligations.py writes it."""
+    (table,) = obligations.TABLE.findall(obligations.PAGE.read_text(encoding="utf-8"))
+    assert table == obligations.render_table()
+    assert set(obligations.tests_by_obligation()) == set(obligations.OBLIGATIONS)
+
+
+def test_proofs_of_obligations_exist(obligations):
+    proofs = {proof for obligation in obligations.OBLIGATIONS.values() for proof in obligation.proofs}
+    assert [proof for proof in proofs if not (ROOT / "mechdesign" / proof).is_file()] == []
+
+
+def test_security_policy_is_short():
+    assert len((ROOT / "SECURITY.md").read_bytes()) <= 7000
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_short(page):
+    assert len((DOCS / page).read_text(encoding="utf-8").splitlines()) <= 150

@@ -17,6 +17,8 @@ from mechdesign import Sampler
 from mechdesign.devicemap import DeviceMap
 from mechdesign.errors import InputError, VerificationError
 
+pytestmark = pytest.mark.obligation("device-map")
+
 
 def changed(name: str, place: tuple[int, int], by: int) -> DeviceMap:
     """The map with another level, potential or weight at one place."""

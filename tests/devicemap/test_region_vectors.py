@@ -29,6 +29,8 @@ from fixtures.rows import few_by_default
 import mechdesign as md
 from mechdesign.errors import VerificationError
 
+pytestmark = pytest.mark.obligation("same-draws")
+
 CC = shutil.which("cc")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 DRAWS = ("javascript", "c99")

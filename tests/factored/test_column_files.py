@@ -45,6 +45,7 @@ RAGGED = {
 
 @pytest.mark.parametrize("every", few_by_default([11, 1], 11))
 @pytest.mark.parametrize("name", RAGGED)
+@pytest.mark.obligation("column-generators")
 def test_altered_column_integer_is_named(name: str, every: int) -> None:
     """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
     honest = columns_of_a_line()
@@ -76,6 +77,7 @@ def columns_of_a_line() -> xr.Dataset:
 
 
 @pytest.mark.parametrize("seed", few_by_default([0, 1], 0))
+@pytest.mark.obligation("column-generators")
 def test_consistent_altered_columns_are_private(seed: int) -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)

@@ -70,6 +70,7 @@ def test_rows_equal_plain_integer_rows(case: str) -> None:
 
 @EVERY
 @pytest.mark.parametrize("share", [50, 70, 90, 100])
+@pytest.mark.obligation("factor-inequalities")
 def test_zero_breaches_implies_no_violated_triple(case: str, share: int) -> None:
     """Second route: every (edge, direction, column) triple of the fractions over a common denominator, as integers."""
     problem = CASES[case]()
@@ -141,6 +142,7 @@ def test_equivalent_generators_keep_masses(case: str) -> None:
     same_rows(factors, turned, case, (target, target[order]))
 
 
+@pytest.mark.obligation("no-wrap")
 def test_largest_integers_do_not_wrap() -> None:
     """f + q would reach 131,068, and the row sums exceed 64 bits, beside the exact numbers."""
     line, cap = np.arange(3), LARGEST - 1
@@ -177,6 +179,7 @@ SOUND: dict[str, list[int]] = {"place": [0, 3, 1], "offset": [0, 7, CAP], "first
     ],
     ids=str,
 )
+@pytest.mark.obligation("column-generators")
 def test_columns_out_of_range_are_refused(change: dict[str, list[int]], field: str) -> None:
     given = SOUND | change
     with pytest.raises(InputError) as caught:

@@ -99,12 +99,14 @@ def test_kernel_ratio_is_at_most_a_step(step: int) -> None:
 
 
 @EVERY
+@pytest.mark.obligation("windows")
 def test_row_sums_equal_plain_integers(case: str) -> None:
     factors, _ = factors_of(case)
     expected = [sum(row) for row in numerators(factors)]
     assert every_sum(factors) == expected
 
 
+@pytest.mark.obligation("no-wrap")
 def test_row_sums_do_not_overflow() -> None:
     """The largest kernel value and weight at many places: sums beyond 64 bits, beside the exact product."""
     size = 3000
@@ -124,6 +126,7 @@ def test_row_sums_do_not_overflow() -> None:
 
 @EVERY
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+@pytest.mark.obligation("factor-inequalities")
 def test_zero_breaches_implies_no_violated_triple(case: str, share: float) -> None:
     """Second route: every (edge, direction, report) triple of the fractions over a common denominator, as integers."""
     factors, edges = factors_of(case, share=share)
@@ -141,6 +144,7 @@ def test_zero_breaches_implies_no_violated_triple(case: str, share: float) -> No
         assert breaches > 0
 
 
+@pytest.mark.obligation("factor-inequalities")
 def test_breach_by_one_unit_is_counted() -> None:
     """A row sum at the bound that the edge allows holds, one unit further does not; both ways."""
     factors, edges = factors_of("eikonal, 8 neighbours")

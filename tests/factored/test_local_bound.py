@@ -66,6 +66,7 @@ def test_bound_is_below_and_near_optimum(seed):
 
 
 @pytest.mark.parametrize("seed", few_by_default([2, 5, 9, 31], 5))
+@pytest.mark.obligation("factored-bound")
 def test_bound_from_passes_is_below_optimum(seed, passes):
     problem = random_map(seed, 3, 4)
     found = bound_of(problem)
@@ -73,6 +74,7 @@ def test_bound_from_passes_is_below_optimum(seed, passes):
 
 
 @pytest.mark.exhaustive
+@pytest.mark.obligation("factored-bound")
 def test_hundred_bounds_are_below_optimum(passes):
     near, alone = 0, []
     for seed in range(100):
@@ -104,6 +106,7 @@ def test_passes_settle_smooth_map(philadelphia, passes):
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
+@pytest.mark.obligation("factored-bound")
 def test_bound_with_loss_table_is_below_optimum(philadelphia, passes):
     """The same losses as a formula and as a table: the same bits."""
     small = load_problem("philadelphia", cells=8)
@@ -225,6 +228,7 @@ def without(mechanism, name):
 
 
 @pytest.mark.parametrize("how", ALTERED)
+@pytest.mark.obligation("factored-bound")
 def test_altered_bound_is_refused(how, factored):
     checked = md.verify(rewritten(ALTERED[how](factored)))
     assert not checked.certified
@@ -319,6 +323,7 @@ def test_small_ball_price_is_below_whole_graph(name: str, reach: float, core: fl
         assert (found["value"] <= values + PUSHED * np.abs(values)).all()
 
 
+@pytest.mark.obligation("factored-bound")
 def test_places_outside_ball_are_checked() -> None:
     """A multiplier above a cost outside the ball makes the value worth nothing, and is named with that cost."""
     problem = problem_of("squared")

@@ -109,6 +109,7 @@ def weighted(metric: IntegerMetric, step: int = STEP) -> Factors:
 
 
 @EVERY
+@pytest.mark.obligation("windows")
 def test_windows_hold_places_below_cap(name: str) -> None:
     metric = metric_of(name)
     expected, order, room = distances(name), tile_order(metric.points), metric.windows()
@@ -132,6 +133,7 @@ def test_sources_may_repeat_in_any_order(name: str) -> None:
 
 
 @EVERY
+@pytest.mark.obligation("windows")
 def test_window_sums_equal_full_sums(name: str) -> None:
     """In integers: E at the cap times the sum of all weights stands for everything outside."""
     metric = metric_of(name)
@@ -145,6 +147,7 @@ def test_window_sums_equal_full_sums(name: str) -> None:
     assert [expected[u] for u in secrets] == sums
 
 
+@pytest.mark.obligation("no-wrap")
 def test_largest_numbers_do_not_wrap() -> None:
     """A cap and edges that together are 65,535; weights of 2^28 on more places than one 64-bit sum takes."""
     line = np.arange(3000)

@@ -92,6 +92,7 @@ def sorted_points(density, centre):
 
 
 @pytest.mark.parametrize("steps", [pytest.param((0.5, 0.5), marks=pytest.mark.exhaustive), (0.6, 0.35)])
+@pytest.mark.obligation("elastic-level")
 def test_the_radius_is_the_least_that_holds_the_people_by_brute_force(steps):
     """Second route: every cell as 400 points in order of their distance. A point lies within half a diagonal of all
     people it stands for, so that the radius of the points is right to that.
@@ -118,6 +119,7 @@ def test_a_lone_town_is_as_far_as_it_is():
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.obligation("elastic-level")
 def test_the_stored_level_has_the_people_and_no_steep_step(seed):
     """nats / eps in fractions: no less than the radius, and 1-Lipschitz between all nodes."""
     density = town(seed)
@@ -135,6 +137,7 @@ def test_the_stored_level_has_the_people_and_no_steep_step(seed):
         assert inside >= 500 or radii[place] == 3.0
 
 
+@pytest.mark.obligation("elastic-level")
 def test_a_straight_way_costs_no_more_than_is_stated():
     density = town()
     domain = Domain.grid((12, 10), cell=0.5, unit="km", origin=-1.95)

@@ -63,6 +63,7 @@ def random_lengths(rng: np.random.Generator, count: int) -> np.ndarray:
 LENGTHS = [0.0, 5e-324, 1e-9, 2.0**-30, math.log(2), 1.0, 79.0, *10 ** np.random.default_rng(1).uniform(-9, 1.89, 300)]
 
 
+@pytest.mark.obligation("exponential-bound")
 def test_the_bound_is_below_the_exponential_and_tight() -> None:
     for length in map(float, LENGTHS):
         factor, _ = exp_lower(length)
@@ -73,6 +74,7 @@ def test_the_bound_is_below_the_exponential_and_tight() -> None:
 
 
 @pytest.mark.parametrize("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
+@pytest.mark.obligation("exponential-bound")
 def test_longer_edges_keep_a_bound_that_exceeds_every_ratio_of_masses(length: float) -> None:
     assert 2**62 < bound(length) <= exponential(VACUOUS)
 
@@ -91,6 +93,7 @@ def test_edge_ratios_are_those_of_every_length() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.obligation("table-inequalities")
 def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = (int(x) for x in rng.integers((2, 1, 1), (9, 12, 20)))
@@ -122,6 +125,7 @@ def test_the_counts_of_the_random_tables_are_not_all_alike() -> None:
     assert len(counts) > 5
 
 
+@pytest.mark.obligation("table-inequalities")
 def test_a_tight_pair_is_accepted_and_one_unit_more_is_counted() -> None:
     rng = np.random.default_rng(2)
     for trial in range(1000):
@@ -209,6 +213,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
+@pytest.mark.obligation("table-inequalities")
 def test_row_sums(name: str) -> None:
     row, exact = ROWS[name]
     assert row_sums_exact(np.array([row], np.uint64)) is exact

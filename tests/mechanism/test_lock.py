@@ -44,6 +44,7 @@ def holding(path: Path, *, wait: bool) -> subprocess.Popen[str]:
     return other
 
 
+@pytest.mark.obligation("budget-paid-once")
 def test_one_process_at_a_time_and_a_killed_one_does_not_stand_in_the_way(path: Path) -> None:
     with holding(path, wait=False) as other:
         try:

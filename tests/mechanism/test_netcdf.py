@@ -28,6 +28,8 @@ from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
 from mechdesign.mechanism.schema import TABLE_SCHEMA, VariableSpec
 from mechdesign.mechanism.storage import append_mark
 
+pytestmark = pytest.mark.obligation("file-bounds")
+
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces
 

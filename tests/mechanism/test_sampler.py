@@ -41,6 +41,7 @@ def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
 
 @pytest.mark.parametrize("reports", [1, 2, 3, 4, 5, 8, 9, 63, 64, 65])
 @pytest.mark.parametrize("kind", ["even", "one", "geometric", "random"])
+@pytest.mark.obligation("exact-draws")
 def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) -> None:
     """Both sides of every border, with every value of the two bits that are left over."""
     given = {
@@ -78,12 +79,14 @@ def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("secret", [0, 465])
+@pytest.mark.obligation("exact-draws")
 def test_a_million_draws_follow_the_row(secret: int) -> None:
     drawn = plane().sample(secret, 1_000_000, rng=11)
     check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().rows.mass[secret])
 
 
 @pytest.mark.study
+@pytest.mark.obligation("exact-draws")
 def test_a_hundred_million_draws_follow_the_row() -> None:
     seen = np.zeros(900, np.int64)
     for seed in range(20):
@@ -224,6 +227,7 @@ ALTERED = {
 
 
 @pytest.mark.parametrize("name", ALTERED)
+@pytest.mark.obligation("proved-before-drawing")
 def test_altered_tables_are_refused(name: str) -> None:
     alter, field = ALTERED[name]
     mechanism = alter(baselines.exponential(md.load_problem("flat", cells=3)).copy(deep=True))
@@ -263,6 +267,7 @@ def test_probabilities_of_a_table_are_its_masses() -> None:
         assert row.tolist() == [mass / whole for mass in masses]  # Python divides integers correctly rounded
 
 
+@pytest.mark.obligation("proved-before-drawing")
 def test_later_changes_do_not_reach_the_draws() -> None:
     mechanism = with_mass(np.ascontiguousarray)(baselines.exponential(md.load_problem("flat", cells=3)))
     sampler = md.Sampler(mechanism=mechanism)

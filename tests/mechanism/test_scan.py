@@ -68,6 +68,7 @@ def table() -> np.ndarray:
 POINTS = [0, ROW_SUM // 7, ROW_SUM // 3, ROW_SUM // 2, ROW_SUM - 1]
 
 
+@pytest.mark.obligation("exact-draws")
 def test_the_table_scan_reads_everything_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     mass, logs, reports = table(), [], set()
     for secret in range(ROWS):
@@ -90,6 +91,7 @@ def test_the_table_scan_reads_everything_in_one_order(monkeypatch: pytest.Monkey
         ]
 
 
+@pytest.mark.obligation("exact-draws")
 def test_the_row_scan_reads_everything_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = []
     for row in table():

@@ -98,6 +98,7 @@ def factored_line() -> xr.Dataset:
     return md.solve(md.EikonalWeights(problem=constant(3, 0.1)), method="factored")
 
 
+@pytest.mark.obligation("no-wrap")
 def test_a_product_that_wraps_proves_nothing() -> None:
     """40 2^48 * 8192 = 5 * 2^64: in 64 bits the distance would count as none."""
     mechanism = overflowing()
@@ -144,6 +145,7 @@ def sound(schema: Schema) -> xr.Dataset:
 
 
 @pytest.mark.parametrize(("schema", "name"), [*arrays(TABLE_SCHEMA), *arrays(FACTORS)])
+@pytest.mark.obligation("file-schema")
 def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> None:
     """Another dtype, another dimension, one axis more, and as a coordinate; optional ones where the file has none."""
     mechanism, known = sound(schema), schema.variables[name]
@@ -174,6 +176,7 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
 
 
 @pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
+@pytest.mark.obligation("file-schema")
 def test_what_no_schema_names_is_refused(schema: Schema) -> None:
     mechanism = sound(schema)
     for name, kind in schema.attribute_types.items():
@@ -203,6 +206,7 @@ def test_a_dimension_may_not_exceed_compiled_indices() -> None:
 
 
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
+@pytest.mark.obligation("proved-before-drawing")
 def test_an_unproved_mechanism_draws_nothing(make) -> None:
     altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
@@ -215,6 +219,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 
 
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
+@pytest.mark.obligation("proved-before-drawing")
 def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
     rows = md.factored.FactoredMechanism(dataset=given)
@@ -231,6 +236,7 @@ def test_graphs_are_verified_at_any_multiple_of_their_lengths(program, multiplie
     assert (found.certified, found.reasons, found.lower_bound_checked) == (True, [], True)
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_a_bound_above_the_objective_is_refused() -> None:
     """The bound and multipliers of shorter lengths, and the multiplier that would make them follow."""
     honest, shorter = minimax(1.0), minimax(0.5)
@@ -254,6 +260,7 @@ SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
+@pytest.mark.obligation("printed-claim")
 def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
     times = scale / mechanism.attrs["scale"]
@@ -262,6 +269,7 @@ def test_a_scale_is_recomputed(make, scale: float) -> None:
     assert "scale: " in said
 
 
+@pytest.mark.obligation("claim-rebuilt")
 def test_the_metric_of_the_problem_is_rebuilt() -> None:
     mechanism = normalised()
     assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
@@ -286,6 +294,7 @@ def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
 
 
 @pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
+@pytest.mark.obligation("printed-claim")
 def test_units_are_those_of_the_claim(schema: Schema) -> None:
     mechanism = sound(schema)
     for name in mechanism.coords:
@@ -429,6 +438,7 @@ def test_descriptions_are_read_strictly(text: str) -> None:
         assert said_of(table().assign_attrs({name: text})).startswith(f"{name}: ")
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_figures_of_a_verification_are_those_of_the_table() -> None:
     with pytest.raises(InputError):
         md.verify("no such file.nc")

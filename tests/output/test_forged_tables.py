@@ -20,6 +20,8 @@ from fixtures.table_oracles import holds
 import mechdesign as md
 from mechdesign.verification import verify_table
 
+pytestmark = pytest.mark.obligation("exported-table")
+
 SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
 HUGE = "1" * 10**6
 EDITED = ["line", "plane", "all pairs", "discrete", "holes", "levels", "roads", "graph", "nothing"]

@@ -105,6 +105,7 @@ def tight(rng):
     return mass, edges, (u, v, y)
 
 
+@pytest.mark.obligation("exported-table")
 def test_one_unit_beyond_a_tight_edge_is_found_by_all_three_checks():
     rng = np.random.default_rng(1)
     for trial in range(TRIALS):
@@ -142,6 +143,7 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.obligation("exported-table")
 def test_every_exported_table_is_proved(tmp_path, name, suffix):
     mechanism = made(name)
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
@@ -268,6 +270,7 @@ def test_some_rows_prove_nothing(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
+@pytest.mark.obligation("exported-table")
 def test_every_flipped_bit_is_refused(tmp_path, suffix):
     path = md.export(made("plane"), tmp_path / f"t.{suffix}")
     files = [path] if suffix == "json" else [path, path.with_name(f"{path.name}-metadata.json")]

@@ -85,6 +85,7 @@ def worst_share(name, pairs, rows=None):
 
 
 @pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "levels", "quarters"))
+@pytest.mark.obligation("position-gradients")
 def test_claim_holds_for_pairs_of_positions(name):
     pairs = random_pairs(np.random.default_rng(0), domain_of(name), PAIRS)
     worst, over = worst_share(name, pairs)
@@ -183,6 +184,7 @@ ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, o
 
 @pytest.mark.parametrize("alter", ALTERED)
 @pytest.mark.parametrize("name", few_by_default(["levels", "quarters", "holes"], "quarters"))
+@pytest.mark.obligation("position-levels")
 def test_altered_position_claim_is_refused(name, alter):
     file = placed(name).copy(deep=True)
     alter(file)
@@ -193,6 +195,7 @@ def test_altered_position_claim_is_refused(name, alter):
         assert not md.verify(file).certified
 
 
+@pytest.mark.obligation("position-levels")
 def test_outside_cells_use_first_neighbour_row():
     domain = domain_of("holes")
     found = patches(domain, metric_of("holes"))
@@ -208,6 +211,7 @@ def test_outside_cells_use_first_neighbour_row():
     assert (full.around == clamped[..., 0] * 5 + clamped[..., 1]).all()
 
 
+@pytest.mark.obligation("position-levels")
 def test_corner_levels_are_tight_lower_bounds():
     domain, metric = domain_of("levels"), 0.7 * metric_of("levels")
     levels = corner_levels(domain, metric)
@@ -270,6 +274,7 @@ def test_repair_removes_breaches_with_small_change():
         repair(good[:3], found)
 
 
+@pytest.mark.obligation("position-draws")
 def test_step_weights_follow_spline():
     points = np.array([[-HALF, HALF], [0, 1], [-12345, 29491]])
     weights = step_weights(points)
@@ -310,6 +315,7 @@ def test_rows_private_only_between_cells_are_refused():
     assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
 
 
+@pytest.mark.obligation("position-draws")
 def test_steps_and_reports_use_separate_bits(monkeypatch):
     seeds = []
     monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
@@ -317,6 +323,7 @@ def test_steps_and_reports_use_separate_bits(monkeypatch):
     assert (seeds[0], len(set(seeds))) == (5, 2)
 
 
+@pytest.mark.obligation("position-draws")
 def test_reports_have_spline_probabilities():
     mechanism, size = placed("holes"), 8_000
     found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values

@@ -159,6 +159,7 @@ def test_constant_level_count_matches_stated_cones():
     assert deciding == set(range(9))  # a condition left out is missed
 
 
+@pytest.mark.obligation("position-gradients")
 def test_quarter_level_count_matches_oracle():
     rng = np.random.default_rng(7)
     counts = []
@@ -204,6 +205,7 @@ def test_count_matches_interpolated_coefficients():
 
 
 @pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.obligation("position-gradients")
 def test_zero_breaches_bound_gradient_tightly(flat):
     """The level is lowered until the cell breaks: below that the claim fails within a few percent, above it holds."""
     rng = np.random.default_rng(5 + int(flat))

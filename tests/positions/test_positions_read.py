@@ -29,6 +29,7 @@ def centred(mechanism) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.obligation("position-rows-alone")
 def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
     mechanism = placed("holes")
@@ -56,6 +57,7 @@ def test_remapped_loss_is_to_true_position():
     assert remapped_loss(mechanism) == pytest.approx(posterior_loss.min(axis=1).sum(), rel=LINEAR_ALGEBRA)
 
 
+@pytest.mark.obligation("position-rows-alone")
 def test_adversary_and_study_use_drawn_rows():
     mechanism = placed("holes")
     points, prior, table = (
@@ -80,6 +82,7 @@ def test_remap_keeps_position_claim():
     assert checked.position_breaches == 0
 
 
+@pytest.mark.obligation("position-rows-alone")
 def test_cell_row_users_refuse_positions():
     mechanism = placed("square")
     with pytest.raises(UnsuitableError, match="where in the cell people were"):

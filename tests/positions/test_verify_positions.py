@@ -80,6 +80,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.obligation("exported-table")
 def test_altered_position_table_is_refused(tmp_path, capsys, change):
     path = parted(CHANGES[change](text_of("holes")), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 1
@@ -185,6 +186,7 @@ def test_pairs_match_oracle(count):
     assert 10 < total < 50
 
 
+@pytest.mark.obligation("exported-table")
 def test_nine_conditions_miss_no_violation(monkeypatch):
     """Rough patches, of which one cone alone may be too steep: the same pairs as where degree 3 decides all of them."""
     rng = np.random.default_rng(3)

@@ -26,6 +26,8 @@ from mechdesign.extend import SOLVERS
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
+pytestmark = pytest.mark.obligation("caps")
+
 ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.exhaustive)])
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
 _SHARES = (

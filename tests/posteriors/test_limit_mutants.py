@@ -34,6 +34,8 @@ from mechdesign.evaluation.loss import position_loss
 from mechdesign.verification import verify_table
 from mechdesign.web.page import proof_script
 
+pytestmark = pytest.mark.obligation("caps")
+
 MANY = pytest.mark.parametrize("many", [100, pytest.param(20_000, marks=pytest.mark.exhaustive)])
 KINDS = pytest.mark.parametrize("kind", few_by_default(LIMITS, "limit anywhere", "lift"))
 BATCH = 500  # pages that Node proves at a time

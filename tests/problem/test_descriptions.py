@@ -20,6 +20,8 @@ from mechdesign.base.json_fields import (  # fmt: skip
 )
 from mechdesign.errors import InputError
 
+pytestmark = pytest.mark.obligation("descriptions")
+
 
 def test_what_is_described_well_comes_back_as_it_is():
     assert check_keys({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}

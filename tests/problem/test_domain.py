@@ -178,6 +178,7 @@ def test_points_keep_their_plane_and_nodes_have_none():
 
 
 @pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.obligation("descriptions")
 def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(case, monkeypatch):
     """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""
     change, field = HOSTILE[case]

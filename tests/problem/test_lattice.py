@@ -54,6 +54,7 @@ def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shape", [(12,), (7, 8), (4, 3, 4)])
+@pytest.mark.obligation("edges-imply-pairs")
 def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed):
     domain = random_grid(shape, seed)
     tail, head = lattice.irreducible_pairs(domain)
@@ -123,6 +124,7 @@ PLACED = {
 
 @pytest.mark.parametrize("seed", few_by_default(range(4), 0, 2))
 @pytest.mark.parametrize("case", PLACED)
+@pytest.mark.obligation("lengths-rounded-down")
 def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
     shape, cell, origin = PLACED[case]
     rng = np.random.default_rng(seed)

@@ -123,6 +123,7 @@ def lengths(level, start, end):
 @pytest.mark.parametrize("axes", few_by_default(AXES, "rounded nodes"))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("depth", few_by_default(DEPTHS, "flat map", "downwards between planes", "plane to plane"))
+@pytest.mark.obligation("lengths-rounded-down")
 def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
     for seed in range(2 if depth == "flat map" else 1):
         nodes, start, end = segment(kind, depth, axes, np.random.default_rng(seed).uniform(0.05, 0.95))
@@ -135,6 +136,7 @@ def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
 @pytest.mark.parametrize("ratio", few_by_default([1e5, 1e7, 1e9], 1e9))
 @pytest.mark.parametrize("axes", few_by_default(AXES, "rounded nodes", "far origin"))
 @pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.obligation("lengths-rounded-down")
 def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(count, axes, ratio):
     nodes = AXES[axes][:count]
     rng = np.random.default_rng(5)
@@ -198,6 +200,7 @@ def _wild_place(nodes, rng):
 
 @pytest.mark.parametrize(("tried", "least"), few_by_default([(50, 2), (400, 40)], (50, 2)))
 @pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.obligation("lengths-rounded-down")
 def test_wild_maps_are_rounded_down_or_refused(count, tried, least):
     """Segments along, across and beside node lines; where nodes are an ulp apart, plain sums reach twice the length."""
     rng = np.random.default_rng(count)

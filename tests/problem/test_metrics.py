@@ -74,6 +74,7 @@ def same_bits(left, right):
 
 
 @pytest.mark.parametrize("name", METRICS)
+@pytest.mark.obligation("edges-imply-pairs")
 def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
     metric, domain = METRICS[name], domain_of(name)
     edges = metric.edges(domain)
@@ -88,6 +89,7 @@ def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
 
 @pytest.mark.parametrize("scale", [1.0, 0.9, 1.7])
 @pytest.mark.parametrize("domain", [DOMAIN, SPACE], ids=["plane", "space"])
+@pytest.mark.obligation("lengths-rounded-down")
 def test_euclidean_lengths_are_rounded_down(domain, scale):
     edges = (scale * METRICS["euclidean"]).edges(domain)
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
@@ -102,6 +104,7 @@ LEVELS = [5e-324, 1e-310, 1e-300, 1e-150, 1.0, 1e140, 1e300]
 
 
 @pytest.mark.parametrize("cell", [*TINY, 0.3, 1e100, 1e148])
+@pytest.mark.obligation("lengths-rounded-down")
 def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
     """Subnormal squares round up, at 1e-162 to 1.4 times the claim: every length is sound or refused."""
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
@@ -123,6 +126,7 @@ def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
 @pytest.mark.parametrize("base", [5e-324, 1e-310, 1e-150, 1 / 3, 1e10, 1e150])
+@pytest.mark.obligation("lengths-rounded-down")
 def test_products_of_given_lengths_are_rounded_down(base, scale):
     """The lengths of graphs and streets, and the epsilon of the discrete metric, times one and two factors."""
     ends, length = {"tail": [0, 1], "head": [1, 2]}, [base, 3 * base]
@@ -319,6 +323,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("kind", "change", "field"), HOSTILE)
+@pytest.mark.obligation("descriptions")
 def test_descriptions_that_no_metric_gives_are_refused(kind, change, field):
     described = json.loads(json.dumps(DESCRIBED[kind]))
     inner = change.get("level")

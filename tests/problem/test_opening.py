@@ -58,6 +58,7 @@ def made(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["nothing", "folder", "fifo", "socket", "device", "empty device", "proc", "circle"])
+@pytest.mark.obligation("file-bounds")
 def test_files_of_anybody_are_regular_ones(kind: str, tmp_path: Path) -> None:
     path = made(tmp_path, kind)
     (tmp_path / "link.nc").symlink_to(path)
@@ -72,6 +73,7 @@ def test_names_that_no_file_has_are_refused(tmp_path: Path) -> None:
             open_regular(tmp_path / name, field="file", remedy="name a file")
 
 
+@pytest.mark.obligation("file-bounds")
 def test_no_more_is_read_than_fits_or_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.nc"
     path.write_bytes(b"x" * 100)
@@ -156,6 +158,7 @@ def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp
         read_frame(path, "data")
 
 
+@pytest.mark.obligation("file-bounds")
 def test_arrays_whose_header_promises_more_than_there_is_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.npy"
     np.save(path, np.full((2, 2), 0.5))

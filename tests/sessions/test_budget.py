@@ -79,6 +79,7 @@ def test_the_limit_itself_may_be_spent(path: Path) -> None:
         budget.spend(5e-324)
 
 
+@pytest.mark.obligation("budget-paid-once")
 def test_reports_are_paid_once_and_remembered(path: Path) -> None:
     budget = md.sessions.Budget.create(path, limit=3)
     first = {secret: budget.report(sampler(), secret) for secret in (5, 6)}
@@ -299,6 +300,7 @@ for _ in range(int(sys.argv[1])):
         pytest.param(8, 200, True, marks=pytest.mark.exhaustive),
     ],
 )
+@pytest.mark.obligation("budget-paid-once")
 def test_processes_do_not_spend_the_last_unit_twice(path: Path, processes: int, each: int, linked: bool) -> None:
     """Every process has two budgets of one ledger; linked: one of them by a symbolic link in another folder."""
     limit, other = processes * each * 3 // 4, path

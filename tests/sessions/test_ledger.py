@@ -57,6 +57,7 @@ ROUTES: dict[str, Callable[[Path], Path]] = {
 
 
 @pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.obligation("budget-paid-once")
 def test_two_names_are_one_ledger(path: Path, route: str) -> None:
     budget = md.sessions.Budget.create(path, limit=2)
     other = md.sessions.Budget(path=ROUTES[route](path))
@@ -184,6 +185,7 @@ budget.spend(1)
 """
 
 
+@pytest.mark.obligation("killed-writer")
 def test_what_a_killed_writer_left_is_removed_and_nothing_else(path: Path) -> None:
     md.sessions.Budget.create(path, limit=9).report(sampler(), 5)
     (secret,) = json.loads(path.read_text())["remembered"]

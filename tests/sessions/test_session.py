@@ -66,6 +66,7 @@ def test_one_object_and_a_fresh_one_for_every_tick_agree(path: Path, rule: str, 
         assert one.error == pytest.approx(fresh.error, rel=1e-12)
 
 
+@pytest.mark.obligation("session-paid-first")
 def test_what_is_paid_is_on_the_disk_before_it_is_released(path: Path, monkeypatch) -> None:
     session, order = made(path), []
     written = PrivateLedger.write
@@ -205,6 +206,7 @@ class Greedy(md.sessions.Risk):
         return 0
 
 
+@pytest.mark.obligation("session-limit")
 def test_a_rule_that_breaks_its_word_is_stopped_before_it_draws(path: Path, monkeypatch) -> None:
     given = design(Greedy(above=0.0, most=1))
     session = made(path, design=given, limit=given.worst("1d"))
@@ -287,6 +289,7 @@ def test_a_session_names_the_file_of_its_design(path: Path) -> None:
         md.sessions.Session(path)
 
 
+@pytest.mark.obligation("session-paid-first")
 def test_an_older_or_deleted_file_is_refused(path: Path) -> None:
     session = made(path)
     reports = [session.report(1, tick=0).report]
@@ -449,6 +452,7 @@ KILLED = [
 
 
 @pytest.mark.parametrize(("rule", "kills", "processes"), KILLED)
+@pytest.mark.obligation("session-paid-first")
 def test_processes_that_are_killed_have_paid_for_what_they_released(
     path: Path, rule: str, kills: int, processes: int
 ) -> None:

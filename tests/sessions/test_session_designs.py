@@ -114,6 +114,7 @@ ALTERED = {
 
 @pytest.mark.parametrize("how", ALTERED)
 @pytest.mark.usefixtures("unwalked")
+@pytest.mark.obligation("session-design")
 def test_altered_designs_are_refused(files: Path, how: str) -> None:
     """Sealed again or not, for rules that the change can be made of."""
     changed = 0
@@ -235,6 +236,7 @@ def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
 
 @pytest.mark.parametrize("name", few_by_default(NAMES, "clock", "risk"))
 @pytest.mark.usefixtures("unwalked")
+@pytest.mark.obligation("session-design")
 def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
     ends = check_mutants(files, name, 10)
     assert ends["refused"] > 5

@@ -23,6 +23,8 @@ from mechdesign.sessions.advance import Plan, append_report, begin, plan_tick
 from mechdesign.sessions.verify import exhausted
 from mechdesign.sessions.windows import Window
 
+pytestmark = pytest.mark.obligation("session-limit")
+
 PLACES, TICKS = 5, 3
 TRACES = list(itertools.product(range(PLACES), repeat=TICKS))
 RULES_AND_MORE = {

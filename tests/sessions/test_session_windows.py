@@ -27,6 +27,7 @@ def starts(window: Window, end: int) -> range:
 
 @settings(deadline=None, max_examples=20)
 @given(CHARGES, WINDOWS)
+@pytest.mark.obligation("session-limit")
 def test_the_worst_window_is_that_of_all_windows(charges: dict[int, Fraction], window: Window) -> None:
     sums = {
         start: sum((paid for tick, paid in charges.items() if start <= tick < start + window.length), Fraction(0))

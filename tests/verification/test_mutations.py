@@ -147,6 +147,10 @@ def test_a_number_gives_the_same_mutant_again() -> None:
 
 
 @pytest.mark.parametrize("kind", LEADING)
+@pytest.mark.obligation("claim-rebuilt")
+@pytest.mark.obligation("table-inequalities")
+@pytest.mark.obligation("factor-inequalities")
+@pytest.mark.obligation("printed-claim")
 def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path)
 

@@ -91,6 +91,7 @@ def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.obligation("table-inequalities")
 def test_a_reader_of_nothing_but_whole_numbers_finds_no_violation(problem: str, tmp_path: Path) -> None:
     with xr.open_dataset(save(made(problem), tmp_path / "m.nc"), engine="h5netcdf", mask_and_scale=False) as file:
         masses = file["mass"].values.tolist()
@@ -244,6 +245,8 @@ def check_refused(mechanism: xr.Dataset, field: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", TAMPERED)
+@pytest.mark.obligation("claim-rebuilt")
+@pytest.mark.obligation("figures-recomputed")
 def test_tampering_is_refused_with_a_reason_that_names_the_field(change: str, tmp_path: Path) -> None:
     field, tamper = TAMPERED[change]
     check_refused(tamper(made("eikonal")), field, tmp_path / "m.nc")

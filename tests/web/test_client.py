@@ -80,6 +80,7 @@ def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, mon
         *(pytest.param(name, 200, marks=pytest.mark.exhaustive) for name in ("park", "factored", "columns")),
     ],
 )
+@pytest.mark.obligation("client-draws")
 def test_true_random_bits_give_the_probabilities(folder, name, rounds) -> None:
     script = f"""
       let day = 0;
@@ -128,6 +129,7 @@ console.log(JSON.stringify(found));
 """
 
 
+@pytest.mark.obligation("client-draws")
 def test_memory_and_budget(folder) -> None:
     found = run(folder("park"), OPEN + MEMORY)
     report, other = found["first"][0], found["together"][0][0]
@@ -259,6 +261,7 @@ console.log(JSON.stringify(found));
 """
 
 
+@pytest.mark.obligation("client-draws")
 def test_nothing_is_reported_that_cannot_be_kept(folder) -> None:
     found = run(folder("park"), OPEN + REFUSED)
     assert (found["older"], found["damaged"]) == ("memory", "memory")

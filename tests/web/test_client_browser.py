@@ -120,6 +120,7 @@ def test_a_module_over_http_draws_what_python_draws(served, trusted, page, monke
     page.get_by_text("Drawn anew").wait_for()
 
 
+@pytest.mark.obligation("client-draws")
 def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
     page.goto(f"file://{folder}/index.html")
     page.locator("html[data-ready=yes]").wait_for()

@@ -83,6 +83,7 @@ def told(tmp_path_factory):
     return run(folder, SCRIPT), stream
 
 
+@pytest.mark.obligation("position-draws")
 def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
     found, stream = told
     sampler = Sampler(mechanism=placed())

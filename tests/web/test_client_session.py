@@ -137,6 +137,7 @@ def calls() -> list[tuple[int, str, Any]]:
         [*zip(DESIGNS, ["1d", "24h", "24h", "1d", "24h"], strict=True)], ("clock", "1d"), ("risk, any hours", "1d")
     ),
 )
+@pytest.mark.obligation("client-session")
 def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, window, monkeypatch) -> None:
     stream, made = Stream(seed=8, size=8 * 6 * TICKS), design(name)
     monkeypatch.setattr("mechdesign.mechanism.rows.source", stream)
@@ -287,6 +288,7 @@ told(found);
 """
 
 
+@pytest.mark.obligation("client-session")
 def test_what_is_refused_costs_nothing(folder) -> None:
     found = run(folder("risk, in turn"), OPEN + RESEALED + REFUSED)
     assert found["first"]

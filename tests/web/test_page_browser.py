@@ -123,6 +123,7 @@ def forgeries(many):
 
 
 @pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
+@pytest.mark.obligation("page-proof")
 def test_every_forgery_is_refused(saved, opened, many):
     page = opened(saved("plane")).page
     made_up = list(forgeries(many))

@@ -247,6 +247,7 @@ def refused_sentences(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", SAID)
+@pytest.mark.obligation("page-proof")
 def test_sentences_that_say_more_than_the_file_are_refused(refused_sentences, name):
     said = [fault["text"] for fault in refused_sentences[name]["faults"]]
     assert any(SAID[name][1] in text for text in said), said
@@ -367,6 +368,7 @@ def test_forged_positions_are_found(refused_positions, name):
 
 
 @pytest.mark.parametrize("kind", LEVELS)
+@pytest.mark.obligation("page-proof")
 def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
     outcome = outcomes[kind]
     cells = mechanism_of(kind).sizes["secret"]
@@ -419,6 +421,7 @@ def refused(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", FORGED)
+@pytest.mark.obligation("page-proof")
 def test_forgeries_are_found(refused, name):
     said = [fault["text"] for fault in refused[name]["faults"]]
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said

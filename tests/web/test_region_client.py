@@ -132,6 +132,7 @@ def test_positions_are_those_of_python(opened, tmp_path) -> None:
     assert told["told"][1:] == ["km", {**region("wide").header()["about"], "mechanism": region("wide").source_sha256}]
 
 
+@pytest.mark.obligation("answer-times")
 def test_answers_come_at_fixed_times(opened) -> None:
     found = opened("even", TIMED)
     assert found["first"] == [100]

@@ -21,7 +21,10 @@ from fixtures.rows import few_by_default
 from mechdesign.devicemap.device_map import bounds
 from mechdesign.errors import InputError
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+pytestmark = [
+    pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript"),
+    pytest.mark.obligation("map-page"),
+]
 SUMS = """
 const maps = JSON.parse(require("node:fs").readFileSync("maps.json", "utf8"));
 (async () => {
