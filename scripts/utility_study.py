@@ -66,7 +66,7 @@ class Study:
         first = self.domain
         for name, mechanism in self.mechanisms.items():
             if not np.array_equal(stored_domain(mechanism).points, first.points):
-                raise InputError("has other secrets than the first mechanism", field="mechanisms", value=name)
+                raise InputError("does not have the secrets of the first mechanism", field="mechanisms", value=name)
             if "empirical" in self.estimators and not np.array_equal(stored_points(mechanism, "report"), first.points):
                 raise InputError("empirical takes reports at the secrets", field="estimators", value=name)
         total = int(checked_counts(self.counts, first.size, "secret").sum())

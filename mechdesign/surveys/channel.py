@@ -1,8 +1,11 @@
-r"""The channel that the reports of a collection went through.
+r"""The channel of a survey: the joined tables of the mechanisms that made its reports.
 
-Mechanism j of J made N_j of the N reports, w_j = N_j / N. The channel joins their tables, each times its share:
-P(y|u) = w_j P_j(y|u) for the reports y of mechanism j, with law q = P^T p. All statements are conditional on
-N_1, ..., N_J, and assume that the choice of a mechanism does not depend on the place of the person.
+Mechanism j of J made N_j of the N reports, w_j = N_j / N:
+
+    (1)  P(y|u) = w_j P_j(y|u)   for the reports y of mechanism j,    q = P^T p
+
+All statements are conditional on N_1, ..., N_J. They assume that the choice of a mechanism does not depend on the
+secret of the person.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.likelihood import checked_counts
 
-MOST = 4_000  # secrets: a dense eigenvalue decomposition of so many takes a minute
-_TABLES = 4  # (n, m) at once
+MOST = 4_000  # secrets: a dense eigenvalue decomposition of that size takes a minute
+_TABLES = 4  # (n, m) tables in memory at once
 _Floats = NDArray[np.float64]
 
 
@@ -44,7 +47,6 @@ class Channel(FrozenRecord):
 
     @property
     def secrets(self) -> int:
-        """Number n of secrets."""
         return len(self.tables[0])
 
     @cached_property
@@ -54,18 +56,19 @@ class Channel(FrozenRecord):
 
     @cached_property
     def freedom(self) -> int:
-        """M - J: how many shares of reports are free."""
+        """M - J, the number of free shares of reports: those of each mechanism sum to w_j."""
         return sum(table.shape[1] - 1 for table in self.tables)
 
     @cached_property
     def table(self) -> _Floats:
-        """P (n, M), the tables side by side, each times its share."""
+        """P (n, M) of (1)."""
         if len(self.tables) == 1:
             return self.tables[0]
         return np.hstack([w * table for w, table in zip(self.shares, self.tables, strict=True)])
 
     def moments(self, law: _Floats, weights: _Floats, *, order: int = 2) -> _Floats:
         """sum_y f(y) (a(y) - mean_j)^order (..., K) for laws f (..., M) and weights a (M, K); mean_j per mechanism."""
+        # Counts per mechanism are fixed, so moments are central within each mechanism, not around the overall mean.
         powers = [weights**k for k in range(1, order + 1)]
         total = 0.0
         for j, start in enumerate(self.starts):
@@ -76,16 +79,17 @@ class Channel(FrozenRecord):
                 total = total + raw[1] - mean * raw[0]
             else:
                 total = total + raw[3] - 4 * mean * raw[2] + 6 * mean**2 * raw[1] - 3 * mean**3 * raw[0]
+        # Differences of nearly equal sums: rounding can make a moment slightly negative.
         return np.maximum(total, 0.0)
 
 
 def table_of(mechanism: xr.Dataset) -> _Floats:
-    """P(y|u) (n, m) of a mechanism in double precision, of factors too."""
+    """P(y|u) (n, m) of a mechanism, dense or factored, in double precision."""
     size = int(mechanism.sizes["secret"])
     if size > MOST:
-        raise SizeError(f"shares of areas take at most {MOST:,} secrets", field="mechanism", value=f"{size} secrets")
+        raise SizeError(f"estimates support at most {MOST:,} secrets", field="mechanism", value=f"{size} secrets")
     if "around_row" in mechanism:
-        message = "what its reports say of a cell depends on where in the cell people were"
+        message = "reports of position mechanisms cannot be attributed to cells"
         remedy = "collect reports with a mechanism of mechdesign area --positions cells"
         raise UnsuitableError(message, field="mechanism", remedy=remedy)
     rows = rows_of(mechanism)
@@ -94,7 +98,7 @@ def table_of(mechanism: xr.Dataset) -> _Floats:
 
 
 def report_places(stored: MechanismFile) -> Domain:
-    """Where the reports of a mechanism are."""
+    """The domain of the reports of a mechanism."""
     if stored.same_places:
         return stored.domain
     points = stored_points(stored.mechanism, "report")
@@ -103,14 +107,14 @@ def report_places(stored: MechanismFile) -> Domain:
 
 
 def shared_domain(mechanisms: Sequence[xr.Dataset]) -> Domain:
-    """The secrets of several mechanisms. Raises: InputError where they differ, or where one is given twice."""
+    """The common secrets of several mechanisms. Refuses different ones, and one mechanism twice."""
     domains = [MechanismFile.read(mechanism).domain for mechanism in mechanisms]
     for mechanism, domain in zip(mechanisms, domains, strict=True):
         if domain.describe() != domains[0].describe() or not np.array_equal(domain.points, domains[0].points):
             problem = mechanism.attrs["problem"]
-            raise InputError("has other secrets than the first mechanism", field="mechanisms", value=problem)
+            raise InputError("does not have the secrets of the first mechanism", field="mechanisms", value=problem)
     if len({str(mechanism.attrs["sha256"]) for mechanism in mechanisms}) < len(mechanisms):
-        raise InputError("a mechanism is given twice", field="mechanisms")
+        raise InputError("contains one mechanism twice", field="mechanisms")
     return domains[0]
 
 
@@ -124,11 +128,12 @@ def channel_and_counts(
     tables = [table_of(mechanism) for mechanism in mechanisms]
     arrays = [as_numbers(each, "counts") for each in counts]
     if not any(each.any() for each in arrays):
-        raise InputError("holds no report", field="counts")
+        raise InputError("contains no reports", field="counts")
     checked = [
-        np.zeros(table.shape[1]) if not each.any() else checked_counts(each, table.shape[1])
-        for table, each in zip(tables, arrays, strict=True)
+        checked_counts(array, table.shape[1]) if array.any() else np.zeros(table.shape[1])
+        for table, array in zip(tables, arrays, strict=True)
     ]
+    # A mechanism without reports has w_j = 0: its columns would divide by zero.
     used = [k for k, each in enumerate(checked) if each.any()]
     numbers = np.concatenate([checked[k] for k in used])
     shares = np.array([checked[k].sum() for k in used]) / numbers.sum()

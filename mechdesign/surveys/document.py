@@ -1,4 +1,4 @@
-"""Plans and estimates as documents: what the terminal, pages and files of `plan` and `estimate` say."""
+"""Plans and estimates as documents: the rows and fields that the terminal, pages and files show."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _PLANNED = ("deviation", "standard_error", "error", "people", "fewest", "bias")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlanDocument:
-    """A plan as the terminal, CSV and JSON say it."""
+    """A plan as the terminal, CSV and JSON show it."""
 
     planned: xr.Dataset
 
     @cached_property
     def areas(self) -> list[Row]:
-        """A row for every design and area: share, standard error, error and people, beside those without privacy."""
+        """One row per design and area: share, standard error, error and people, with and without privacy."""
         planned, names = self.planned, json.loads(self.planned.attrs["areas"])
         without = planned["deviation_without"].values / math.sqrt(planned.attrs["reports"])
         rows = []
@@ -43,7 +43,7 @@ class PlanDocument:
         return rows
 
     def as_json(self) -> dict[str, Any]:
-        """What was asked, the worst area of every design, and the rows."""
+        """The arguments, the worst area of every design, and the rows."""
         attrs, designs = self.planned.attrs, json.loads(self.planned.attrs["designs"])
         return {
             "problem": attrs["problem"],
@@ -59,18 +59,16 @@ class PlanDocument:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EstimateDocument:
-    """An estimate as the terminal, the page, CSV, JSON and GeoJSON say it."""
+    """An estimate as the terminal, the page, CSV, JSON and GeoJSON show it."""
 
     estimate: xr.Dataset
 
     @cached_property
     def domain(self) -> Domain:
-        """The secrets."""
         return stored_domain(self.estimate)
 
     @cached_property
     def nouns(self) -> Words:
-        """What the secrets are called."""
         return words_of(self.domain)
 
     @cached_property
@@ -81,12 +79,11 @@ class EstimateDocument:
 
     @property
     def makers(self) -> str:
-        """The mechanisms in words."""
         return "this mechanism" if len(self.mechanisms) == 1 else "these mechanisms"
 
     @property
     def fits(self) -> dict[str, float]:
-        """The p value of the test of fit, by which reports in words."""
+        """The p values of the tests of fit, by the words for the reports tested."""
         attrs, p_values = self.estimate.attrs, {}
         for name, which in (("fit_p", "These reports"), ("against_fit_p", "The reports of the other period")):
             if name in attrs:
@@ -95,7 +92,7 @@ class EstimateDocument:
 
     @cached_property
     def areas(self) -> list[Row]:
-        """A row for every area, with the reason where there is no interval; none without areas."""
+        """One row per area, with the reason if it has no interval; empty without areas."""
         estimate, attrs = self.estimate, self.estimate.attrs
         if "areas" not in attrs:
             return []
@@ -111,7 +108,7 @@ class EstimateDocument:
 
     @cached_property
     def cells(self) -> list[Row]:
-        """A row for every secret: its coordinates, degrees too on Earth, its probability and the name of its area."""
+        """One row per secret: coordinates (and degrees on Earth), probability, area."""
         estimate, domain = self.estimate, self.domain
         names = json.loads(estimate.attrs.get("areas", "[]"))
         columns: dict[str, list[Any]] = dict(zip(AXES, domain.points.T.tolist(), strict=False))
@@ -128,7 +125,6 @@ class EstimateDocument:
         return [{"cell": u, **{name: values[u] for name, values in columns.items()}} for u in range(domain.size)]
 
     def as_json(self) -> dict[str, Any]:
-        """Attributes in their types, areas and cells."""
         attrs = dict(self.estimate.attrs)
         for name in ("areas", "reasons", "difference_reasons", "domain", "versions"):
             attrs.pop(name, None)
@@ -136,7 +132,7 @@ class EstimateDocument:
 
 
 def worst_of(planned: xr.Dataset, design: int) -> Row:
-    """What a design of a plan gives its worst area, and how many times the people without privacy it takes."""
+    """Figures of a design in its worst area, and the people it needs relative to no privacy."""
     error, people = (planned[name].values[design] for name in ("error", "people"))
     worst = int(np.argmax(error))
     times = people / planned["people_without"].values
@@ -153,14 +149,14 @@ def worst_of(planned: xr.Dataset, design: int) -> Row:
 
 
 def uninformative(share: float, error: float | None) -> bool:
-    """Whether an interval of `error` about a share, cut to 0 and 1, is all of it: no more than is known beforehand."""
+    """True if an interval of `error` around a share, clipped to [0, 1], is all of [0, 1]."""
     return error is None or not error < max(share, 1 - share)
 
 
 def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
-    """The interval of a share in words, with its ends as they are written: of one that reaches 0 or 1 the other end."""
+    """The interval of a share in words; of one that reaches 0 or 1 only the other end."""
     if low <= 0 < 1 <= high:
-        return "no more than is known beforehand"
+        return "no information, from 0 to 100 %"
     if low <= 0:
         return f"at most {upper} %"
     if high >= 1:
@@ -169,6 +165,6 @@ def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """A double, None where it is not finite."""
+    """A double, or None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None

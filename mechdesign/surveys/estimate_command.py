@@ -1,4 +1,4 @@
-"""`mechdesign estimate`: from a file of reports to shares of areas with intervals. Heavy imports happen inside."""
+"""`mechdesign estimate`: from a file of reports to shares of areas with intervals. Heavy imports are inside."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ if TYPE_CHECKING:
     from mechdesign.problem.columns import Columns
     from mechdesign.surveys.reports import CountedReports
 
-_REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; count, how often; mechanism."
+_REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; optional: count, mechanism."
 _OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
 
 
-# An argument an option of the command line.
+# One argument for each option of the command line.
 def estimate(
     reports: Annotated[Path, typer.Argument(help=_REPORTS_HELP)],
-    files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made them.")],
+    files: Annotated[list[Path], typer.Argument(help="The mechanism files (NetCDF) that made the reports.")],
     areas: Annotated[str | None, AREAS] = None,
     name_field: NameFieldOption = None,
     crs: CrsOption = None,
     columns: ColumnsOption = None,
     confidence: ConfidenceOption = 0.95,
     simultaneous: SimultaneousOption = False,
-    against: Annotated[Path | None, typer.Option("--against", help="Reports of another period, as REPORTS.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="Reports of another period to compare with, in the same form.")
+    ] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign estimate reports.csv flat.nc --areas 2x2`.
 
-    Estimate the distribution of secrets and the shares of areas, with intervals that hold.
+    Estimate the distribution of secrets and the shares of areas, with confidence intervals.
     """
     from mechdesign.geo.partition import read_areas
     from mechdesign.mechanism.storage import load
@@ -65,7 +67,9 @@ def estimate(
     for path in output or []:
         _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, name_field, crs) != (None, None, None):
-        raise InputError("intervals are of areas", field="areas", value="none", remedy="pass --areas FILE")
+        raise InputError(
+            "is required by --against, --name-field and --crs", field="areas", value="none", remedy="pass --areas FILE"
+        )
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(areas if areas is not None and Path(areas).suffix else None)
     named = inputs.columns_of(*ROLES, "cell", "area")
@@ -92,7 +96,7 @@ def estimate(
     for path in output or []:
         _save(estimated, path, mechanisms, overwrite=overwrite)
     document = EstimateDocument(estimate=estimated)
-    read_columns = {key: {"read": each.read, "left_aside": each.left_aside} for key, each in periods.items()}
+    read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
 
 
@@ -136,7 +140,7 @@ def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> Counte
     from mechdesign.surveys.channel import report_places
     from mechdesign.surveys.reports import count_reports
 
-    places = {str(each.attrs["sha256"]): report_places(MechanismFile.read(each)) for each in mechanisms}
+    places = {str(one.attrs["sha256"]): report_places(MechanismFile.read(one)) for one in mechanisms}
     counted = count_reports(path, places, columns=columns)
     note(counted.words(path.name))
     return counted

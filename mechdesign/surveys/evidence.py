@@ -1,4 +1,4 @@
-"""What a stored estimate rests on: its figures, recomputed from its counts, its mechanisms and its areas."""
+"""Verification of a stored estimate: its figures are recomputed from its counts, mechanisms and areas."""
 
 from __future__ import annotations
 
@@ -21,83 +21,85 @@ from mechdesign.surveys.intervals import fewest_effective, linear_intervals, qua
 from mechdesign.surveys.linear_estimator import linear_weights
 from mechdesign.surveys.shares import reports_digest
 
-FIT = 1e-3  # of the logarithm of a p value: the direction of its halves comes from a likelihood to 1e-6 nats
+FIT = 1e-3  # relative, of the logarithm of a p value: its direction comes from a likelihood solved to 1e-6 nats
 PRINTED = 1e-2  # of effective reports in a reason, which has three digits
 SHARE = 1e-9  # of a share: sums in another order
 ERRORS = 1e-6  # of a standard error: weights of nearly singular channels in another order of operations
 _COMPARED = ("estimate", "share", "low", "high", "standard_error", "bias")
-_TOO_FEW = re.compile(r"too few reports: ([0-9.e+-]+) effective ones, an interval takes [0-9.e+-]+")
+_TOO_FEW = re.compile(r"too few reports: effective sample size ([0-9.e+-]+), at least [0-9.e+-]+ needed")
 
 _Floats = NDArray[np.float64]
 
 
-def in_order(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """The mechanisms of an estimate in its own order. Raises: InputError where one lacks, or another is given."""
+def ordered_mechanisms(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The mechanisms in the order of the estimate. Refuses a missing or an extra one."""
     with verification_errors():
         wanted = [each["sha256"] for each in json.loads(estimate.attrs["mechanisms"])]
     by_digest = {str(mechanism.attrs["sha256"]): mechanism for mechanism in mechanisms}
     if len(mechanisms) != len(wanted) or set(by_digest) != set(wanted):
-        missing = next((digest for digest in wanted if digest not in by_digest), "none missing, but another is given")
+        missing = next((digest for digest in wanted if digest not in by_digest), "an extra mechanism")
         raise InputError(
-            "are not those that the reports were made by",
+            "do not match the mechanisms of the estimate",
             field="mechanisms",
             value=missing,
-            remedy="give each mechanism file of the estimate: verify -v prints its seal",
+            remedy="pass each mechanism file of the estimate; verify -v prints its checksum",
         )
     return [by_digest[digest] for digest in wanted]
 
 
 def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) -> None:
-    """Recompute the figures of an estimate from its counts, and with all its mechanisms likelihood, fit and intervals.
+    """Recompute the figures of an estimate from its counts; with all its mechanisms also likelihood, fit, intervals.
 
-    The iterations and the differences from another period are not checked: the file lacks the counts for these.
+    The iterations and the differences from another period are not checked: the file does not have their counts.
     """
     attrs, described = estimate.attrs, json.loads(estimate.attrs["mechanisms"])
     count, distribution = estimate["count"].values, estimate["distribution"].values
     parts = np.split(count, np.cumsum([each["reports"] for each in described])[:-1])
-    _same("reports", [int(part.sum()) for part in parts], [each["made"] for each in described])
-    _same("reports", int(count.sum()), attrs["reports"])
-    _near("distribution", float(distribution.sum()), 1.0, SHARE)
+    _require_equal("reports", [int(part.sum()) for part in parts], [each["made"] for each in described])
+    _require_equal("reports", int(count.sum()), attrs["reports"])
+    _require_close("distribution", float(distribution.sum()), 1.0, SHARE)
     _require("distribution", bool((distribution >= 0).all() and (count >= 0).all()), distribution.min())
     if "areas" in attrs:
         names, reasons = json.loads(attrs["areas"]), json.loads(attrs["reasons"])
         simultaneous, confidence, z = attrs["simultaneous"], float(attrs["confidence"]), float(attrs["z"])
         _require("simultaneous", simultaneous in (0, 1), simultaneous)
         _require("confidence", 0.5 <= confidence < 1, confidence)
-        _near("confidence", quantile(confidence, intervals=len(names) if simultaneous else 1), z, SHARE)
+        _require_close("confidence", quantile(confidence, intervals=len(names) if simultaneous else 1), z, SHARE)
         label = estimate["area_of"].values
         shares = np.bincount(label, weights=distribution, minlength=len(names))
         for value, stored in zip(shares.tolist(), estimate["likelihood_share"].values.tolist(), strict=True):
-            _near("likelihood_share", value, stored, SHARE)
+            _require_close("likelihood_share", value, stored, SHARE)
         _check_reasons(estimate["effective"].values, reasons, z)
     if not mechanisms:
         return
-    ordered = in_order(estimate, mechanisms)
-    _same("reports_sha256", reports_digest(ordered, parts), attrs["reports_sha256"])
+    ordered = ordered_mechanisms(estimate, mechanisms)
+    _require_equal("reports_sha256", reports_digest(ordered, parts), attrs["reports_sha256"])
     channel, _, numbers = channel_and_counts(ordered, parts)
     best = maximum_likelihood(numbers, channel.table)
     stopped = str(attrs["method"]).startswith("expectation")
     shown = expectation_maximization(numbers, channel.table, maximum=best) if stopped else best
-    _same("method", shown.method, attrs["method"])
-    _same("stop", shown.stop, attrs["stop"])
+    _require_equal("method", shown.method, attrs["method"])
+    _require_equal("stop", shown.stop, attrs["stop"])
     observed = numbers > 0
     likelihood = float(numbers[observed] @ np.log(distribution @ channel.table[:, observed])) / float(numbers.sum())
-    _near("log_likelihood", likelihood, float(attrs["log_likelihood"]), SHARE)
+    _require_close("log_likelihood", likelihood, float(attrs["log_likelihood"]), SHARE)
+    # The stored gap is an upper bound: at least the true one, and not larger than the two that a solver can prove.
     lacking = best.log_likelihood + best.gap - likelihood
     _require("gap", float(attrs["gap"]) >= best.log_likelihood - likelihood - SHARE, attrs["gap"])
     _require("gap", float(attrs["gap"]) <= max(lacking, shown.gap) + SHARE, attrs["gap"])
     fit = fit_test(channel, numbers, best, seed=int(attrs.get("seed", 0)))
-    within = ERRORS * max(1.0, fit.statistic) + 10 * SHARE * float(numbers.sum())  # a gap is closed to 1e-9
-    _near("fit_statistic", fit.statistic, float(attrs["fit_statistic"]), within)
-    _same("fit_freedom", fit.freedom, attrs["fit_freedom"])
+    # The statistic is N times a divergence: an error of 1e-9 nats per report in the likelihood is N times that in it.
+    within = ERRORS * max(1.0, fit.statistic) + 10 * SHARE * float(numbers.sum())
+    _require_close("fit_statistic", fit.statistic, float(attrs["fit_statistic"]), within)
+    _require_equal("fit_freedom", fit.freedom, attrs["fit_freedom"])
     value, stored = (math.log(max(p, 1e-300)) for p in (fit.p_value, float(attrs["fit_p"])))
-    _near("fit_p", value, stored, FIT * max(1.0, abs(value)))
+    _require_close("fit_p", value, stored, FIT * max(1.0, abs(value)))
     if "areas" in attrs:
         _check_intervals(estimate, channel, numbers, np.asarray(ordered[0]["prior"].values, float))
 
 
 def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, prior: _Floats) -> None:
-    """Shares, their intervals and the reasons for none, from counts (M,) and the weights of the linear estimator."""
+    """Check shares, intervals and reasons against counts (M,) and the weights of the linear estimator."""
     reasons, z = json.loads(estimate.attrs["reasons"]), float(estimate.attrs["z"])
     areas = Areas(names=tuple(json.loads(estimate.attrs["areas"])), label=estimate["area_of"].values)
     intervals = linear_intervals(channel, numbers, linear_weights(channel, areas.indicator, prior), z, strict=False)
@@ -110,29 +112,30 @@ def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, p
     effective = estimate["effective"].values
     fits = np.isclose(intervals.effective[varying], effective[varying], rtol=ERRORS, atol=0.0)
     _require("effective", bool(fits.all()), effective.tolist()[:3])
-    _same("reasons", *([(reason or "").split(":")[0] for reason in each] for each in (intervals.reasons, reasons)))
+    _require_equal(
+        "reasons", *([(reason or "").split(":")[0] for reason in each] for each in (intervals.reasons, reasons))
+    )
 
 
 def _check_reasons(effective: _Floats, reasons: list[str | None], z: float) -> None:
-    """An interval is given where reports are enough, and its reason says how many there are where they are not."""
+    """Check that exactly the areas with enough effective reports have an interval."""
     for value, reason in zip(effective.tolist(), reasons, strict=True):
         few = _TOO_FEW.fullmatch(reason or "")
         if few is not None:
-            _near("reasons", float(few[1]), value, PRINTED * abs(value))
+            _require_close("reasons", float(few[1]), value, PRINTED * abs(value))
             _require("reasons", value < fewest_effective(z), reason)
         elif reason is None:
             _require("effective", value >= fewest_effective(z), value)
 
 
-def _same(name: str, value: object, stored: object) -> None:
+def _require_equal(name: str, value: object, stored: object) -> None:
     _require(name, value == stored, stored)
 
 
-def _near(name: str, value: float, stored: float, within: float) -> None:
+def _require_close(name: str, value: float, stored: float, within: float) -> None:
     _require(name, abs(value - stored) <= within, stored)
 
 
 def _require(name: str, holds: bool, stored: object) -> None:
-    """Raises: VerificationError where a figure does not follow."""
     if not holds:
         raise VerificationError("does not follow from the counts and the mechanisms", field=name, value=stored)

@@ -1,4 +1,4 @@
-"""The page of an estimate: two sentences, maps of cells and areas, a bar for every area; without scripts.
+"""The page of an estimate, without scripts: two sentences, maps of cells and areas, a bar for every area.
 
 Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
 """
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from mechdesign.base.formatting import number, sentence
 from mechdesign.base.streams import visible
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.mechanism_file import verification_errors
+from mechdesign.mechanism.mechanism_file import stored_domain, verification_errors
 from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.surveys.document import EstimateDocument, interval_words
-from mechdesign.surveys.evidence import check_estimate, in_order
+from mechdesign.surveys.evidence import check_estimate, ordered_mechanisms
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import MOST_LISTED
@@ -40,20 +40,20 @@ STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234
 
 
 def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
-    """Texts, maps and bars of the page of an estimate; mechanisms: all that made its reports, or an empty sequence."""
-    ordered = in_order(estimate, mechanisms) if mechanisms else []
+    """Texts, maps and bars of the page. mechanisms: all that made the reports, or an empty sequence."""
+    ordered = ordered_mechanisms(estimate, mechanisms) if mechanisms else []
     with verification_errors():
         checked = [require_certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
         document = EstimateDocument(estimate=estimate)
-        return _facts(document, board_saying(document, [each.protection for each in checked]), proved=bool(ordered))
+        return _facts(document, summary_sentence(document, [each.protection for each in checked]), proved=bool(ordered))
 
 
-_BELONGED = {"position": "were in", "value": "had a value in", "class": "were in the class"}
+_MEMBERSHIP = {"position": "were in", "value": "had a value in", "class": "were in the class"}
 
 
-def board_saying(document: EstimateDocument, mechanisms: Sequence[Protection | None]) -> str:
-    """The interval of the largest share that has one, and what reports protect."""
+def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection | None]) -> str:
+    """The interval of the largest share that has one, and the protection of reports."""
     attrs, rows, words = document.estimate.attrs, document.areas, document.nouns
     people = f"{int(attrs['reports']):,}"
     with_one = [k for k, row in enumerate(rows) if row["reason"] is None]
@@ -66,15 +66,17 @@ def board_saying(document: EstimateDocument, mechanisms: Sequence[Protection | N
         ends = interval_words(row["low"], row["high"], lower=low, upper=high)
         if row["low"] > 0 and row["high"] < 1:
             ends = f"between {low} % and {high} %"
-        first = f"{sentence(ends)} of people {_BELONGED[words.truth]} {_cut(row['area'])} ({interval})."
+        first = f"{sentence(ends)} of people {_MEMBERSHIP[words.truth]} {_cut(row['area'])} ({interval})."
         if row["low"] <= 0 < 1 <= row["high"]:
-            first = f"The reports say nothing of {_cut(row['area'])}, the largest share ({interval})."
+            first = f"The reports give no information about {_cut(row['area'])}, the largest share ({interval})."
     elif rows:
-        first = f"No area's share can be told with an interval from these {people} reports."
+        first = f"No area has an interval from these {people} reports."
     else:
-        first = f"{people} reports tell how people were distributed over {document.domain.size:,} {words.many}."
+        first = (
+            f"The distribution of people over {document.domain.size:,} {words.many}, estimated from {people} reports."
+        )
     if float(attrs["fit_p"]) < REFUSED:
-        first = f"Do not trust these shares, the reports cannot have come from {document.makers}. {first}"
+        first = f"Do not trust these shares: the reports do not fit {document.makers}. {first}"
     promises = [protection_sentence(protection) for protection in mechanisms if protection is not None]
     totals = [f"{each['made']:,}" for each in document.mechanisms]
     who = (
@@ -83,11 +85,11 @@ def board_saying(document: EstimateDocument, mechanisms: Sequence[Protection | N
         else ["Every report"]
     )
     second = " ".join(f"{one} {words[0].lower()}{words[1:]}" for one, words in zip(who, promises, strict=False))
-    return f"{first} {second or 'What a report gives away at most stands in the claim below.'}"
+    return f"{first} {second or 'The claim below bounds what a report reveals.'}"
 
 
 def outward(percent: float, wide: float, *, up: bool) -> str:
-    """An end of an interval of `wide` points, rounded outwards to a step that is small against it, at most 1 point."""
+    """An end of an interval of `wide` points, rounded outwards to a step of at most a third of it, and 1 point."""
     places = 0 if wide >= 3 else min(12, -math.floor(math.log10(max(wide, 1e-12) / 3)))
     shifted = percent * 10**places
     near = round(shifted)
@@ -105,7 +107,7 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
     rows = sorted(document.areas, key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
     return identity_of(estimate, "estimate", **made_by) | {
         "sentence": visible(sentence),
-        "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} places"
+        "subtitle": f"{int(attrs['reports']):,} reports, {domain.size:,} {document.nouns.many}"
         + (f", {estimate.sizes['area']:,} areas" if "area" in estimate.sizes else ""),
         "verdict": "Recomputed when this page was made",
         "saying": f"From the counts {'and the mechanisms' if proved else 'alone: no mechanism was given'}.",
@@ -124,21 +126,21 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
 
 
 def _fit(document: EstimateDocument) -> dict[str, Any]:
-    """Whether the reports fit, in words."""
+    """The tests of fit in words."""
     whose, texts = document.makers, []
     for which, p in document.fits.items():
         most = number(max(p, 1e-300), up=True, digits=2)
         if p < REFUSED:
-            texts.append(f"{which} cannot have come from {whose} (p at most {most}): do not trust the shares.")
+            texts.append(f"{which} do not fit {whose} (p at most {most}). Do not trust the shares.")
         elif p < 0.05:
-            texts.append(f"It is in doubt whether {which.lower()} came from {whose} (p at most {most}).")
+            texts.append(f"{which} fit {whose} poorly (p at most {most}).")
         else:
-            texts.append(f"{which} fit {whose}: the test of fit finds nothing against it (p at most {most}).")
+            texts.append(f"{which} are consistent with {whose} (test of fit: p at most {most}).")
     return {"text": " ".join(texts), "refused": any(p < REFUSED for p in document.fits.values())}
 
 
 def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
-    """The distribution over places, and shares of areas, as rectangles in shades; none where there are too many."""
+    """Maps of the distribution and of the shares of areas; empty for nodes and for too many places."""
     if domain.size > _MOST_DRAWN or domain.kind == "nodes":
         return []
     p = estimate["distribution"].values
@@ -149,7 +151,7 @@ def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
 
 
 def _map(domain: Domain, values: NDArray[np.float64], words: str) -> dict[str, Any]:
-    """A square a cell, or a smaller one a point; places along a line lie in a row."""
+    """One square per cell, or a smaller one per point; places on a line lie in a row."""
     points = np.zeros((domain.size, 2))
     points[:, : min(domain.dimension, 2)] = domain.points[:, :2]
     side = np.full(2, 0.7 * domain.spacing)
@@ -174,16 +176,18 @@ def _map(domain: Domain, values: NDArray[np.float64], words: str) -> dict[str, A
 
 
 def _shade(value: float, least: float, most: float) -> str:
-    """A colour from dark to bright; grey for what is not known."""
+    """A colour from dark to bright; grey for a missing value."""
     if not math.isfinite(value):
         return "#8888"
-    at = (len(STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
-    k = min(int(at), len(STOPS) - 2)
-    return "#" + "".join(f"{round(a + (b - a) * (at - k)):02x}" for a, b in zip(STOPS[k], STOPS[k + 1], strict=True))
+    position = (len(STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
+    k = min(int(position), len(STOPS) - 2)
+    return "#" + "".join(
+        f"{round(a + (b - a) * (position - k)):02x}" for a, b in zip(STOPS[k], STOPS[k + 1], strict=True)
+    )
 
 
 def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | None:
-    """The table of areas: heads, and for each its bar and interval in percent of the longest, and its figures."""
+    """The table of areas: headings, and per area its figures, and its bar and interval in percent of the longest."""
     if not rows:
         return None
     end = max([row["high"] or row["share"] or 0.0 for row in rows]) or 1.0
@@ -209,7 +213,7 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
 
 
 def _interval(low: float, high: float) -> str:
-    """The interval of a share; of one that reaches 0 or 1 the other end alone."""
+    """The interval of a share; of one that reaches 0 or 1 only the other end."""
     if (low <= 0) != (high >= 1):
         return f"at most {_percent(high)}" if low <= 0 else f"at least {_percent(low)}"
     return f"{_percent(low)} to {_percent(high)}"
@@ -220,11 +224,14 @@ def _range(row: dict[str, Any], low: str, high: str) -> str:
 
 
 def _likeliest(estimate: xr.Dataset) -> dict[str, Any]:
-    """The likeliest places."""
     p = estimate["distribution"].values
     order = np.argsort(-p, kind="stable")[:MOST_LISTED].tolist()
     rows = [[str(u), f"{p[u]:.3g}"] for u in order]
-    return {"head": ["place", "probability"], "rows": rows, "rest": len(p) - len(order)}
+    return {
+        "head": [words_of(stored_domain(estimate)).reported, "probability"],
+        "rows": rows,
+        "rest": len(p) - len(order),
+    }
 
 
 def _percent(share: float | None) -> str:

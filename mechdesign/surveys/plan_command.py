@@ -1,4 +1,4 @@
-"""`mechdesign plan`: what shares of areas will be known to before anything is collected. Heavy imports inside."""
+"""`mechdesign plan`: the accuracy of shares of areas before anything is collected. Heavy imports are inside."""
 
 from __future__ import annotations
 
@@ -38,29 +38,30 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _SOURCE_HELP = (
-    "An area (.geojson), over which people are planned to be spread evenly, its cells after it as --cell METRES, about "
-    "400 without; or a mechanism file (.nc), or a problem, its parameters after it: its prior is the planned truth."
+    "An area (.geojson; people are assumed to be spread evenly, --cell METRES after it sets its cells), a mechanism "
+    "file (.nc), or a problem followed by its parameters, whose prior is the assumed truth."
 )
-_LEVELS_HELP = "Epsilons of an area or a problem, in nats per unit, such as 0.005,0.01. Of an area without: four odds."
-_ERROR_HELP = "Half the interval that is wanted, as a share of 1 like --confidence: 0.02 is 2 points of 100."
-FAMILY = "geometric_clamped"  # of mechanisms at --levels
-CELLS = 400  # of an area whose cells are not given
-RADIUS, ODDS = 200.0, (1.5, 2.0, 4.0, 10.0)  # of an area: metres without --within, and factors without --levels
+_LEVELS_HELP = "Epsilons in nats per unit, such as 0.005,0.01. Default for an area: those of four odds factors."
+_ERROR_HELP = "Wanted half-width of an interval, as a fraction: 0.02 is 2 percentage points."
+FAMILY = "geometric_clamped"  # the mechanisms made at --levels
+CELLS = 400  # cells of an area without --cell
+RADIUS = 200.0  # metres, of an area without --within
+ODDS = (1.5, 2.0, 4.0, 10.0)  # factors within the radius, of an area without --levels
 _OUTPUT_HELP = "File to write: .csv, .json or .nc."
 
 
-# An argument an option of the command line.
+# One argument for each option of the command line.
 def plan(
     context: typer.Context,
     areas: Annotated[str, AREAS],
-    respondents: Annotated[int, whole("--respondents", help="How many people will report once each.")],
+    respondents: Annotated[int, whole("--respondents", help="Number of people, each of whom reports once.")],
     source: Annotated[str | None, typer.Argument(help=_SOURCE_HELP)] = None,
     box: BoxOption = None,
     within: WithinOption = None,
     error: Annotated[float, real("--error", help=_ERROR_HELP)] = 0.02,
     levels: Annotated[str | None, typer.Option("--levels", help=_LEVELS_HELP)] = None,
     mine: Annotated[
-        list[Path] | None, typer.Option("--with", help="A mechanism of yours beside them: .nc; repeatable.")
+        list[Path] | None, typer.Option("--with", help="Also evaluate this mechanism file (.nc); repeatable.")
     ] = None,
     name_field: NameFieldOption = None,
     crs: CrsOption = None,
@@ -73,7 +74,7 @@ def plan(
 ) -> None:
     """Example: `mechdesign plan --box 12.47,41.87,12.52,41.91 --areas 2x2 --respondents 2000`.
 
-    Plan a collection: the error of every area's share, and the people or the epsilon that a wanted one takes.
+    Plan a survey: the error of every area's share, and the people or the epsilon that --error needs.
     """
     given = _Source.of(source, box, context.args)
     _check_source(given, levels, context.args)
@@ -126,9 +127,11 @@ def _check_source(given: _Source, levels: str | None, words: list[str]) -> None:
     if given.is_file:
         parameter_values("a mechanism file", (), words)
         if levels is not None:
-            raise InputError("is for an area or a problem: a file has its own level", field="levels", value=levels)
+            raise InputError(
+                "applies to an area or a problem: a mechanism file has its own epsilon", field="levels", value=levels
+            )
     if given.name is not None and given.box is not None:
-        raise InputError("is an area of its own, beside no other source", field="box", value=given.name)
+        raise InputError("cannot be combined with another source", field="box", value=given.name)
 
 
 def _radius(within: float | None, given: _Source) -> float | None:
@@ -144,12 +147,12 @@ def _check_error(error: float) -> None:
     """Refuse an error that is not a share."""
     if not 0 < error < 0.5:
         points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
-        raise InputError("must be a share between 0 and 0.5", field="error", value=error, remedy=points)
+        raise InputError("must be a fraction between 0 and 0.5", field="error", value=error, remedy=points)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """What a plan is for, as it was written: name, None for the area of `box`; words, the parameters after it."""
+    """The source of a plan as typed: a name (None for the area of `box`) and the parameters after it."""
 
     name: str | None
     box: str | None
@@ -157,32 +160,27 @@ class _Source:
 
     @classmethod
     def of(cls, source: str | None, box: str | None, words: list[str]) -> _Source:
-        """After --box, what follows is not a source but its parameters."""
+        """Parse the arguments: after --box there is no name, only parameters."""
         if source is not None and source.startswith("--"):
             return cls(name=None, box=box, words=[source, *words])
         return cls(name=source, box=box, words=words)
 
     @property
     def suffix(self) -> str:
-        """Of the file, in lower case."""
         return "" if self.name is None else Path(self.name).suffix.lower()
 
     @property
     def is_file(self) -> bool:
-        """True for a mechanism file."""
         return self.suffix == ".nc"
 
     @property
     def is_area(self) -> bool:
-        """True for an area on Earth."""
         return self.name is None or self.suffix in (".geojson", ".json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Collection:
-    """domain and truth (n,), the planned distribution; by name the tables and what to keep of each; epsilons of the
-    designs made here.
-    """
+    """Secrets, assumed distribution (n,), tables and their descriptions by name, epsilons of the tables made here."""
 
     domain: Domain
     truth: Any
@@ -198,28 +196,30 @@ def _problem(given: _Source, crs: str | None, within: float | None, context: typ
         return problem_file.build(**parameters)
     parameters = parameter_values("an area", ("cell",), given.words)
     path = None if given.name is None else Path(given.name)
-    return _of_area(parse_area(path, given.box, crs), parameters, within or RADIUS)
+    return _area_problem(parse_area(path, given.box, crs), parameters, within or RADIUS)
 
 
 def _collection(
     given: _Source, problem: DesignProblem | None, mine: list[Path], levels: str | None, within: float | None
 ) -> _Collection:
-    """The designs of a problem at its levels, and those of mechanism files, which must have its secrets."""
+    """Make the tables of a problem at its epsilons, and load those of mechanism files with the same secrets."""
     files = [Path(str(given.name)), *mine] if given.is_file else mine
-    domain, truth, tables, described = _of_files(files)
+    domain, truth, tables, described = _load_files(files)
     if problem is None:
         assert domain is not None
         return _Collection(domain=domain, truth=truth, tables=tables, described=described, epsilons=[])
-    own = problem.domain
-    if domain is not None and (domain.describe() != own.describe() or (domain.points != own.points).any()):
-        raise InputError("has other secrets than the problem", field="with", value=files[0])
-    numbers: Sequence[float | None] = _numbers(levels)
+    secrets = problem.domain
+    if domain is not None and (domain.describe() != secrets.describe() or (domain.points != secrets.points).any()):
+        raise InputError("does not have the secrets of the problem", field="with", value=files[0])
+    epsilons: Sequence[float | None] = _parse_epsilons(levels)
     if given.is_area:
-        designed, kept = _of_levels(problem, numbers or _of_odds(within), "epsilon", share=1 / _lengthened(own))
+        designed, kept = _make_tables(
+            problem, epsilons or _epsilons_of_odds(within), "epsilon", share=1 / _ground_factor(secrets)
+        )
     else:
-        designed, kept = _of_levels(problem, numbers or [problem.metric.smallest_level], FAMILY)
+        designed, kept = _make_tables(problem, epsilons or [problem.metric.smallest_level], FAMILY)
     return _Collection(
-        domain=own,
+        domain=secrets,
         truth=problem.prior_array,
         tables=designed | tables,
         described=kept | described,
@@ -228,15 +228,16 @@ def _collection(
 
 
 def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, wanted: dict[str, Any]) -> float | None:
-    """The least epsilon of the family for the wanted error, on the ground for an area; None where none is enough."""
+    """The smallest epsilon of the family for the wanted error, on the ground for an area; None if none suffices."""
     from mechdesign.surveys.plan import epsilon_for
 
-    least = epsilon_for(problem, FAMILY, partition, **wanted)
-    return least if least is None or not given.is_area else least * _lengthened(problem.domain)
+    smallest = epsilon_for(problem, FAMILY, partition, **wanted)
+    return smallest if smallest is None or not given.is_area else smallest * _ground_factor(problem.domain)
 
 
 def _next_command(given: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
-    """The command that makes the mechanism. The optimal program may leave shares that no report identifies."""
+    """The command that makes the mechanism."""
+    # Reports of the optimal program may not identify every share, so the command names another one.
     place = given.name or f"--box {given.box}"
     if crs is not None and given.name is not None:
         place = f"{place} --crs {crs}"
@@ -247,8 +248,8 @@ def _next_command(given: _Source, collection: _Collection, crs: str | None, need
     )
 
 
-def _of_area(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:
-    """The problem of people spread evenly over the cells of an area, in m; tables are made at the levels asked for."""
+def _area_problem(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:
+    """The problem of people spread evenly over the cells of an area, in metres."""
     from mechdesign.geo.area import area_problem
     from mechdesign.output.text_tables import note
 
@@ -257,12 +258,12 @@ def _of_area(area: Area, given: Mapping[str, str], within: float) -> DesignProbl
     except ValueError as error:
         raise InputError(str(error), field="cell", value=given["cell"], remedy="write --cell 200") from error
     if not given:
-        note(f"cells of {cell:g} m; --cell takes others")
+        note(f"cells of {cell:g} m (change with --cell)")
     return area_problem(area.grid(cell=cell), epsilon=1 / within)
 
 
-def _lengthened(domain: Domain) -> float:
-    """What a level on the plane of a domain is multiplied by to hold on the ground; 1 where there is no plane."""
+def _ground_factor(domain: Domain) -> float:
+    """The factor from an epsilon on the plane of a domain to one that holds on the ground; 1 without a plane."""
     from mechdesign.geo.area import plane_level
 
     return 1.0 if domain.plane is None else 1 / plane_level(domain, 1.0, positions=True)
@@ -280,8 +281,8 @@ def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, An
     return document | {"within": within, "designs": designs}
 
 
-def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
-    """The secrets and the prior of mechanism files, their tables and what to keep of each, by name."""
+def _load_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
+    """The secrets and the prior of mechanism files, and by name their tables and descriptions."""
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.problem.metrics import Euclidean
@@ -291,7 +292,7 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
         return None, None, {}, {}
     loaded = {str(path.stem): load(path) for path in files}
     if len(loaded) < len(files):
-        raise InputError("two files have one name", field="with", value=files[-1].stem)
+        raise InputError("two files have the same name", field="with", value=files[-1].stem)
     domain = shared_domain(list(loaded.values()))
     tables = {name: table_of(mechanism) for name, mechanism in loaded.items()}
     described: dict[str, dict[str, Any]] = {}
@@ -300,12 +301,11 @@ def _of_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], di
         level = metric.smallest_level
         described[name] = {"sha256": str(mechanism.attrs["sha256"]), "program": str(mechanism.attrs["program"])}
         if level is not None and isinstance(metric, Euclidean):
-            described[name]["epsilon"] = float(level) * _lengthened(domain)
+            described[name]["epsilon"] = float(level) * _ground_factor(domain)
     return domain, next(iter(loaded.values()))["prior"].values, tables, described
 
 
-def _numbers(levels: str | None) -> list[float]:
-    """The epsilons of --levels; none without it."""
+def _parse_epsilons(levels: str | None) -> list[float]:
     from mechdesign.base.validation import check_epsilon
 
     try:
@@ -315,27 +315,27 @@ def _numbers(levels: str | None) -> list[float]:
     except ValueError as error:
         raise InputError(str(error), field="levels", value=levels, remedy="write --levels 0.005,0.01") from error
     if levels is not None and not 1 <= len(set(numbers)) == len(numbers):
-        raise InputError("distinct epsilons are needed", field="levels", value=levels)
+        raise InputError("must be distinct epsilons", field="levels", value=levels)
     return numbers
 
 
-def _of_odds(within: float | None) -> list[float]:
-    """The epsilons by which one report changes odds within a radius by the factors of `ODDS`."""
+def _epsilons_of_odds(within: float | None) -> list[float]:
+    """The epsilons at which one report changes odds within the radius by the factors `ODDS`."""
     return [math.log(odds) / (within or RADIUS) for odds in ODDS]
 
 
-def _of_levels(
-    problem: DesignProblem, epsilons: Sequence[float | None], called: str, *, share: float = 1.0
+def _make_tables(
+    problem: DesignProblem, epsilons: Sequence[float | None], prefix: str, *, share: float = 1.0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of the family at epsilons, on the plane at `share` of them, and what to keep of each, by name."""
+    """The tables of the family at `share` times the epsilons, and their descriptions, by name."""
     from mechdesign.programs.matched import family_of
 
     family, tables, described = family_of(FAMILY), {}, {}
     for epsilon in epsilons:
         if epsilon is None:
-            message = "the problem has no single level; epsilons are needed"
+            message = "is required: the problem has no single epsilon"
             raise InputError(message, field="levels", value="none", remedy="write --levels 0.005,0.01")
-        name = f"{called} {epsilon:.4g}"
+        name = f"{prefix} {epsilon:.4g}"
         tables[name] = family.table(problem, epsilon * share)
         described[name] = {"program": FAMILY, "epsilon": epsilon}
     return tables, described

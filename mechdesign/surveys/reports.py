@@ -1,20 +1,20 @@
 """Reports of a collection, counted: a text file with a header (`problem/text.py`), a report a line.
 
-| columns (any case) | what a line is |
+| columns (any case) | meaning |
 |---|---|
 | report, or cell | the number of the report, from 0 |
 | longitude and latitude (lon, lng; lat; also report_longitude, ...) | degrees: the report there, for files on Earth |
 | x, y, z as many as there are axes (also report_x, ...) | the report there, in the unit of the file |
-| count, beside any of these | how often it was made; 1 without |
-| mechanism, beside any of these | SHA-256 of the file that made it, or its first 8 digits or more |
+| count, with any of these | how often it was made; default 1 |
+| mechanism, with any of these | SHA-256 of the file that made it, or its first 8 digits or more |
 
-One form a file: two are refused unless `columns` names one. Left aside, and listed, are true positions (secret_x,
-true_lon, home_lat), an index in the first column, and columns of words. Any other column of numbers is refused, for it
-may be the count, unless `columns` names the count.
+A file has one form: two are refused unless `columns` names one. Ignored, and listed, are true positions (secret_x,
+true_lon, home_lat), an index in the first column, and text columns. Any other numeric column is refused unless
+`columns` names the count, because it may be the count.
 
 A line "# mechanism: SHA-256" before the header names the file that made them all. On a grid a position belongs to the
-cell around it (its lower borders are its own), elsewhere to the report that is nearest, no further than half of the
-least distance between two.
+cell around it (including its lower borders), elsewhere to the nearest report, at most half the smallest distance of
+two reports away.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from mechdesign.problem.text import read_frame
 
 ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
 _FEWEST = 8  # digits that name a checksum
-_MOST = 2.0**53  # reports: sums of counts are exact below
+_MOST = 2.0**53  # reports: sums of counts in double precision are exact up to here
 _NUMBER = ("report", "cell")
 _DEGREES = (
     (*LONGITUDE, "reportlongitude", "reportlon", "reportlng"),
@@ -66,18 +66,16 @@ _TRUE = re.compile(  # where people truly are
 
 @dataclass(frozen=True, kw_only=True)
 class CountedReports:
-    """counts (m,) by the checksum of the mechanism; the columns that were read, and those left aside, by name."""
+    """counts (m,) by the checksum of the mechanism; names of the columns that were read, and of those ignored."""
 
     counts: dict[str, NDArray[np.int64]]
     read: list[str]
-    left_aside: list[str]
+    ignored: list[str]
 
     def words(self, name: str) -> str:
         """A sentence on the columns of the file of this name."""
-        aside = f"; left aside: {', '.join(column or 'the index' for column in self.left_aside)}" * bool(
-            self.left_aside
-        )
-        return f"{name}: columns read: {', '.join(self.read)}{aside}."
+        rest = ", ".join(column or "the index" for column in self.ignored)
+        return f"{name}: read columns {', '.join(self.read)}{f'; ignored {rest}' if rest else ''}."
 
 
 def read_reports(
@@ -94,12 +92,11 @@ def read_reports(
     path : str or Path
         A text file; see the module docstring for its columns.
     places : mapping of str to Domain
-        What the reports of each mechanism are, by its SHA-256: where there are several, the file must say which made
-        each report.
+        The reports of each mechanism, by its SHA-256. With several, the file must name the mechanism of each report.
     columns : mapping of str to str
-        The columns of the file by our names, where they have others: {"report": "answer", "count": "n"}.
+        The names of columns in the file, by ours: {"report": "answer", "count": "n"}.
     on_note : callable
-        Called with a sentence on the columns that were read and left aside.
+        Called with a sentence on the columns that were read and ignored.
 
     Returns
     -------
@@ -126,7 +123,7 @@ def read_reports(
 
 
 def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Columns = None) -> CountedReports:
-    """The counts of `read_reports`, and which columns they were read from."""
+    """The counts of `read_reports` and the columns that they come from."""
     source = Path(path)
     frame = read_frame(
         source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, whole=_COUNT, encoding_errors="replace"
@@ -136,7 +133,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     positions = [named_column(frame, names, "reports") for names in form]
     count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
     read = [*positions, *(name for name in (count, maker_column) if name is not None)]
-    aside = _ignored_columns(frame, read, count)
+    ignored = _ignored_columns(frame, read, count)
     if form == _DEGREES:
         fields = list(degree_columns(frame, form, "reports").T)
     else:
@@ -145,7 +142,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     if count is not None:
         times = number_column(frame, _COUNT, "reports", whole=True)
         odd = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
-        refuse_line(odd, frame, [count], "reports", "counts are integers, not negative")
+        refuse_line(odd, frame, [count], "reports", "counts must be non-negative integers")
     if not 0 < times.sum() <= _MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
     maker = _mechanism_index(frame, places, named, maker_column)
@@ -154,45 +151,45 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
         lines = np.flatnonzero(maker == k)
         numbers = _places([values[lines] for values in fields], frame.iloc[lines], positions, form, domain)
         counts[name] = np.bincount(numbers, times[lines], minlength=domain.size).astype(np.int64)
-    return CountedReports(counts=counts, read=read, left_aside=aside)
+    return CountedReports(counts=counts, read=read, ignored=ignored)
 
 
 def _column(frame: Any, names: Names) -> str | None:
-    """The column of these names, None without one. Raises: FileFormatError for two."""
+    """The column of these names, or None. Refuses two."""
     return named_column(frame, names, "reports") if matching_columns(frame, names) else None
 
 
 def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
-    """The names of the columns that hold what was reported. Raises: FileFormatError for none, and for two forms."""
+    """The names of the columns of reports. Refuses a file without them, or with two forms."""
     forms: list[tuple[Names, ...]] = [(_NUMBER,), _DEGREES, _PLANE[: max(places.dimension, 2)]]
-    given = frame.attrs["columns"]
-    named = [form for form in forms if any(names[0].rstrip("*") in given for names in form)]
-    found = [form for form in named or forms if any(matching_columns(frame, names) for names in form)]
-    if len(found) > 1:
-        several = [column for form in found for names in form for column in matching_columns(frame, names)]
+    roles = frame.attrs["columns"]
+    named = [form for form in forms if any(names[0].rstrip("*") in roles for names in form)]
+    present = [form for form in named or forms if any(matching_columns(frame, names) for names in form)]
+    if len(present) > 1:
+        several = [column for form in present for names in form for column in matching_columns(frame, names)]
         raise FileFormatError(
             "has two forms of a report",
             field="reports",
             value=", ".join(several),
-            remedy=f"name the columns of one: columns={{'{found[0][0][0].rstrip('*')}': '{several[0]}'}}",
+            remedy=f"name the columns of one: columns={{'{present[0][0][0].rstrip('*')}': '{several[0]}'}}",
         )
-    for form in found:
+    for form in present:
         needed = _PLANE[: places.dimension] if form[0] == _PLANE[0] else form
         if all(matching_columns(frame, names) for names in needed):
             if len(form) > len(needed) and matching_columns(frame, form[-1]):
                 value = ", ".join(frame.columns)
-                raise FileFormatError("has x and y, and reports have one axis", field="reports", value=value)
+                raise FileFormatError("has x and y, but reports have one axis", field="reports", value=value)
             return tuple(needed)
-    message = "has no column that says what was reported; give report, or x and y, or longitude and latitude"
+    message = "has no column of reports; give report, or x and y, or longitude and latitude"
     raise FileFormatError(message, field="reports", value=", ".join(frame.columns))
 
 
 def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str]:
-    """The columns that are not read. Raises: InputError where one holds nothing but numbers: it may be the count."""
+    """The columns that are not read. Refuses one of numbers alone: it may be the count."""
     import pandas as pd
 
-    aside = [name for name in frame.columns if name not in read]
-    for name in aside:
+    ignored = [name for name in frame.columns if name not in read]
+    for name in ignored:
         key = plain_name(name)
         index = name == frame.columns[0] and key in INDEX
         altitude = key in ("z", "reportz")
@@ -202,18 +199,18 @@ def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str
         values = words[~words.astype(str).map(is_missing)]
         if len(values) and pd.to_numeric(values, errors="coerce").notna().all():
             if count is None:
-                message = "has a column of numbers that is not known; is it the count? rename it count; else remove it"
+                message = "has an unknown numeric column; rename it to count, or drop it"
                 raise InputError(message, field="reports", value=name, remedy=f"or pass columns={{'count': '{name}'}}")
-            message = "has two columns of numbers, and either may be the count"
+            message = "has two numeric columns, either of which may be the count"
             value, remedy = f"{count}, {name}", f"pass columns={{'count': '{count}'}}, or remove the other"
             raise InputError(message, field="reports", value=value, remedy=remedy)
-    return aside
+    return ignored
 
 
 def _mechanism_index(
     frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None
 ) -> NDArray[np.int64]:
-    """Which of the mechanisms made the report of every line."""
+    """The index of the mechanism that made the report of each line."""
     if column is not None:
         words = frame[column].fillna("").str.strip().str.lower()
         numbers = {word: _number(word, places) for word in words.unique()}
@@ -246,7 +243,7 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
 def _places(
     fields: list[NDArray[np.float64]], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain
 ) -> NDArray[np.int64]:
-    """The number of the report (k,) of every line."""
+    """The report (k,) of each line."""
     if form == (_NUMBER,):
         (values,) = fields
         odd = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
@@ -256,7 +253,7 @@ def _places(
     if form == _DEGREES:
         if domain.plane is None:
             raise InputError(
-                "are in degrees, and the mechanism does not say where on Earth it is",
+                "are in degrees, but the mechanism has no position on Earth",
                 field="reports",
                 value=", ".join(columns),
                 remedy="give cells, or positions in the unit of the file",
@@ -270,7 +267,7 @@ def _places(
 
 
 def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[str]) -> None:
-    """Refuse positions that are degrees of the map, as `sample --at` does."""
+    """Refuse x and y that look like degrees, as `sample --at` does."""
     try:
         refuse_degrees(domain, points)
     except InputError as error:
@@ -285,9 +282,10 @@ def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[s
 
 
 def _distinct(fields: list[NDArray[np.float64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Which of the distinct positions every line has, and those (k, axes): reports are few places, many times."""
+    """The index of each line into the distinct positions, and these (k, axes)."""
     import pandas as pd
 
+    # Reports repeat few places many times: locating only distinct ones saves most of the time of a large file.
     key = np.zeros(len(fields[0]), np.int64)
     for values in fields:
         codes, uniques = pd.factorize(values)

@@ -139,7 +139,7 @@ def estimate_shares(
             variables |= more
             attrs |= attributes
     elif against is not None:
-        raise InputError("differences are between areas: give some", field="against")
+        raise InputError("requires areas", field="against")
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
 
 

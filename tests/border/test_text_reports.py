@@ -148,7 +148,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     code, right = run_json("estimate", border_file("s01_lonlat.csv"), made)
     shares = {cell["cell"]: cell["probability"] for cell in right["cells"] if cell["probability"] > 0.01}
     assert (code, shares) == (0, {0: pytest.approx(0.6, abs=TO_9_DIGITS), 11: pytest.approx(0.4, abs=TO_9_DIGITS)})
-    assert right["columns"] == {"read": ["longitude", "latitude", "count"], "left_aside": []}
+    assert right["columns"] == {"read": ["longitude", "latitude", "count"], "ignored": []}
     code, refused = run_json("estimate", border_file("s01_xy_degrees.csv"), made)
     assert (code, refused["error"]["field"]) == (2, "reports")
     assert "--columns longitude=x,latitude=y" in refused["error"]["message"]
@@ -156,7 +156,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
         "estimate", border_file("s01_xy_degrees.csv"), made, "--columns", "longitude=x,latitude=y", "--json"
     )
     assert (code, json.loads(out)["cells"]) == (0, right["cells"])
-    assert err.startswith("s01_xy_degrees.csv: columns read: x, y, count.")
+    assert err.startswith("s01_xy_degrees.csv: read columns x, y, count.")
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
         ("report,count\n0,1 500\n1,2 500\n", "thousands separator"),
         ("report,count\n0,1'500\n1,2'500\n", "thousands separator"),
         ("x,y,count\n0,5,0,500\n1,5,0,400\n", "fields without a name|one name less"),
-        ("report,count,n\n0,5,7\n", "either may be the count .*count, n"),
+        ("report,count,n\n0,5,7\n", "either of which may be the count .*count, n"),
         ("report,lat,lon\n0,41.9,12.4\n", "two forms of a report"),
         ("x,y,report_x,report_y\n1,2,3,4\n", "2 columns that may be the x"),
-        ("true_x,true_y\n1,2\n", "no column that says what was reported"),
+        ("true_x,true_y\n1,2\n", "no column of reports"),
     ],
 )
 def test_what_may_be_another_number_is_refused(tmp_path, text, message):
@@ -248,11 +248,11 @@ def test_usual_names_of_people_are_known(tmp_path, head):
     assert md.geo.read_people(tmp_path / "p.csv", domain).inside == 3000
 
 
-def test_true_positions_and_an_index_are_left_aside(tmp_path):
+def test_true_positions_and_index_are_ignored(tmp_path):
     (tmp_path / "r.csv").write_text(",secret,true_lon,home_lat,report,count\n0,9,12.5,41.9,1,3\n1,9,12.5,41.9,4,2\n")
     notes = []
     assert counted(tmp_path / "r.csv", on_note=notes.append) == [0, 3, 0, 0, 2, 0]
-    assert notes == ["r.csv: columns read: report, count; left aside: the index, secret, true_lon, home_lat."]
+    assert notes == ["r.csv: read columns report, count; ignored the index, secret, true_lon, home_lat."]
 
 
 @needs("surveys")
@@ -263,7 +263,7 @@ def test_columns_of_reports_may_have_other_names(run, run_json, tmp_path):
     (tmp_path / "plain.csv").write_text("report,count\n0,500\n1,200\n")
     code, found = run_json("estimate", tmp_path / "r.csv", made, "--columns", "report=antwort,count=anzahl")
     assert (code, found["cells"]) == (0, run_json("estimate", tmp_path / "plain.csv", made)[1]["cells"])
-    assert found["columns"] == {"read": ["antwort", "anzahl"], "left_aside": ["alter"]}
+    assert found["columns"] == {"read": ["antwort", "anzahl"], "ignored": ["alter"]}
     for words in ("report", "report=a,report=b", "who=antwort", "report=", "report=antwort,count=antwort"):
         code, refused = run_json("estimate", tmp_path / "r.csv", made, "--columns", words)
         assert (code, refused["error"]["field"]) == (2, "columns")

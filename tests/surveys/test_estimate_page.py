@@ -71,7 +71,7 @@ def test_maps_have_a_square_for_every_place():
 def test_reports_that_do_not_fit_are_said_first():
     assert re.search(r'<h1 id="sentence">(.*?)</h1>', shown("misfit"))[1].startswith("Do not trust these shares")
     assert '<p class="fit refused"' in shown("misfit")
-    assert '<p class="fit" role="note">These reports fit' in shown("linear")
+    assert '<p class="fit" role="note">These reports are consistent with' in shown("linear")
 
 
 def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
@@ -96,7 +96,7 @@ def test_the_two_sentences():
     assert "% of people were in " in html
     assert "(95 % interval, 3,000 reports). Every report protects cells of 150 m, not positions: between two" in html
     assert "all areas together" in shown("simultaneous")
-    assert "stands in the claim below" in shown("sealed")
+    assert "The claim below bounds what" in shown("sealed")
     promises = [shown(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")]
     assert promises == [2, 2]
 
@@ -118,7 +118,7 @@ def test_what_is_refused():
     estimate, (mechanism,) = estimate_of("linear"), mechanisms_of("linear")
     other = mechanisms_of("two")[1]
     for given in ([other], [mechanism, other], [mechanism, mechanism]):
-        with pytest.raises(InputError, match="are not those"):
+        with pytest.raises(InputError, match="do not match"):
             page_of(estimate, mechanisms=given)
     with pytest.raises(InputError, match="page of an estimate"):
         page_of(mechanism, mechanisms=[mechanism])

@@ -108,7 +108,7 @@ def test_a_plan_of_files_is_that_of_their_tables(run_json, run, files, tmp_path,
     code, out, _ = run(*words, "--simultaneous")
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith("With 500 people g tells the share of every area to +-")
+    assert out.startswith("With 500 people, g estimates the share of every area to within ")
 
 
 def test_reports_become_shares_in_every_format(run_json, run, files, tmp_path, monkeypatch):
@@ -157,7 +157,7 @@ def test_reports_of_something_else_are_told(run, files, tmp_path):
     honest.write_text("cell,count\n" + "".join(f"{cell},{4_000 * (cell in (7, 22))}\n" for cell in range(SIDE**2)))
     code, out, _ = run("estimate", honest, files[0], "--areas", "2x2")
     assert code == 0
-    assert "cannot have come from this mechanism" in out
+    assert "do not fit this mechanism" in out
 
 
 def test_on_earth_polygons_cut_and_degrees_come_back(run_json, tmp_path):
@@ -387,18 +387,18 @@ def test_polygons_with_latitude_first_are_told_so(run_json, tmp_path):
     assert "exchanged" in refused["error"]["message"]
 
 
-def test_an_unknown_column_of_numbers_is_asked_about_and_words_are_left_aside(run, run_json, files, tmp_path):
+def test_unknown_number_column_is_refused_words_ignored(run, run_json, files, tmp_path):
     for name in ("n", "freq", "Anzahl"):
         (tmp_path / "r.csv").write_text(f"report,{name}\n3,1500\n7,1500\n")
         code, refused = run_json("estimate", tmp_path / "r.csv", files[0])
         assert (code, refused["error"]["value"]) == (2, name.lower())
-        assert "rename it count" in refused["error"]["message"]
+        assert "rename it to count" in refused["error"]["message"]
     (tmp_path / "r.csv").write_text("report,count,when\n3,1500,May 3\n7,1500,\n")
     code, out, err = run("estimate", tmp_path / "r.csv", files[0])
     assert code == 0
     assert "3,000 reports" in out
     assert "--areas 2x2" in out
-    assert "columns read: report, count; left aside: when." in err
+    assert "read columns report, count; ignored when." in err
 
 
 def test_an_error_is_a_share_as_a_confidence_is(run, run_json, files):
@@ -414,7 +414,7 @@ def test_an_interval_of_everything_is_no_result(run, run_json, files, tmp_path):
         "plan", files[0], "--areas", "2x2", "--respondents", "2", "--with", save(made("response"), tmp_path / "k.nc")
     )
     assert code == 0
-    assert "no more than is known beforehand" in out
+    assert "uninformative: the interval is 0 to 100 %" in out
     figures = [float(word) for word in re.findall(r"(?<=[\s-])\d+\.\d\d(?=\s)", out)]
     assert figures
     assert max(figures) <= 100

@@ -146,7 +146,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["n", "freq", "Anzahl", "", "id"])
 def test_a_column_of_numbers_that_is_not_known_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="is it the count"):
+    with pytest.raises(InputError, match="unknown numeric column"):
         counted(tmp_path, f"report,{name}\n0,30\n4,\n2,7\n")
 
 
@@ -154,7 +154,7 @@ def test_columns_of_words_are_named(tmp_path):
     (tmp_path / "r.csv").write_text("report,when,count,who\n0,noon,3,a\n4,,2,b\n")
     notes = []
     assert read_reports(tmp_path / "r.csv", {ONE: GRID}, on_note=notes.append)[ONE].tolist() == [3, 0, 0, 0, 2]
-    assert notes == ["r.csv: columns read: report, count; left aside: when, who."]
+    assert notes == ["r.csv: read columns report, count; ignored when, who."]
 
 
 def test_utf_16_is_read_with_its_mark_and_refused_without(tmp_path):

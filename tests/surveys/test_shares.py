@@ -175,8 +175,8 @@ def test_a_plan_advises_no_more_people_where_no_number_helps():
     planned = plan({"two": table}, answers()[1], Domain.nodes(3), people=10_000, truth=np.full(3, 1 / 3))
     document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": {}}
     said = " ".join(block for block in plan_words(document, "1") if isinstance(block, str))
-    assert "No share of the worst area" in said
-    assert "For no, unknown no number of people helps" in said
+    assert "cannot be estimated from any number" in said
+    assert "For no, unknown a larger survey does not help" in said
     assert "More people" not in said
 
 
@@ -327,7 +327,7 @@ def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
     other = baselines.exponential(SMALL["euclidean line"]())
     prior = priors.proportional(np.arange(1.0, 37.0))
     same = baselines.geometric(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
-    with pytest.raises(InputError, match="other secrets"):
+    with pytest.raises(InputError, match="the secrets of the first"):
         estimate_shares([mechanism(), other], [drawn(100), np.ones(4)])
     with pytest.raises(InputError, match="twice"):
         estimate_shares([mechanism(), mechanism()], [drawn(100), drawn(100)])
