@@ -117,8 +117,8 @@ def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
     if lost:
         names = ", ".join(lost[:_MOST])
         yield (
-            f"{UNINFORMATIVE}: an interval of 0 to 100 %. For {names} a larger survey does not help "
-            "because two distributions with different shares give the same reports. Larger areas or another design may help."
+            f"{UNINFORMATIVE}: an interval of 0 to 100 %. For {names} a larger survey does not help, because two "
+            "distributions with different shares give the same reports. Larger areas or another design may help."
         )
     if any(_error(row, "error") == UNINFORMATIVE for row in rows if row["standard_error"] is not None):
         yield (f"{UNINFORMATIVE}: the interval is 0 to 100 %. More people, a larger epsilon or larger areas help.")
