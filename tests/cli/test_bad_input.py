@@ -29,6 +29,7 @@ from mechdesign import (
     solve,
 )
 from mechdesign import audit as md_audit
+from mechdesign.base import registry
 from mechdesign.errors import InputError, UnitError
 from mechdesign.losses import SquaredDistance, TableLoss
 
@@ -249,6 +250,8 @@ def refusal(words, monkeypatch, capsys):
 def test_command(case, folder, monkeypatch, capsys):
     command, field, kind = COMMANDS[case]
     words = command.split()
+    if words[-1] == "x.png" and "pictures" not in registry.capabilities():
+        pytest.skip("without pictures the suffix is refused before the file")
     if words[0] == "solve" and "-o" not in words:
         words += ["-o", "x.nc"]
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

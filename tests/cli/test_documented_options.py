@@ -141,7 +141,7 @@ def test_options_named_in_the_code_exist(place):
     assert [(where, each) for where, text in texts for piece in pieces(text) for each in wrong(piece, known)] == []
 
 
-@needs("positions")
+@needs("pictures", "positions", "release")
 def test_options_named_on_pages_exist():
     known, texts = ANY | OF_SCRIPTS, pages()
     assert {"README.md", "SECURITY.md", "docs/how-to/audit.md", "docs/tutorials/app.md"} <= set(texts)

@@ -146,6 +146,7 @@ def test_table_with_zeros_is_a_row_of_infinite_ratio(problem):
     assert np.isinf(curve["one zero_effective_scale"].values).all()
 
 
+@needs("pictures")
 def test_table_with_zeros_in_every_output(run, tmp_path):
     """null in JSON, which has no infinity, and inf where people read."""
     np.save(tmp_path / "same.npy", np.eye(4))

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from conftest import ROOT
+from fixtures.absent_capabilities import needs
 from fixtures.browsers import check_layout, needs_browser
 from fixtures.estimates import counts_of, estimate_of, mechanisms_of, shown
 from fixtures.forged_files import rewritten
@@ -143,6 +144,7 @@ def test_commands_write_the_same_page(tmp_path, run):
     assert not (tmp_path / "no.html").exists()
 
 
+@needs("web", "pictures")
 def test_shades_are_those_of_the_maps():
     """The page has no scripts, and so a table of colours of its own."""
     script = (ROOT / "mechdesign/web/browser/view/colours.js").read_text()
