@@ -68,14 +68,14 @@ def test_every_kind_is_proved(outcomes, name):
     outcome = outcomes[name]
     assert outcome["faults"] == []
     contents = json.loads(honest(name).contents)
-    assert outcome["found"]["rows"] == contents["arrays"]["prior"]["shape"][0]
-    assert outcome["found"]["inequalities"] == outcome["found"]["compared"] > 0
+    assert outcome["figures"]["rows"] == contents["arrays"]["prior"]["shape"][0]
+    assert outcome["figures"]["inequalities"] == outcome["figures"]["compared"] > 0
 
 
 @pytest.mark.parametrize("name", few_by_default(NAMES, *BY_DEFAULT))
 def test_figures_are_those_of_verify(outcomes, name):
     verified = json.loads(honest(name).contents)["verification"]
-    found = outcomes[name]["found"]
+    found = outcomes[name]["figures"]
     assert found["violations"] == verified["violations"] == 0
     verified["ratio"] = verified["row_ratio"] or verified["ratio"]  # a page proves rows
     for key in ("expected_loss", "ratio"):
@@ -192,12 +192,12 @@ FORGED = {
     "violations": (lambda: honest("line").changed(said={"verification/violations": 1}), "violations"),
     "the worst": (lambda: honest("line").changed(said={"verification/worst/secret": 9}), "worst"),
     "a loss at positions": (lambda: honest("plane").changed(said={"position_loss": 0.01}), "position_loss"),
-    "words for a unit": (lambda: worded("holes"), "no word"),
+    "words for a unit": (lambda: worded("holes"), "not a plain name"),
     "no loss at positions": (lambda: honest("plane").changed(said={"position_loss": None}), "position_loss"),
     "weight": (lambda: factors("weight", 5, 1), "the row sums to"),
     "units": (lambda: factors("edge_units", 9, 1), "the row sums to"),
     "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
-    "row loss": (lambda: factors("row_loss", 3, 0.5), "its loss is not"),
+    "row loss": (lambda: factors("row_loss", 3, 0.5), "the loss differs from"),
     "a place": (lambda: factors("generator_place", 1, 1, COLUMNS), "the row sums to"),
     "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator that is no place"),
     "an offset": (lambda: factors("generator_offset", 0, 9, COLUMNS), "the row sums to"),
@@ -217,22 +217,22 @@ def meant(name: str, figure: str, share: float) -> Texts:
 
 SIDES = "euclidean, points"
 SAID = {
-    "a lower factor of cells": (lambda: meant("park", "factor", 0.999), "says factor"),
-    "a factor that none has": (lambda: meant("park", "factor", 1.01), "no two have more"),
-    "a lower factor of points": (lambda: meant(SIDES, "factor", 0.999), "says factor"),
-    "a larger radius of points": (lambda: meant(SIDES, "within", 3), "says factor"),
-    "a lower factor of streets": (lambda: meant("roads", "factor", 0.999), "says factor"),
-    "a larger radius of streets": (lambda: meant("roads", "within", 1.1), "says factor"),
-    "a lower factor of neighbours": (lambda: meant("graph", "factor", 0.999), "says factor"),
-    "a lower factor of factors": (lambda: meant("factored", "factor", 0.999), "says factor"),
-    "a lower factor of columns": (lambda: meant(COLUMNS, "factor", 0.999), "says factor"),
-    "a lower factor of positions": (lambda: meant("any position", "factor", 0.9999), "says factor"),
-    "a larger radius of positions": (lambda: meant("any position", "within", 1.001), "says factor"),
-    "a lower factor along paths": (lambda: meant("any position", "path", 0.9999), "says path"),
+    "a lower factor of cells": (lambda: meant("park", "factor", 0.999), "states factor"),
+    "a factor that none has": (lambda: meant("park", "factor", 1.01), "but the largest is"),
+    "a lower factor of points": (lambda: meant(SIDES, "factor", 0.999), "states factor"),
+    "a larger radius of points": (lambda: meant(SIDES, "within", 3), "states factor"),
+    "a lower factor of streets": (lambda: meant("roads", "factor", 0.999), "states factor"),
+    "a larger radius of streets": (lambda: meant("roads", "within", 1.1), "states factor"),
+    "a lower factor of neighbours": (lambda: meant("graph", "factor", 0.999), "states factor"),
+    "a lower factor of factors": (lambda: meant("factored", "factor", 0.999), "states factor"),
+    "a lower factor of columns": (lambda: meant(COLUMNS, "factor", 0.999), "states factor"),
+    "a lower factor of positions": (lambda: meant("any position", "factor", 0.9999), "states factor"),
+    "a larger radius of positions": (lambda: meant("any position", "within", 1.001), "states factor"),
+    "a lower factor along paths": (lambda: meant("any position", "path", 0.9999), "states path"),
     "no word of paths": (
         lambda: honest("any position").changed(said={"protection/path": None}), "along paths"
     ),
-    "nothing is told": (lambda: honest("park").changed(said={"protection/factor": 1}), "says factor 1"),
+    "nothing is told": (lambda: honest("park").changed(said={"protection/factor": 1}), "states factor 1"),
     "a lower loss at positions": (
         lambda: honest("any position").changed(said={"position_loss": 0.01}), "position_loss"
     ),
@@ -273,8 +273,8 @@ def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
     claimed = texts.changed(said={"verification/lower_bound_checked": True})
     good, bad = proved_in_node(tmp_path, [texts, claimed])
     assert good["faults"] == []
-    assert any("was not checked" in text for text in good["given"])
-    assert any("does not hold what it rests on" in fault["text"] for fault in bad["faults"])
+    assert any("was not checked" in text for text in good["assumed"])
+    assert any("lacks its proof" in fault["text"] for fault in bad["faults"])
 
 
 @pytest.mark.exhaustive
@@ -296,7 +296,7 @@ def test_both_banks_of_a_river_have_the_factor_of_python(tmp_path):
     assert good["faults"] == []
     assert any("Around the holes" in text for text in good["proved"])
     (fault,) = bad["faults"]
-    assert float(fault["text"].split("found ")[1]) == pytest.approx(values["factor"], rel=LINEAR_ALGEBRA)
+    assert float(fault["text"].split("recomputed ")[1]) == pytest.approx(values["factor"], rel=LINEAR_ALGEBRA)
 
 
 ANYWHERE, QUARTERS = "any position", "any position, quarters"
@@ -325,32 +325,32 @@ def steeper(kind: str = ANYWHERE) -> Texts:
 
 
 PLACED = {
-    "around_row": (another_row, "the rows around a cell are not"),
-    "masses": (steeper, "gradients of positions are too steep"),
-    "lower levels": (lambda: placed_forged(level=0.5), "gradients of positions are too steep"),
+    "around_row": (another_row, "do not follow the rule of the claim"),
+    "masses": (steeper, "gradients are too steep between positions"),
+    "lower levels": (lambda: placed_forged(level=0.5), "gradients are too steep between positions"),
     "one lower level": (lambda: placed_forged(level=0.2, at=5), "first of P("),
-    "higher levels": (lambda: placed_forged(level=3.0), "about other cells, or lower levels"),
-    "masses, quarters": (lambda: steeper(QUARTERS), "gradients of positions are too steep"),
+    "higher levels": (lambda: placed_forged(level=3.0), "another number of levels, or a level above"),
+    "masses, quarters": (lambda: steeper(QUARTERS), "gradients are too steep between positions"),
     "lower levels of quarters": (
         lambda: placed_forged(level=0.5, kind=QUARTERS),
-        "gradients of positions are too steep",
+        "gradients are too steep between positions",
     ),
     "one lower level of a quarter": (
         lambda: placed_forged(level=0.01, at=(5, 10), kind=QUARTERS),
-        "2 gradients of positions are too steep, first of P(2|x) in cell 5",
+        "2 gradients are too steep between positions, first of P(2|x) in cell 5",
     ),
     "higher levels of quarters": (
         lambda: placed_forged(level=3.0, kind=QUARTERS),
-        "about other cells, or lower levels",
+        "another number of levels, or a level above",
     ),
-    "wider cells": (lambda: forged_metric(ANYWHERE, "domain", cell=[5.0, 5.0]), "the coordinates are not those"),
+    "wider cells": (lambda: forged_metric(ANYWHERE, "domain", cell=[5.0, 5.0]), "the coordinates are not centres"),
     "a lower level asked for": (
         lambda: forged_metric(ANYWHERE, "problem_metric", multiplier=0.01),
-        "about other cells, or lower levels",
+        "another number of levels, or a level above",
     ),
     "another metric asked for": (
         lambda: forged_metric(ANYWHERE, "problem_metric", kind="discrete", epsilon=5.0),
-        "no rows or levels",
+        "needs its rows, and levels",
     ),
 }
 
@@ -372,12 +372,12 @@ def test_forged_positions_are_found(refused_positions, name):
 def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
     outcome = outcomes[kind]
     cells = mechanism_of(kind).sizes["secret"]
-    assert outcome["found"]["gradients"] == cells * cells
+    assert outcome["figures"]["gradients"] == cells * cells
     assert any(text.startswith("Between any two positions the claim holds") for text in outcome["proved"])
-    assert any("nowhere below the interpolant" in text for text in outcome["given"])
+    assert any("nowhere below the interpolant" in text for text in outcome["assumed"])
     lost = json.loads(honest(kind).contents)["position_loss"]
-    assert outcome["found"]["position_loss"] == pytest.approx(lost, rel=LINEAR_ALGEBRA)
-    assert "gradients" not in outcomes["eikonal, masked"]["found"]
+    assert outcome["figures"]["position_loss"] == pytest.approx(lost, rel=LINEAR_ALGEBRA)
+    assert "gradients" not in outcomes["eikonal, masked"]["figures"]
     assert "any two positions" in json.loads(honest(kind).contents)["facts"]["sentence"]
 
 
@@ -386,7 +386,7 @@ def test_reports_on_land_alone_are_proved_for_positions_anywhere(tmp_path):
     (outcome,) = proved_in_node(tmp_path, [texts])
     assert outcome["faults"] == []
     contents = json.loads(texts.contents)
-    assert outcome["found"]["position_loss"] == pytest.approx(contents["position_loss"], rel=LINEAR_ALGEBRA)
+    assert outcome["figures"]["position_loss"] == pytest.approx(contents["position_loss"], rel=LINEAR_ALGEBRA)
     assert contents["facts"]["sentence"].startswith("Protects any two positions: within ")
     assert contents["protection"]["path"] is None
 
@@ -395,15 +395,15 @@ def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):
     arrays = json.loads(honest(QUARTERS).contents)["arrays"]
     both = honest(QUARTERS).changed(said={"arrays": arrays | {"corner_level": arrays["secret_x"]}})
     (outcome,) = proved_in_node(tmp_path, [both])
-    assert any("or those of cells and of quarters" in fault["text"] for fault in outcome["faults"])
+    assert any("levels at corners of either cells or quarters" in fault["text"] for fault in outcome["faults"])
 
 
 def test_positions_of_a_part_of_a_table_are_taken_as_given(tmp_path, monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 30)
     (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism_of(ANYWHERE))])
     assert outcome["faults"] == []
-    assert "gradients" not in outcome["found"]
-    assert any("any two positions was checked" in text for text in outcome["given"])
+    assert "gradients" not in outcome["figures"]
+    assert any("any two positions was checked" in text for text in outcome["assumed"])
 
 
 def factors(name: str, place: int, amount: float, kind: str = "factored") -> Texts:
@@ -476,10 +476,10 @@ def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
     (outcome,) = proved_in_node(tmp_path, [texts])
     assert json.loads(texts.contents)["kind"] == "rows"
     assert outcome["faults"] == []
-    assert outcome["found"]["rows"] == 6
-    assert outcome["found"]["partial"] is True
+    assert outcome["figures"]["rows"] == 6
+    assert outcome["figures"]["partial"] is True
     assert outcome["proved"][0].startswith("The 6 rows of 9 that this page carries")
-    assert any("other rows" in text for text in outcome["given"])
+    assert any("other rows" in text for text in outcome["assumed"])
 
 
 def test_ratios_of_rows_that_are_almost_alike_are_those_of_verify(tmp_path):
@@ -490,7 +490,7 @@ def test_ratios_of_rows_that_are_almost_alike_are_those_of_verify(tmp_path):
     mechanism = md.baselines.exponential(problem)
     (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism)])
     assert outcome["faults"] == []
-    assert outcome["found"]["ratio"] == pytest.approx(mechanism.attrs["ratio"], rel=LINEAR_ALGEBRA)
+    assert outcome["figures"]["ratio"] == pytest.approx(mechanism.attrs["ratio"], rel=LINEAR_ALGEBRA)
 
 
 def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
@@ -502,8 +502,8 @@ def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
     pairs, nothing, broken = in_node(tmp_path, text + RUN)
     assert pairs["faults"] == nothing["faults"] == []
-    assert pairs["found"]["compared"] < pairs["found"]["inequalities"]
-    assert nothing["found"]["compared"] == nothing["found"]["inequalities"]
+    assert pairs["figures"]["compared"] < pairs["figures"]["inequalities"]
+    assert nothing["figures"]["compared"] == nothing["figures"]["inequalities"]
     assert broken["faults"]
 
 
@@ -543,7 +543,7 @@ def test_one_unit_too_many_in_a_disc_is_found(tmp_path, centres, where):
     kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])
     assert kept["faults"] == []
     assert [fault["report"] for fault in refused["faults"]] == [report]
-    worst = kept["found"]["disc"]
+    worst = kept["figures"]["disc"]
     assert worst["share"] == pytest.approx(3 / 5, rel=LINEAR_ALGEBRA)  # the table keeps the limit by less than a unit
     assert sum(worst["posterior"][u] for u in worst["disc"]) == pytest.approx(worst["share"], rel=LINEAR_ALGEBRA)
     assert f"after report {worst['report']}, the worst, {where} 60 %" in " ".join(kept["proved"])

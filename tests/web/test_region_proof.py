@@ -110,12 +110,12 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
         "a step": (carrying(content(other), texts), "not covered by the row sums"),
         "a bound": (carrying(content(lower), texts), "more than its bound"),
         "a loose bound": (carrying(content(higher), texts), "less than a quarter of its bound"),
-        "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "other steps"),
+        "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "does not match the step"),
         "an advance": (carrying(with_header(advance=[a + 1 for a in header["advance"]]), texts), "length of its step"),
-        "a name": (carrying(with_header(ledger="0" * 64), texts), "names other levels"),
+        "a name": (carrying(with_header(ledger="0" * 64), texts), "checksum of the levels in the claim does not match"),
         "other levels": (carrying(with_header(level_unit=2 * header["level_unit"]), texts), "length of its step"),
-        "another unit": (carrying(with_header(unit="ft"), texts), "names other levels"),
-        "the factor": (texts.changed(said={"protection/factor": 1.1}), "says factor"),
+        "another unit": (carrying(with_header(unit="ft"), texts), "checksum of the levels in the claim does not match"),
+        "the factor": (texts.changed(said={"protection/factor": 1.1}), "states factor"),
         "the verdict": (texts.changed(said={"verification/certified": False}), "not certified"),
         "a checksum": (texts.changed(said={"facts/provenance/sha256sum of the file": "0" * 64}), "sha256sum"),
         "a byte": (carrying(content("certified")[:-40] + b"x" + content("certified")[-39:], texts), "altered"),
@@ -128,8 +128,8 @@ def test_an_honest_page_is_proved_and_forged_ones_are_refused(tmp_path) -> None:
     (tmp_path / "texts.json").write_text(json.dumps([vars(given) for given in texts]))
     good, *found = in_node(tmp_path, proof_script() + RUN)
     assert good["faults"] == []
-    assert good["found"]["rows"] == region("certified").secrets
-    assert good["found"]["told"]["whole"] is True
+    assert good["figures"]["rows"] == region("certified").secrets
+    assert good["figures"]["badge"]["whole"] is True
     for (name, (_, word)), outcome in zip(made.items(), found, strict=True):
         assert any(word in fault["text"] for fault in outcome["faults"]), (name, outcome["faults"])
 
@@ -141,9 +141,9 @@ def test_a_large_map_is_proved_around_a_place(tmp_path) -> None:
     (tmp_path / "texts.json").write_text(json.dumps([{"texts": vars(honest()), "options": each} for each in asked]))
     found = in_node(tmp_path, few + run)
     assert [outcome["faults"] for outcome in found] == [[]] * 4
-    assert [outcome["found"]["rows"] for outcome in found] == [16, 16, 16, 63]
-    assert [outcome["found"]["partial"] for outcome in found] == [True, True, True, False]
-    assert found[3]["found"]["inequalities"] == 2 * len(region("certified").edges.tail)
+    assert [outcome["figures"]["rows"] for outcome in found] == [16, 16, 16, 63]
+    assert [outcome["figures"]["partial"] for outcome in found] == [True, True, True, False]
+    assert found[3]["figures"]["inequalities"] == 2 * len(region("certified").edges.tail)
 
 
 def test_a_page_of_a_map_is_for_the_map_alone() -> None:

@@ -1,5 +1,5 @@
 // What a page carries, gzipped, in base64: the length of its contents (uint32), these in JSON, and from the next multiple
-// of 8 bytes on its arrays, little-endian numbers one after another. The checksum of gzip tells damage.
+// of 8 bytes on its arrays, little-endian numbers one after another. The checksum of gzip detects damage.
 //
 // A page is { contents, bytes, start }; `array` gives one of its arrays by name, first of the file, then beside it.
 
@@ -27,17 +27,17 @@ async function unpackedPage(text) {
   return { contents, bytes, start: 8 * Math.ceil(end / 8) };
 }
 
-/** Whether a page has an array of this name. */
+/** True if a page has an array of this name. */
 function has(page, name) {
   return name in page.contents.arrays || name in page.contents.beside;
 }
 
 /** The array `name` as typed numbers, in the order of the file, last dimension fastest. */
 function array(page, name) {
-  const told = page.contents.arrays[name] ?? page.contents.beside[name];
-  if (!told) throw new RangeError(`${name} is not there`);
-  const count = told.shape.reduce((a, b) => a * b, 1);
-  return new NUMBERS[told.dtype](page.bytes.buffer, page.start + told.start, count);
+  const entry = page.contents.arrays[name] ?? page.contents.beside[name];
+  if (!entry) throw new RangeError(`the page has no array ${name}`);
+  const count = entry.shape.reduce((a, b) => a * b, 1);
+  return new NUMBERS[entry.dtype](page.bytes.buffer, page.start + entry.start, count);
 }
 
 /** The array `name` of place numbers as doubles below 2^53. */

@@ -1,5 +1,5 @@
-// The claim, put together from metric and domain, and compared with the edges in exact fractions. T is the multiplier of
-// the metric, E its epsilon, B the largest of its levels.
+// The claim of a metric and a domain, compared with the edges in exact fractions. T is the scale of the metric, E its
+// epsilon, B the largest of its levels.
 //
 //     discrete    no edge is longer than T E, and every pair is within it by edges
 //     euclidean   the same with T E |p - q|
@@ -7,7 +7,7 @@
 //                 of the grid is masked
 //     streets, graph   nothing: the list is the claim
 //
-// Taken as given: coordinates and unit; that lengths are integrals where levels vary; neighbours where cells are masked;
+// Not checked: coordinates and unit; that lengths are integrals where levels vary; neighbours where cells are masked;
 // lengths that are the claim themselves. `mechdesign verify` rebuilds them all.
 
 // By numbers of axes and of neighbours: steps to neighbours, in any order and direction.
@@ -23,11 +23,11 @@ const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
 /** What a metric claims: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
  * times the scale, an exact fraction. Throws RangeError for another kind, and for levels that are no numbers. */
 function claimOf({ kind, epsilon = 0, level, stencil, multiplier }) {
-  if (!KINDS.includes(kind)) throw new RangeError(`the metric is of a kind that this page does not know: ${kind}`);
+  if (!KINDS.includes(kind)) throw new RangeError(`unknown metric: ${kind}`);
   const levels = level ? level.eps.flat(Infinity) : [epsilon];
   const [least, most] = levels.reduce(([a, b], at) => [Math.min(a, at), Math.max(b, at)], [Infinity, -Infinity]);
   if (![...levels, multiplier].every((value) => Number.isFinite(value) && value >= 0))
-    throw new RangeError("a level of the metric is no number from 0 on");
+    throw new RangeError("a level of the metric is not a finite number >= 0");
   return { kind, stencil, least, most, scale: multiplier, rate: times(exactly(most), exactly(multiplier)) };
 }
 
@@ -41,7 +41,7 @@ function latticeOf({ shape, cell, origin }, points) {
   return fits && new Set(index.map(String)).size === index.length ? index : null;
 }
 
-/** Whether no cell of a grid is masked. */
+/** True if no cell of a grid is masked. */
 function isWhole({ shape }, count) {
   return shape.reduce((a, b) => a * b, 1) === count;
 }
@@ -49,19 +49,19 @@ function isWhole({ shape }, count) {
 /** Faults of the claim. setting = { claim, domain, points, unit, edges, whole }: points (axes of n each) in `unit`, edges
  * all those of the claim, and whole: false where only some of them are there. */
 function* claimFaults({ claim, domain, points, unit, edges, whole }) {
-  if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is no word" }];
+  if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is not a plain name" }];
   if (domain.unit !== unit) return [{ text: `the claim is in nats per ${domain.unit}, and the coordinates are in ${unit}` }];
   const index = domain.kind === "grid" ? latticeOf(domain, points) : Array.from(points[0], (_, u) => [u]);
-  if (!index) return [{ text: `the coordinates are not those of different cells of a ${domain.shape.join(" x ")} grid` }];
+  if (!index) return [{ text: `the coordinates are not centres of different cells of a ${domain.shape.join(" x ")} grid` }];
   if (claim.kind === "graph" || claim.kind === "streets") return [];
   const steps = STENCILS[`${points.length} ${claim.stencil}`];
   if (claim.kind === "eikonal" && !(domain.kind === "grid" && steps))
-    return [{ text: `no places have a graph of ${claim.stencil} neighbours but those of a grid` }];
+    return [{ text: `a graph of ${claim.stencil} neighbours needs a grid` }];
   const over = overLimit(points, claim.kind === "discrete", claim.rate);
   for (let e = 0; e < edges.tail.length; e++) {
     const [u, v, nats] = [edges.tail[e], edges.head[e], edges.length[e]];
     if (over(exactly(nats), u, v) || (claim.kind === "eikonal" && nats === 0 && claim.rate[0] > 0n)) {
-      const text = `the edge from ${u} to ${v} is ${nats} nats long, which is not what the claim says`;
+      const text = `the edge from ${u} to ${v} is ${nats} nats long, which the claim does not allow`;
       return [{ text, secret: u, other: v }];
     }
     if (e % 512 === 0) yield (0.5 * e) / edges.tail.length;
@@ -71,7 +71,7 @@ function* claimFaults({ claim, domain, points, unit, edges, whole }) {
   return isWhole(domain, index.length) ? missingNeighbours(index, steps, edges) : [];
 }
 
-/** Whether a fraction of nats exceeds the limit between two places, by squares, all exact. */
+/** A function that is true if a fraction of nats exceeds the limit between two places, by exact squares. */
 function overLimit(points, discrete, limit) {
   const [p, q] = times(limit, limit);
   if (discrete) return ([a, b]) => a * a * q > p * b * b;
@@ -88,9 +88,9 @@ function overLimit(points, discrete, limit) {
 function missingNeighbours(index, steps, { tail, head }) {
   const at = new Map(index.map((place, u) => [String(place), u]));
   const joined = new Set(Array.from(tail, (u, e) => `${Math.min(u, head[e])} ${Math.max(u, head[e])}`));
-  const turns = steps.flatMap((step) => turned([...step].map(Number)));
+  const neighbours = steps.flatMap((step) => signedPermutations([...step].map(Number)));
   for (let u = 0; u < index.length; u++) {
-    for (const turn of turns) {
+    for (const turn of neighbours) {
       const v = at.get(String(index[u].map((k, axis) => k + turn[axis])));
       if (v !== undefined && !joined.has(`${Math.min(u, v)} ${Math.max(u, v)}`)) {
         return [{ text: `no edge joins the neighbours ${u} and ${v}`, secret: u, other: v }];
@@ -101,10 +101,10 @@ function missingNeighbours(index, steps, { tail, head }) {
 }
 
 /** All orders and signs of a step. */
-function turned(step) {
+function signedPermutations(step) {
   if (step.length === 0) return [[]];
   return step.flatMap((size, k) => {
-    const rest = turned(step.filter((_, other) => other !== k));
+    const rest = signedPermutations(step.filter((_, other) => other !== k));
     return rest.flatMap((others) => [
       [size, ...others],
       [-size, ...others],

@@ -21,10 +21,10 @@ function capsOf(page) {
   if (attribute(page, "program") !== "constrained") return [];
   const { constraints } = described(page, "parameters");
   const on = constraints.filter(({ constraint }) => !OTHER_LIMITS.includes(constraint));
-  const beside = placedOf(page) ? "it stands beside a claim between positions, which never draw one row alone" : null;
+  const conflict = placedOf(page) ? "it cannot be combined with a claim between positions, which draw mixtures of rows" : null;
   for (const limit of on) {
-    const wrong = brokenRule(limit, array(page, "prior").length) ?? beside;
-    if (wrong) throw new RangeError(`a limit on discs is not one: ${wrong}`);
+    const wrong = brokenRule(limit, array(page, "prior").length) ?? conflict;
+    if (wrong) throw new RangeError(`invalid limit on discs: ${wrong}`);
   }
   return on;
 }
@@ -34,18 +34,18 @@ function brokenRule(limit, count) {
   const { constraint, radius, centres, people } = limit;
   const numbers = Object.hasOwn(LIMITS, constraint) ? LIMITS[constraint] : [];
   const names = ["constraint", "radius", "centres", "people", ...numbers];
-  if (!numbers.length || Object.keys(limit).sort().join() !== names.sort().join()) return "its kind or its names are others";
-  if (typeof radius !== "number" || !(radius > 0 && radius < 1e150)) return "its radius is no positive number";
-  if (!["places", "anywhere", "area"].includes(centres)) return "its discs are centred nowhere";
+  if (!numbers.length || Object.keys(limit).sort().join() !== names.sort().join()) return "unknown kind or fields";
+  if (typeof radius !== "number" || !(radius > 0 && radius < 1e150)) return "its radius is not a positive number";
+  if (!["places", "anywhere", "area"].includes(centres)) return "unknown kind of centres";
   if (!Array.isArray(people) || !people.length || !people.every(Array.isArray)) return "it has no rows of people";
   for (const row of people) {
     const total = row.reduce((sum, k) => sum + k, 0);
-    if (row.length !== count || !row.every((k) => Number.isInteger(k) && k >= 0)) return "its people are not whole, one number a place";
-    if (!(total > 0 && total < 2 ** 32)) return "its people are none, or too many";
+    if (row.length !== count || !row.every((k) => Number.isInteger(k) && k >= 0)) return "its people are not one integer >= 0 per place";
+    if (!(total > 0 && total < 2 ** 32)) return "the number of its people is 0 or at least 2^32";
   }
-  if (!numbers.every((name) => typeof limit[name] === "string" && SHARE.test(limit[name]))) return "its numbers are no fractions";
+  if (!numbers.every((name) => typeof limit[name] === "string" && SHARE.test(limit[name]))) return "its numbers are not fractions";
   const [[a, b], [c, d]] = [sharesOf(limit[numbers[0]]), sharesOf(limit.wrong_by ?? "1/1")];
-  if ([a, b, c, d].some((part) => part >= PARTS) || b === 0n || d === 0n) return "its numbers are no fractions";
+  if ([a, b, c, d].some((part) => part >= PARTS) || b === 0n || d === 0n) return "its numbers are not fractions";
   if (constraint === "posterior-lift" ? a <= b : a <= 0n || a >= b) return "its share is not between 0 and 1, or its factor not above 1";
   return c < d ? "its counts are off by a factor below 1" : null;
 }
@@ -72,7 +72,7 @@ function lowest(over, under) {
  * by a factor needs: a disc moved off a crossing keeps those points on its circle that lie on that side. */
 function discsOf(points, radius, centres, every) {
   if (points.length > 2)
-    throw new RangeError("a limit is on discs of a kind that this page does not know");
+    throw new RangeError("this page checks limits on discs on at most two axes");
   const at = Array.from(points[0], (_, u) => points.map((axis) => axis[u]));
   const [wide, middles] = [radius * RAISED, [...at]];
   for (let u = 0; centres === "anywhere" && u < at.length; u++) {
@@ -81,22 +81,22 @@ function discsOf(points, radius, centres, every) {
       if (apart > 2 * wide) continue;
       const middle = at[u].map((x, k) => (x + at[v][k]) / 2);
       const high = Math.sqrt(Math.max(wide ** 2 - apart ** 2 / 4, 0)) / apart;
-      const aside = middle.length === 1 ? [0] : [(at[u][1] - at[v][1]) * high, (at[v][0] - at[u][0]) * high];
-      for (const sign of [-1, 1]) middles.push(middle.map((x, k) => x + sign * aside[k]));
+      const offset = middle.length === 1 ? [0] : [(at[u][1] - at[v][1]) * high, (at[v][0] - at[u][0]) * high];
+      for (const sign of [-1, 1]) middles.push(middle.map((x, k) => x + sign * offset[k]));
     }
   }
-  const beside = every && centres === "anywhere";
-  if (beside && points.length === 1) for (const [x] of at) middles.push([x - wide], [x + wide]);
-  const found = new Map();
+  const withParts = every && centres === "anywhere";
+  if (withParts && points.length === 1) for (const [x] of at) middles.push([x - wide], [x + wide]);
+  const discs = new Map();
   for (const middle of middles) {
     const steps = at.map((place) => place.map((x, k) => x - middle[k]));
     const inside = steps.map((_, u) => u).filter((u) => Math.hypot(...steps[u]) <= wide * RAISED);
     const on = inside.filter((u) => Math.hypot(...steps[u]) >= wide * (1 - ON_CIRCLE));
     const ahead = (way, u) => steps[u].reduce((sum, x, k) => sum + x * way[k], 0) > 0;
-    const faces = beside ? waysOff(on.map((u) => steps[u])).map((way) => inside.filter((u) => !on.includes(u) || ahead(way, u))) : [];
-    for (const face of [inside, ...faces]) if (face.length) found.set(face.join(), face);
+    const faces = withParts ? waysOff(on.map((u) => steps[u])).map((way) => inside.filter((u) => !on.includes(u) || ahead(way, u))) : [];
+    for (const face of [inside, ...faces]) if (face.length) discs.set(face.join(), face);
   }
-  return [...found.values()];
+  return [...discs.values()];
 }
 
 /** Directions to move a disc in: one between each two in which it begins or ceases to lose a point on its circle. */
@@ -112,7 +112,7 @@ function cellsOfArea(page, { radius, constraint }) {
   const { kind, cell } = described(page, "domain");
   const cells = Math.floor(Math.PI * ((radius * RAISED) / cell?.[0]) * ((radius * RAISED) / cell?.[1]));
   if (kind !== "grid" || cell.length !== 2 || !(cells >= 1 && cells < 1e150) || constraint !== "posterior-cap")
-    throw new RangeError("a limit is on areas that this page cannot tell");
+    throw new RangeError("this page cannot check a limit on areas of this kind");
   return cells;
 }
 

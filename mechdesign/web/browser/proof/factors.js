@@ -7,10 +7,10 @@
 // integers for every edge, each way.
 
 const STEP_BITS = 48; // a step is an integer number of 2^-48 nats
-const SPARE_BITS = 28n; // d - j step is rounded down to a multiple of 2^-20 nats
-const LONGEST = 2 ** 13; // nats: longer edges are held to this
+const SLACK_BITS = 28n; // the slack d - j step is rounded down to a multiple of 2^-20 nats, so that few bounds are computed
+const LONGEST = 2 ** 13; // nats: longer edges are treated as this long, which claims no less
 
-/** The factors that draw, of the integers of a page. */
+/** The factors of a page, with the code that draws in the client. */
 class Factors extends device.FactorRows {
   constructor(page) {
     const [tail, head] = [places(page, "edge_tail"), places(page, "edge_head")];
@@ -35,15 +35,15 @@ class Factors extends device.FactorRows {
     Object.assign(this, { step, numbers, arrays });
   }
 
-  /** Faults of the integers: what has to hold before anything is added up. */
+  /** Faults of the integers, checked before any sum. */
   faults() {
     const { step, cap, numbers, arrays } = this;
     const { weight, target, first, from, offset } = arrays;
     if (!(step > 0 && step * cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS)))
-      return [{ text: "step and cap leave the kernel no room" }];
+      return [{ text: "step times cap is too large for the kernel" }];
     const columns = first ? first.length : numbers.places;
     if (weight.length !== columns || target.length !== columns || from?.length !== offset?.length)
-      return [{ text: "weights, reports and columns are in different numbers" }];
+      return [{ text: "the numbers of weights, reports and columns differ" }];
     try {
       device.checkFactors({ ...numbers, generators: from?.length }, arrays);
     } catch (error) {
@@ -72,7 +72,7 @@ function storedSums(page) {
   return Array.from({ length: words.length / 2 }, (_, u) => (words[2 * u] << 64n) + words[2 * u + 1]);
 }
 
-/** Faults of row sums and of row losses, both found again for the secrets `asked`. */
+/** Faults of row sums and of row losses, both recomputed for the secrets `asked`. */
 function* factorFaults(page, factors, sums, asked) {
   const faults = [];
   const judge = lossOf(page);
@@ -90,7 +90,7 @@ function* factorFaults(page, factors, sums, asked) {
       loss += kernel[reached[c]] * factors.weight[c] * judge(secret, factors.target[c]);
     }
     if (judge && !agree(loss / Number(sum), stored[secret])) {
-      faults.push({ text: `secret ${secret}: its loss is not ${stored[secret]}`, secret });
+      faults.push({ text: `secret ${secret}: the loss differs from ${stored[secret]}`, secret });
     }
     if (k % 4 === 0) yield k / asked.length;
   }
@@ -101,40 +101,39 @@ function* factorFaults(page, factors, sums, asked) {
  * edge that `worst` names. */
 function* factorEdges(factors, sums, { tail, head, length }, worst) {
   const bounds = new Map();
-  const found = {
+  const result = {
     faults: [],
     broken: 0,
     inequalities: 2 * tail.length,
     compared: 2 * tail.length,
     value: -1,
-    said: null,
+    valueAtWorst: null,
   };
   const logs = sums.map((sum) => Math.log(Number(sum)));
   for (let e = 0; e < tail.length; e++) {
     const [u, v] = [tail[e], head[e]];
     const units = factors.unitsOf(factors.inner[u], factors.inner[v]);
     const [p, q] = exactly(Math.min(length[e], LONGEST));
-    const spare = (p << BigInt(STEP_BITS)) / q - BigInt(factors.step) * BigInt(units);
-    const wrong = units < 0 ? 2 : brokenWays(bounds, spare, sums[u], sums[v]);
-    found.broken += wrong;
-    if (wrong && found.faults.length === 0) {
+    const slack = (p << BigInt(STEP_BITS)) / q - BigInt(factors.step) * BigInt(units);
+    const wrong = units < 0 ? 2 : brokenWays(bounds, slack, sums[u], sums[v]);
+    result.broken += wrong;
+    if (wrong && result.faults.length === 0) {
       const text = `the edge from ${u} to ${v}, ${length[e]} nats long, is not covered by its factors`;
-      found.faults.push({ text, secret: u, other: v });
+      result.faults.push({ text, secret: u, other: v });
     }
     const value = (factors.step * 2 ** -STEP_BITS * units + Math.abs(logs[u] - logs[v])) / length[e];
-    found.value = Math.max(found.value, value);
-    if (worst && isEdge(worst, u, v)) found.said = value;
+    result.value = Math.max(result.value, value);
+    if (worst && isEdge(worst, u, v)) result.valueAtWorst = value;
     if (e % 512 === 0) yield e / tail.length;
   }
-  return found;
+  return result;
 }
 
-/** How many of both inequalities between two row sums do not hold, e^(spare 2^-48) apart at most; bounds, those of other
- * edges by what they spare. */
-function brokenWays(bounds, spare, a, b) {
-  if (spare < 0n) return 2;
-  const key = spare >> SPARE_BITS;
-  if (!bounds.has(key)) bounds.set(key, expLower(Number(key) * 2 ** (Number(SPARE_BITS) - STEP_BITS)));
+/** The number of broken inequalities, of two, between row sums at most a factor e^(slack 2^-48) apart; bounds: a cache by slack. */
+function brokenWays(bounds, slack, a, b) {
+  if (slack < 0n) return 2;
+  const key = slack >> SLACK_BITS;
+  if (!bounds.has(key)) bounds.set(key, expLower(Number(key) * 2 ** (Number(SLACK_BITS) - STEP_BITS)));
   const bound = bounds.get(key);
   return Number(exceeds(a, bound, b)) + Number(exceeds(b, bound, a));
 }

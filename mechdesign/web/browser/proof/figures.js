@@ -1,9 +1,9 @@
-// Figures that are found again in floating point, and compared with what the file and the page say.
+// Figures recomputed in floating point, and compared with those of the file and of the page.
 
 const AGREE = 1e-9; // relative, of sums in another order
 
-function agree(found, said, most = AGREE) {
-  return found === said || Math.abs(found - said) <= most * Math.abs(said);
+function agree(computed, stated, tolerance = AGREE) {
+  return computed === stated || Math.abs(computed - stated) <= tolerance * Math.abs(stated);
 }
 
 /** l(u, y) of a page as a function; null for a loss that is not a formula of coordinates or a table of the file. */
@@ -66,7 +66,7 @@ function priorFaults(prior) {
   return fits ? [] : [{ text: `the prior sums to ${sum}` }];
 }
 
-/** What the program of a page makes small: its words and its value at the table, undefined where they are not known here. */
+/** The objective of the program of a page: its name and its value at the table, undefined if they are not known here. */
 function objectiveFound(page, { expected_loss: loss, losses }) {
   const mean = (prior) => prior.reduce((sum, p, u) => sum + p * losses[u], 0);
   const known = {
@@ -81,39 +81,39 @@ function objectiveFound(page, { expected_loss: loss, losses }) {
   return { words, value: page.contents.kind === "table" ? value : undefined };
 }
 
-/** Faults of figures that the page says: those of the file and those of `verify`. found has expected_loss,
+/** Faults of the figures of the file and of `verify` on the page. figures has expected_loss,
  * ratio and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
- * named; each undefined where it was not found again. */
-function figureFaults(page, found) {
+ * named; each undefined if it was not recomputed. */
+function figureFaults(page, figures) {
   const [faults, { verification: verified, position_loss: placedLoss }] = [[], page.contents];
-  const compare = (name, said, value) => {
-    if (value !== undefined && !(value === said || (value !== null && said !== null && agree(value, said))))
-      faults.push({ text: `${name}: the page says ${said}, found ${value}` });
+  const compare = (name, stated, value) => {
+    if (value !== undefined && !(value === stated || (value !== null && stated !== null && agree(value, stated))))
+      faults.push({ text: `${name}: the page states ${stated}, recomputed ${value}` });
   };
   for (const name of ["expected_loss", "ratio"]) {
-    compare(name, attribute(page, name), found[name]);
+    compare(name, attribute(page, name), figures[name]);
     const shown = name === "ratio" ? (verified.row_ratio ?? verified.ratio) : verified[name];
     if (shown !== null && shown !== attribute(page, name) && !agree(shown, attribute(page, name))) {
-      faults.push({ text: `${name}: the page says ${shown}, the file ${attribute(page, name)}` });
+      faults.push({ text: `${name}: the page states ${shown}, the file ${attribute(page, name)}` });
     }
   }
-  compare("position_loss", placedLoss, found.position_loss);
-  const { words, value } = objectiveFound(page, found);
+  compare("position_loss", placedLoss, figures.position_loss);
+  const { words, value } = objectiveFound(page, figures);
   if (words !== undefined && attribute(page, "objective_of") !== words) faults.push({ text: `objective_of: is not ${words}` });
   compare("objective", attribute(page, "objective"), value);
   if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "ratio")))
-    faults.push({ text: `ratio: the page says ${verified.ratio}, the file another` });
-  compare("violations", verified.violations, found.violations);
+    faults.push({ text: `ratio: the page states ${verified.ratio}, the file another` });
+  compare("violations", verified.violations, figures.violations);
   const bounded = attribute(page, "objective") ?? attribute(page, "expected_loss");
   if (attribute(page, "lower_bound") > bounded * (1 + AGREE)) {
-    faults.push({ text: `lower_bound: ${attribute(page, "lower_bound")} exceeds what it should bound` });
+    faults.push({ text: `lower_bound: ${attribute(page, "lower_bound")} exceeds the objective that it bounds` });
   }
-  if (verified.certified !== true) faults.push({ text: "the page says that the mechanism is not certified" });
-  if (found.worst !== undefined && verified.worst && !(found.worst !== null && agree(found.worst, found.value))) {
-    faults.push({ text: `worst: ${JSON.stringify(verified.worst)} is not where the table comes closest to its claim` });
+  if (verified.certified !== true) faults.push({ text: "the page states that the mechanism is not certified" });
+  if (figures.worst !== undefined && verified.worst && !(figures.worst !== null && agree(figures.worst, figures.value))) {
+    faults.push({ text: `worst: ${JSON.stringify(verified.worst)} is not the place where the table is closest to its claim` });
   }
-  const own = described(page, "parameters").own_constraints ?? [];
-  if (verified.lower_bound_checked && (own.length || attribute(page, "lower_bound") === undefined))
-    faults.push({ text: "lower_bound: the page says that it was checked, and the file does not hold what it rests on" });
+  const added = described(page, "parameters").own_constraints ?? [];
+  if (verified.lower_bound_checked && (added.length || attribute(page, "lower_bound") === undefined))
+    faults.push({ text: "lower_bound: the page states that it was checked, but the file lacks its proof" });
   return faults;
 }

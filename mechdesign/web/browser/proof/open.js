@@ -1,8 +1,8 @@
-// Opening a page, and proving it: in a worker made of these very lines, or where none may start, here, bit by bit.
+// Opens and proves a page: in a worker made of this program, or, where a worker may not start, here in slices of time.
 
-const SLICE = 24; // milliseconds of work between two looks at the clock, where there is no worker
+const SLICE = 24; // milliseconds of work between pauses for the page, without a worker
 
-/** The page in its text, of a region with its map. Rejects where it is damaged. */
+/** Unpack a page; with the map of a region. Rejects if it is damaged. */
 async function opened(packed) {
   const page = await unpackedPage(packed);
   if (page.contents.kind === "region") {
@@ -12,7 +12,7 @@ async function opened(packed) {
   return page;
 }
 
-/** The last of the steps that are taken before a time, or all of them. */
+/** Run steps until a time, or to the end; the last step. */
 function run(steps, until = Infinity) {
   for (;;) {
     const step = steps.next();
@@ -20,26 +20,26 @@ function run(steps, until = Infinity) {
   }
 }
 
-/** The outcome of `prove`; an error that came is a fault. tell({ words, share }) is called as it goes on. */
-async function provenHere(packed, options, tell) {
+/** The outcome of `prove`; an exception becomes a fault. onProgress({ words, share }) is called in between. */
+async function provenHere(packed, options, onProgress) {
   try {
     const steps = prove(await opened(packed), options);
     for (;;) {
       const { done, value } = run(steps, Date.now() + SLICE);
       if (done) return value;
-      tell(value);
+      onProgress(value);
       await new Promise((resume) => setTimeout(resume));
     }
   } catch (error) {
-    return { faults: [{ text: `the data cannot be read: ${error.message}` }], proved: [], given: [], found: {} };
+    return { faults: [{ text: `the data cannot be read: ${error.message}` }], proved: [], assumed: [], figures: {} };
   }
 }
 
 /** The same in a worker made of `source`, the text of this program. */
-function proven(packed, options, tell, source) {
+function proven(packed, options, onProgress, source) {
   return new Promise((finish) => {
     let worker;
-    const here = () => finish(provenHere(packed, options, tell));
+    const here = () => finish(provenHere(packed, options, onProgress));
     try {
       worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     } catch {
@@ -51,7 +51,7 @@ function proven(packed, options, tell, source) {
       here();
     };
     worker.onmessage = ({ data }) => {
-      if (data.told) tell(data.told);
+      if (data.progress) onProgress(data.progress);
       else {
         worker.terminate();
         finish(data.outcome);
@@ -63,7 +63,7 @@ function proven(packed, options, tell, source) {
 
 if (typeof WorkerGlobalScope !== "undefined") {
   self.onmessage = async ({ data }) => {
-    const outcome = await provenHere(data.packed, data.options, (told) => self.postMessage({ told }));
+    const outcome = await provenHere(data.packed, data.options, (progress) => self.postMessage({ progress }));
     self.postMessage({ outcome });
   };
 }

@@ -1,14 +1,14 @@
-// That edges join every pair of secrets as closely as the claim says, as `verify_table.py` shows it.
+// Proves that paths of edges join every pair of secrets within the distance of the claim, as `verify_table.py` does.
 //
 // Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
 // then any. Nats along a path are added exactly, as integers of the finest unit of all lengths.
 
-function* apart(cells, { tail, head, length }, over) {
+function* apart(cells, { tail, head, length: lengths }, over) {
   const count = cells.length;
-  const fine = Array.from(length, (nats) => exactly(nats)[1]).reduce((a, b) => (a > b ? a : b), 1n);
+  const fine = Array.from(lengths, (nats) => exactly(nats)[1]).reduce((a, b) => (a > b ? a : b), 1n);
   const near = Array.from({ length: count }, () => new Map());
   for (let e = 0; e < tail.length; e++) {
-    const [p, q] = exactly(length[e]);
+    const [p, q] = exactly(lengths[e]);
     const nats = (p * fine) / q;
     near[tail[e]].set(head[e], nats);
     near[head[e]].set(tail[e], nats);
@@ -21,18 +21,18 @@ function* apart(cells, { tail, head, length }, over) {
     const last = new Map();
     for (const v of order.slice(i + 1)) {
       const way = direction(cells[u], cells[v]);
-      let found = null;
+      let length = null;
       for (const w of between(u, last.get(way), near[v])) {
         if (!path.has(w) || !near[v].has(w)) continue;
         const nats = path.get(w) + near[v].get(w);
         if (over([nats, fine], u, v)) continue;
-        found = nats;
+        length = nats;
         break;
       }
-      if (found === null) {
-        return [{ text: `no edges join ${u} and ${v} as closely as the claim says`, secret: u, other: v }];
+      if (length === null) {
+        return [{ text: `no path of edges joins ${u} and ${v} within the distance of the claim`, secret: u, other: v }];
       }
-      path.set(v, found);
+      path.set(v, length);
       last.set(way, v);
     }
     if (i % 8 === 0) yield 0.5 + (0.5 * i) / count;

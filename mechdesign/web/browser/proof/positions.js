@@ -8,8 +8,8 @@
 //
 // A file may give levels at the corners of the quarters of cells instead, for which the quarters alone count.
 //
-// Found again: which rows lie around which cell, and that levels at corners are at most the largest of the claim. Taken as
-// given: that a level that varies is nowhere below the interpolant of those at the corners.
+// Recomputed: which rows lie around which cell, and that levels at corners are at most the largest of the claim. Not
+// checked: that a level that varies is nowhere below the interpolant of those at the corners.
 
 const ROUNDED = 1.01 * Math.SQRT2 * 2 ** -16; // sides by which rounding to 2^-16 of a cell parts two positions, and a percent
 const LEVELS = { corner_level: 4, quarter_level: 16 }; // of each cell, where a file has them
@@ -29,37 +29,37 @@ function placedOf(page) {
   return { ...claim, side, rounding: double(claim.rate) * ROUNDED * side };
 }
 
-/** The claim about positions of a table that is there whole, into `outcome`. */
+/** Prove the claim about positions of a complete table; adds to `outcome`. */
 function* provePositions(page, outcome) {
   const [placed, domain] = [placedOf(page), described(page, "domain")];
-  const wrong = (text) => outcome.faults.push({ text });
+  const refuse = (text) => outcome.faults.push({ text });
   if (page.contents.kind !== "table") {
-    outcome.given.push("The claim between any two positions was checked by mechdesign verify when this page was made, not here.");
+    outcome.assumed.push("The claim between any two positions was checked by mechdesign verify when this page was made, not here.");
     return;
   }
   const kinds = Object.keys(LEVELS).filter((name) => has(page, name));
   if (kinds.length !== 1 || !has(page, "around_row") || !["euclidean", "eikonal"].includes(placed.kind))
-    return wrong("the claim about positions has no rows or levels at corners, or those of cells and of quarters");
+    return refuse("the claim about positions needs its rows, and levels at corners of either cells or quarters");
   const [around, levels] = [places(page, "around_row"), array(page, kinds[0])];
   const cells = domain.kind === "grid" && domain.cell.length === 2 && domain.cell[0] === domain.cell[1] ? latticeOf(domain, axesOf(page, "secret")) : null;
-  if (!cells) return wrong("the coordinates are not those of different cells of the grid of the positions");
+  if (!cells) return refuse("the coordinates are not centres of different square cells");
   const rows = rowsAround(cells);
   if (rows.length !== around.length || rows.some((row, k) => row !== around[k]))
-    return wrong("the rows around a cell are not those of the claim about positions");
+    return refuse("the rows around a cell do not follow the rule of the claim about positions");
   if (levels.length !== LEVELS[kinds[0]] * cells.length || !levels.every((level) => level > 0 && !more(exactly(level), placed.rate)))
-    return wrong("the claim about positions is about other cells, or lower levels");
-  const found = yield* steepPairs(array(page, "mass"), rows, levels, placed.side);
-  if (found.broken) {
-    const [secret, report] = found.first;
-    outcome.faults.push({ text: `${counted(found.broken)} gradients of positions are too steep, first of P(${report}|x) in cell ${secret}`, secret });
+    return refuse("the claim about positions has another number of levels, or a level above its largest");
+  const result = yield* steepPairs(array(page, "mass"), rows, levels, placed.side);
+  if (result.broken) {
+    const [secret, report] = result.first;
+    outcome.faults.push({ text: `${counted(result.broken)} gradients are too steep between positions, first of P(${report}|x) in cell ${secret}`, secret });
   }
-  outcome.found.gradients = found.pairs;
+  outcome.figures.gradients = result.pairs;
   outcome.proved.push(
-    `Between any two positions the claim holds: in ${counted(cells.length)} cells, for each of ${counted(found.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
+    `Between any two positions the claim holds: in ${counted(cells.length)} cells, for each of ${counted(result.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
     "Each of these gradients was compared in integers.",
-    "Every cell draws from the rows around it that the rule names, and no level at a corner is above that of the claim.",
+    "Every cell draws from the rows that the rule names, and no level at a corner exceeds that of the claim.",
   );
-  if (placed.kind === "eikonal") outcome.given.push("That the privacy level is nowhere below the interpolant of the levels at the corners of a cell is as the file has it.");
+  if (placed.kind === "eikonal") outcome.assumed.push("Not checked: that the privacy level is nowhere below the interpolant of the levels at the corners of a cell.");
 }
 
 /** The rows (9 n) of the nine cells around each: a cell's own, or that of the nearest one, the first of several. */
@@ -86,50 +86,50 @@ function wholeLevel(level, side) {
 function* steepPairs(mass, rows, levels, side) {
   const cells = rows.length / 9;
   const [reports, corners] = [mass.length / cells, levels.length / cells];
-  const found = { pairs: mass.length, broken: 0, first: null };
+  const result = { pairs: mass.length, broken: 0, first: null };
   for (let u = 0; u < cells; u++) {
     const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => wholeLevel(level, side));
     const quarters = levelsOfQuarters(z);
-    const own = Array.from(rows.subarray(9 * u, 9 * u + 9), (row) => row * reports);
+    const starts = Array.from(rows.subarray(9 * u, 9 * u + 9), (row) => row * reports);
     for (let y = 0; y < reports; y++) {
-      const patch = [0, 3, 6].map((k) => own.slice(k, k + 3).map((from) => mass[from + y]));
+      const patch = [0, 3, 6].map((k) => starts.slice(k, k + 3).map((from) => mass[from + y]));
       if (gentlePatch(patch, z, quarters)) continue;
-      found.broken++;
-      found.first ??= [u, y];
+      result.broken++;
+      result.first ??= [u, y];
     }
     yield u / cells;
   }
-  return found;
+  return result;
 }
 
 /** Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4) or of its quarters (16). */
 function levelsOfQuarters(z) {
   if (z.length === 16) return [0, 4, 8, 12].map((q) => [0, 2].map((i) => [4n * z[q + i], 4n * z[q + i + 1]]));
-  const half = along([z.slice(0, 2), z.slice(2)], HALVES);
-  return ENDS.map(([i, j]) => square(half, i, j, 2));
+  const half = weightedSums([z.slice(0, 2), z.slice(2)], HALVES);
+  return ENDS.map(([i, j]) => block(half, i, j, 2));
 }
 
-/** The square of `held` with `size` rows and columns from (i, j) on. */
-function square(held, i, j, size) {
-  return held.slice(i, i + size).map((row) => row.slice(j, j + size));
+/** The block of `matrix` with `size` rows and columns from (i, j) on. */
+function block(matrix, i, j, size) {
+  return matrix.slice(i, i + size).map((row) => row.slice(j, j + size));
 }
 
-/** Whether the conditions hold on a cell by its own four levels, or on all quarters of it, in integers. */
+/** True if the conditions hold on a cell by its own four levels, or on all its quarters, in integers. */
 function gentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
   if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
-  const fine = along(patch, CHAIKIN);
-  return ENDS.every(([i, j], q) => gentle(square(fine, i, j, 3), quarters[q], 8n * one));
+  const fine = weightedSums(patch, CHAIKIN);
+  return ENDS.every(([i, j], q) => gentle(block(fine, i, j, 3), quarters[q], 8n * one));
 }
 
 /** Sums of rows and of columns with weights. */
-function along(held, weights) {
+function weightedSums(matrix, weights) {
   const sum = (values) => weights.map((ws) => ws.reduce((total, w, k) => (w ? total + BigInt(w) * values[k] : total), 0n));
-  const columns = held[0].map((_, j) => sum(held.map((row) => row[j])));
+  const columns = matrix[0].map((_, j) => sum(matrix.map((row) => row[j])));
   return weights.map((_, i) => sum(columns.map((column) => column[i])));
 }
 
-/** Whether the gradient of the spline of p (3, 3) has coefficients at most those of it times z / one (2, 2). */
+/** True if the gradient of the spline of p (3, 3) has coefficients at most those of the spline times z / one (2, 2). */
 function gentle(p, z, one) {
   const value = ([a, b, c]) => [a + b, 4n * b, b + c];
   const slope = ([a, b, c]) => [2n * (b - a), 2n * (c - a), 2n * (c - b)];

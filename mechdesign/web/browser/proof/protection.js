@@ -1,4 +1,4 @@
-// What the first sentence says is protected, and the factor by which a report changes odds at most, found again: between
+// Recomputes the sentence on protection: the largest factor by which a report changes odds, between
 // cells or places from their rows, between positions from the claim, which other parts of this program prove.
 //
 // Cells are half-open, so that two at a displacement of k cells hold positions at every distance above their gap, the length
@@ -14,28 +14,28 @@ const CUTS = [4, 2, 1]; // f, the first that is not too much work
 const MOST_RATIOS = 4e9;
 const MOST_COEFFICIENTS = 4e7;
 
-/** The faults of what a page says is protected, after its rows were proved; `rows` names the secrets that it carries, mass
- * their masses, null of factors. Says in `outcome` what was found. */
+/** Faults of the sentence on protection, after the rows were proved; adds to `outcome`. rows: the secrets that the page
+ * carries; mass: their masses, null for factors. */
 function* protectionFaults(page, outcome, rows = null, mass = null) {
   const { within, factor, exact, path } = page.contents.protection;
-  if (!((within ?? 0) >= 0 && within !== Infinity)) return [{ text: `the sentence speaks of a radius of ${within}` }];
+  if (!((within ?? 0) >= 0 && within !== Infinity)) return [{ text: `the sentence has an invalid radius: ${within}` }];
   if (factor === null) return [];
-  const found = yield* new Setting(page, rows, mass).factors(page.contents.protection);
-  if (found === null) {
-    outcome.given.push("The factor that the sentence speaks of was found by mechdesign when this page was made, not here.");
+  const result = yield* new Setting(page, rows, mass).factors(page.contents.protection);
+  if (result === null) {
+    outcome.assumed.push("The factor of the sentence was computed by mechdesign when this page was made, not here.");
     return [];
   }
   const faults = [];
   const claimed = factor === "unbounded" ? Infinity : factor;
-  if (!(claimed >= found.factor * (1 - AGREE)))
-    faults.push({ text: `the sentence says factor ${claimed}, found ${found.factor}` });
-  if (exact && !found.partly && claimed > found.factor * (1 + AGREE))
-    faults.push({ text: `the sentence says factor ${claimed}, no two have more than ${found.factor}` });
-  if ((path === null) !== (found.path === undefined)) faults.push({ text: "the sentence does not say whether the claim is along paths" });
-  else if (path !== null && !(path >= found.path * (1 - AGREE)))
-    faults.push({ text: `the sentence says path ${path}, found ${found.path}` });
-  if (found.partly) outcome.given.push("The factor that the sentence speaks of, between rows that this page does not carry.");
-  else outcome.proved.push(found.words);
+  if (!(claimed >= result.factor * (1 - AGREE)))
+    faults.push({ text: `the sentence states factor ${claimed}, recomputed ${result.factor}` });
+  if (exact && !result.partly && claimed > result.factor * (1 + AGREE))
+    faults.push({ text: `the sentence states factor ${claimed}, but the largest is ${result.factor}` });
+  if ((path === null) !== (result.path === undefined)) faults.push({ text: "the sentence states wrongly whether the claim is along paths" });
+  else if (path !== null && !(path >= result.path * (1 - AGREE)))
+    faults.push({ text: `the sentence states path ${path}, recomputed ${result.path}` });
+  if (result.partly) outcome.assumed.push("The factor of the sentence between rows that this page does not carry was not checked here.");
+  else outcome.proved.push(result.words);
   return faults;
 }
 
@@ -65,7 +65,7 @@ function nounsOfPage(page) {
   return nounsOf(described(page, "domain"), axesOf(page, "secret").length);
 }
 
-/** What is needed to find a factor again: the domain, its lattice, the rows. */
+/** The data from which a factor is recomputed: domain, lattice, rows. */
 class Setting {
   constructor(page, rows, mass) {
     this.page = page;
@@ -97,18 +97,18 @@ class Setting {
     return [p + q, q];
   }
 
-  /** {factor, path, partly, words} for a radius; null where it cannot be found here. */
-  *factors(told) {
-    const within = told.within ?? 0;
+  /** {factor, path, partly, words} for a radius; null if it cannot be computed here. */
+  *factors(sentence) {
+    const within = sentence.within ?? 0;
     if (this.placed) return this.partly ? null : yield* this.#ofPositions(within);
     if (this.masses && !this.along) {
       const pairs = this.cells ? this.#cellPairs(within) : this.#placePairs(within);
       const factor = yield* this.#steepest(pairs);
-      const words = `The factor of the sentence is the largest of such ${this.cells ? "cells" : "places"}, both ways, over all reports: found again from their rows.`;
+      const words = `The factor of the sentence is the largest ratio between such ${this.cells ? "cells" : "places"}, both ways, over all reports: recomputed from their rows.`;
       return { factor, partly: this.partly, words };
     }
-    const nats = this.cells ? yield* this.#farthest(within, told) : this.#farPlaces(within);
-    const words = "The factor of the sentence is at least e^d for the largest claimed distance d that it speaks of.";
+    const nats = this.cells ? yield* this.#farthest(within, sentence) : this.#farPlaces(within);
+    const words = "The factor of the sentence is at least e^d for the largest claimed distance d within its radius.";
     return { factor: Math.exp(nats), words };
   }
 
@@ -130,14 +130,14 @@ class Setting {
   }
 
   /** The largest claimed distance of such cells, in nats. */
-  *#farthest(within, told) {
+  *#farthest(within, sentence) {
     const [steps, { cell }] = [this.steps(within), this.domain];
     if (steps.length === 0) return 0;
     const rate = double(this.claim.rate);
     if (this.claim.kind === "discrete") return rate;
     if (this.claim.kind === "euclidean")
       return rate * Math.max(...steps.map((step) => Math.hypot(...step.map((k, axis) => k * cell[axis]))));
-    return this.whole ? this.#alongSteps(steps) : yield* this.#aroundHoles(steps, told);
+    return this.whole ? this.#alongSteps(steps) : yield* this.#aroundHoles(steps, sentence);
   }
 
   /** A way along edges of a whole lattice, each as long as the longest of its kind. */
@@ -159,16 +159,16 @@ class Setting {
     return Math.max(...far);
   }
 
-  /** The longest of the shortest ways between such cells: 0 where none is longer than the sentence says, else endless. */
+  /** 0 if no shortest path between such cells exceeds the factor of the sentence, else Infinity. */
   *#aroundHoles(steps, { factor }) {
     const edges = claimEdges(this.page);
-    const beside = neighboursOf(this.count, edges);
+    const neighbours = neighboursOf(this.count, edges);
     const unbounded = factor === "unbounded";
     const limit = unbounded ? 0 : Math.log(factor) * (1 + 1e-9);
     for (let u = 0; u < this.count; u++) {
-      const wanted = steps.map((step) => this.at.get(String(this.index[u].map((at, k) => at + step[k]))));
-      const nats = shortestPaths(beside, u, limit);
-      if (wanted.some((v) => nats[v] > limit)) return unbounded ? 0 : Infinity;
+      const targets = steps.map((step) => this.at.get(String(this.index[u].map((at, k) => at + step[k]))));
+      const nats = shortestPaths(neighbours, u, limit);
+      if (targets.some((v) => nats[v] > limit)) return unbounded ? 0 : Infinity;
       if (u % 64 === 0) yield u / this.count;
     }
     return 0;
@@ -200,15 +200,15 @@ class Setting {
 
   /** The largest ratio of two masses of a report in the rows of pairs, either way. */
   *#steepest(pairs) {
-    let [found, k] = [1, 0];
+    let [largest, k] = [1, 0];
     for (const [u, v] of pairs) {
       const [a, b] = [this.rowOf.get(u), this.rowOf.get(v)];
       if (a === undefined || b === undefined) continue;
       const { high, low } = steepest(this.masses, a * this.reports, b * this.reports, this.reports);
-      found = Math.max(found, high, 1 / low);
+      largest = Math.max(largest, high, 1 / low);
       if (k++ % 4096 === 0) yield 0.5;
     }
-    return found;
+    return largest;
   }
 
   // --- positions ---
@@ -219,10 +219,10 @@ class Setting {
     const varies = this.placed.kind === "eikonal";
     const rate = varies ? exactly(array(this.page, name).reduce((a, b) => Math.max(a, b), 0)) : this.placed.rate;
     const path = Math.exp(double(times(rate, this.stretch)) * within + this.placed.rounding / 1.01);
-    const words = "The factor of the sentence is at least e^(D + r) of the claim about positions, for two that are as far apart as it says.";
+    const words = "The factor of the sentence is at least e^(D + r) of the claim about positions, for two at the distance of the sentence.";
     if (this.whole) return { factor: path, words };
     const around = yield* this.#leaving(within);
-    return { factor: Math.max(path, around), path, words: `${words} Around the holes of the area it was found again from the rows.` };
+    return { factor: Math.max(path, around), path, words: `${words} Around the holes of the area it was recomputed from the rows.` };
   }
 
   /** The largest factor of two positions whose straight line may leave the area. */
@@ -314,7 +314,7 @@ class Squares {
 
 /** The squares that the hull of two squares at a displacement cuts: |k - t step| < 1 on both axes for a t of [0, 1]. */
 function hullOf(step) {
-  const found = [];
+  const squares = [];
   const [rows, columns] = step.map((s) => Array.from({ length: Math.abs(s) + 1 }, (_, k) => Math.min(0, s) + k));
   for (const i of rows) {
     for (const j of columns) {
@@ -324,10 +324,10 @@ function hullOf(step) {
         const ends = [(k - 1) / s, (k + 1) / s];
         [low, high] = [Math.max(low, Math.min(...ends)), Math.min(high, Math.max(...ends))];
       }
-      if (low < high) found.push([i, j]);
+      if (low < high) squares.push([i, j]);
     }
   }
-  return found;
+  return squares;
 }
 
 /** Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around. */
@@ -346,7 +346,7 @@ function nearSteps(sides, shape, most, open) {
   const widths = reach.map((k) => 2 * k + 1);
   const total = widths.reduce((a, b) => a * b, 1);
   const whole = sides.map(exactly);
-  const found = [];
+  const steps = [];
   for (let number = (total + 1) / 2; number < total; number++) {
     const step = [];
     let rest = number;
@@ -365,25 +365,25 @@ function nearSteps(sides, shape, most, open) {
       });
       if (open ? !more(times(most, most), exact) : exact[0] > 0n) continue;
     }
-    found.push(step);
+    steps.push(step);
   }
-  return found;
+  return steps;
 }
 
 /** Of every place its neighbours, [place, length]. */
 function neighboursOf(count, { tail, head, length }) {
-  const beside = Array.from({ length: count }, () => []);
+  const neighbours = Array.from({ length: count }, () => []);
   for (let e = 0; e < tail.length; e++) {
-    beside[tail[e]].push([head[e], length[e]]);
-    beside[head[e]].push([tail[e], length[e]]);
+    neighbours[tail[e]].push([head[e], length[e]]);
+    neighbours[head[e]].push([tail[e], length[e]]);
   }
-  return beside;
+  return neighbours;
 }
 
 /** Dijkstra's distances from one place, endless beyond a limit, with a binary heap of [distance, place]. */
-function shortestPaths(beside, source, limit = Infinity) {
-  const found = new Float64Array(beside.length).fill(Infinity);
-  const heap = [[(found[source] = 0), source]];
+function shortestPaths(neighbours, source, limit = Infinity) {
+  const distances = new Float64Array(neighbours.length).fill(Infinity);
+  const heap = [[(distances[source] = 0), source]];
   const swap = (i, j) => ([heap[i], heap[j]] = [heap[j], heap[i]]);
   while (heap.length) {
     const [distance, place] = heap[0];
@@ -394,14 +394,14 @@ function shortestPaths(beside, source, limit = Infinity) {
       if (least === i) break;
       swap(i, (i = least));
     }
-    if (distance > found[place]) continue;
-    for (const [other, length] of beside[place]) {
+    if (distance > distances[place]) continue;
+    for (const [other, length] of neighbours[place]) {
       const through = distance + length;
-      if (through > limit || through >= found[other]) continue;
-      found[other] = through;
-      let i = heap.push([found[other], other]) - 1;
+      if (through > limit || through >= distances[other]) continue;
+      distances[other] = through;
+      let i = heap.push([distances[other], other]) - 1;
       for (let up; i > 0 && heap[(up = (i - 1) >> 1)][0] > heap[i][0]; i = up) swap(i, up);
     }
   }
-  return found;
+  return distances;
 }

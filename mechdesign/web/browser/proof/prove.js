@@ -1,9 +1,9 @@
-// The whole proof of a page, step by step: a generator that says what it is at, and how far it is as a share of one.
+// The proof of a page, as a generator that yields its progress: { words, share }, share from 0 to 1.
 //
-// Returns { faults, proved, given, found }: what is wrong; sentences of what was proved and of what is taken as given; the
-// figures that were found again.
+// It returns { faults, proved, assumed, figures }: what is wrong; sentences on what was proved and what was assumed; the
+// recomputed figures.
 
-const MOST_WORK = 2e8; // relaxations of edges in the proof of factors: seconds; the rest when it is asked for
+const MOST_WORK = 2e8; // edge relaxations in the proof of factors: some seconds. A button proves the rest.
 
 /** Run `step` as the part from `from` to `to` of the whole. */
 function* part(step, words, from, to) {
@@ -14,11 +14,10 @@ function* part(step, words, from, to) {
   }
 }
 
-/** The proof of a page; all, whether to add up every row of factors or of a map, however long that takes; around, the cell
- * of a map around which rows are added up otherwise. */
+/** The proof of a page. all: add up every row of factors or of a map; around: else the cell whose surroundings are added up. */
 function* prove(page, { all = false, around } = {}) {
   const { contents } = page;
-  const outcome = { faults: [], proved: [], given: [], found: {} };
+  const outcome = { faults: [], proved: [], assumed: [], figures: {} };
   const proofs = { table: proveTable, rows: proveTable, factors: proveFactors, region: proveRegion };
   const claims = contents.kind !== "region";
   if (claims) yield* proveClaim(page, outcome);
@@ -26,21 +25,21 @@ function* prove(page, { all = false, around } = {}) {
   if (claims && placedOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
   if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
-  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "finding the factor of the sentence", 0.97, 1);
+  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "computing the factor of the sentence", 0.97, 1);
   if (claims) {
-    outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.found));
-    outcome.given.push("Coordinates, units, prior and names are as the file has them.");
+    outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.figures));
+    outcome.assumed.push("Coordinates, units, prior and names are those of the file.");
     if (contents.verification.sha256 !== null)
-      outcome.given.push("The sha256sum of the file is as mechdesign found it: compare it with that of your file.");
-    if (contents.comparison) outcome.given.push("Figures of other mechanisms are those of mechdesign compare.");
-    if (outcome.found.position_loss === undefined)
-      outcome.given.push("The loss to the true position was found by mechdesign when this page was made, not here.");
+      outcome.assumed.push("The sha256sum of the file was computed by mechdesign: compare it with that of your file.");
+    if (contents.comparison) outcome.assumed.push("Figures of other mechanisms come from mechdesign compare.");
+    if (outcome.figures.position_loss === undefined)
+      outcome.assumed.push("The loss to the true position was computed by mechdesign when this page was made, not here.");
     if (attribute(page, "lower_bound") !== undefined) {
       const checked = contents.verification.lower_bound_checked === true;
-      outcome.given.push(
+      outcome.assumed.push(
         checked
-          ? "The lower bound was found again by mechdesign verify when this page was made, not here."
-          : `The lower bound that the file names was not checked: ${contents.verification.lower_bound_reason ?? "what it rests on is not in the file"}.`,
+          ? "The lower bound was recomputed by mechdesign verify when this page was made, not here."
+          : `The lower bound in the file was not checked: ${contents.verification.lower_bound_reason ?? "the file lacks its proof"}.`,
       );
     }
   }
@@ -50,26 +49,26 @@ function* prove(page, { all = false, around } = {}) {
 /** The limits on the posterior of discs. */
 function* proveCaps(page, outcome) {
   if (page.contents.kind !== "table") {
-    outcome.given.push("The limits on discs were checked by mechdesign verify when this page was made.");
+    outcome.assumed.push("The limits on discs were checked by mechdesign verify when this page was made.");
     return;
   }
   const { faults, compared, worst } = yield* capFaults(page, array(page, "mass"));
   outcome.faults.push(...faults);
   if (faults.length === 0) {
-    outcome.found.disc = worst;
+    outcome.figures.disc = worst;
     const where = worst.byArea ? `the likeliest ${nounsOfPage(page).many} have` : `one ${shapeOf(page)} has`;
-    const most = `after report ${worst.report}, the worst, ${where} ${percent(worst.share, true, 3)}`;
-    outcome.proved.push(`No limit on the posterior is exceeded after any report: ${counted(compared)} inequalities in integers; ${most}.`);
+    const worstReport = `after report ${worst.report}, the worst, ${where} ${percent(worst.share, true, 3)}`;
+    outcome.proved.push(`No limit on the posterior is exceeded after any report: ${counted(compared)} inequalities in integers; ${worstReport}.`);
   }
-  outcome.given.push(`How many people there are in each ${nounsOfPage(page).one} is as the file has it.`);
+  outcome.assumed.push(`The number of people in each ${nounsOfPage(page).one} is that of the file.`);
 }
 
 /** The factor of the first sentence, and the loss to true positions. */
 function* proveSentence(page, outcome) {
   const mass = page.contents.kind === "factors" ? null : array(page, "mass");
-  outcome.found.position_loss = positionLoss(page, mass);
+  outcome.figures.position_loss = positionLoss(page, mass);
   if (placedOf(page) && page.contents.kind === "table")
-    outcome.found.expected_loss = outcome.found.position_loss ?? centreLoss(page, mass);
+    outcome.figures.expected_loss = outcome.figures.position_loss ?? centreLoss(page, mass);
   outcome.faults.push(...(yield* protectionFaults(page, outcome, mass && carriedRows(page), mass)));
 }
 
@@ -103,19 +102,19 @@ function* proveClaim(page, outcome) {
   const times = claim.scale === 1 ? "" : `${figure(claim.scale, true)} times `;
   const proved = {
     discrete:
-      "No edge is longer than the claim says, and edges join every pair as closely as it says, in exact fractions.",
+      "No edge is longer than the claim allows, and paths of edges join every pair within its distance, in exact fractions.",
     euclidean:
-      `No edge is longer than ${times}epsilon times the distance of its ends, and edges join every pair of places as closely as that, in exact fractions.`,
+      `No edge is longer than ${times}epsilon times the distance of its ends, and paths of edges join every pair of places within that length, in exact fractions.`,
     eikonal:
       `No edge is longer than ${times}the largest level times the distance of its ends, in exact fractions, and neighbours are joined.`,
   };
   if (whole && proved[kind]) outcome.proved.push(proved[kind]);
-  const given = {
-    eikonal: "That the length of every edge is the integral of the level map is as the file has it.",
-    streets: "Which streets there are, and how long, is the claim itself.",
-    graph: "Which edges there are, and how long, is the claim itself.",
+  const assumed = {
+    eikonal: "Not checked: that the length of every edge is the integral of the privacy level.",
+    streets: "The list of streets and their lengths is part of the claim and was not rebuilt.",
+    graph: "The list of edges and their lengths is part of the claim and was not rebuilt.",
   };
-  if (given[kind]) outcome.given.push(given[kind]);
+  if (assumed[kind]) outcome.assumed.push(assumed[kind]);
 }
 
 function* proveTable(page, outcome) {
@@ -125,56 +124,56 @@ function* proveTable(page, outcome) {
   const rows = carriedRows(page);
   const row = new Map(Array.from(rows, (u, r) => [u, r]));
   const edges = claimEdges(page);
-  const own = {
+  const rowEdges = {
     tail: edges.tail.map((u) => row.get(u)),
     head: edges.head.map((u) => row.get(u)),
     length: edges.length,
   };
   outcome.faults.push(...(yield* part(rowFaults(mass, rows, reports), "adding up the rows", 0.15, 0.3)));
-  const found = yield* part(
-    edgeFaults(mass, rows, reports, own, page.contents.verification.worst),
+  const result = yield* part(
+    edgeFaults(mass, rows, reports, rowEdges, page.contents.verification.worst),
     "comparing inequalities",
     0.3,
     0.9,
   );
   const losses = yield* part(rowLosses(page, mass, rows, reports), "adding up the losses", 0.9, 1);
   const partly = rows.length < count;
-  outcome.faults.push(...found.faults);
+  outcome.faults.push(...result.faults);
   const scale = attribute(page, "scale");
-  outcome.found = {
-    inequalities: found.inequalities,
-    compared: found.compared,
+  outcome.figures = {
+    inequalities: result.inequalities,
+    compared: result.compared,
     rows: rows.length,
-    value: found.value,
+    value: result.value,
     partial: partly,
     losses: losses ?? undefined,
-    violations: partly ? undefined : found.broken,
-    worst: partly ? undefined : found.said,
-    // Positions never draw one row alone: their expected loss is found with the loss to the true position.
+    violations: partly ? undefined : result.broken,
+    worst: partly ? undefined : result.valueAtWorst,
+    // Positions never draw one row alone: their expected loss is computed with the loss to the true position.
     expected_loss:
       partly || !losses || placedOf(page) ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
     ratio:
       partly || page.contents.verification.ratio === null
         ? undefined
-        : scale * (found.broken ? found.value : Math.min(found.value, 1)),
+        : scale * (result.broken ? result.value : Math.min(result.value, 1)),
   };
   const which = partly
     ? `The ${counted(rows.length)} rows of ${counted(count)} that this page carries`
     : `All ${counted(count)} rows`;
   outcome.proved.push(
     `${which} have masses of at least 1 and sum to exactly 2^62.`,
-    `${counted(found.inequalities)} inequalities P(y|u) <= e^d P(y|v) hold: ${counted(edges.length.length)} edges, both ways, ` +
+    `${counted(result.inequalities)} inequalities P(y|u) <= e^d P(y|v) hold: ${counted(edges.length.length)} edges, both ways, ` +
       `${counted(reports)} reports.`,
   );
-  const rest = "hold by more than eight roundings of doubles.";
-  if (found.compared === found.inequalities) outcome.proved.push("Each of them was compared in integers.");
-  else if (found.compared === 0) outcome.proved.push(`All of them ${rest}`);
-  else outcome.proved.push(`${counted(found.compared)} of them were compared in integers, the others ${rest}`);
+  const rest = "hold with a margin above floating-point error.";
+  if (result.compared === result.inequalities) outcome.proved.push("Each of them was compared in integers.");
+  else if (result.compared === 0) outcome.proved.push(`All of them ${rest}`);
+  else outcome.proved.push(`${counted(result.compared)} of them were compared in integers, the others ${rest}`);
   if (partly)
-    outcome.given.push(
+    outcome.assumed.push(
       "The other rows were checked by mechdesign verify when this page was made.",
     );
-  if (losses === null) outcome.given.push("The loss is one that this page does not know.");
+  if (losses === null) outcome.assumed.push("The loss is of a kind that this page cannot compute.");
 }
 
 function* proveFactors(page, outcome, all) {
@@ -188,38 +187,38 @@ function* proveFactors(page, outcome, all) {
   const most = Math.max(1, Math.floor(MOST_WORK / work));
   const stride = all || most >= sums.length ? 1 : Math.ceil(sums.length / most);
   const asked = Array.from({ length: Math.ceil(sums.length / stride) }, (_, k) => k * stride);
-  const found = yield* part(
+  const result = yield* part(
     factorEdges(factors, sums, edges, page.contents.verification.worst),
     "comparing edges",
     0.15,
     0.25,
   );
-  outcome.faults.push(...found.faults);
+  outcome.faults.push(...result.faults);
   outcome.faults.push(...(yield* part(factorFaults(page, factors, sums, asked), "adding up rows again", 0.25, 1)));
   const losses = array(page, "row_loss");
-  outcome.found = {
-    inequalities: found.inequalities,
-    compared: found.compared,
+  outcome.figures = {
+    inequalities: result.inequalities,
+    compared: result.compared,
     rows: asked.length,
-    value: found.value,
+    value: result.value,
     partial: stride > 1,
     losses,
-    violations: found.broken,
-    worst: found.said,
+    violations: result.broken,
+    worst: result.valueAtWorst,
     expected_loss: losses.reduce((sum, loss, u) => sum + loss * prior[u], 0),
-    ratio: Math.min(1, found.value),
+    ratio: Math.min(1, result.value),
   };
   const from = generators
     ? `${counted(factors.weight.length)} columns of ${counted(generators.origins.length)} generators`
     : `${counted(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} added up again in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and the distances along whole edge lengths.`,
-    `${counted(found.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
+    `${rows} recomputed in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and shortest-path distances of integer edge lengths.`,
+    `${counted(result.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)
-    outcome.given.push(
-      "The sums of the other rows are as the file has them; mechdesign verify added them up when this page was made.",
+    outcome.assumed.push(
+      "The sums of the other rows are those of the file. mechdesign verify recomputed them when this page was made.",
     );
 }
 

@@ -8,13 +8,13 @@ const PATCH = 15; // cells along either side of what is proved at once
 const FEW_ROWS = 2500; // of a map that is proved whole
 const LOOSEST = 4n; // times a sum that its bound may be
 
-/** Faults of what the header says beside the numbers: kernel, lengths of steps, the name of the levels, the claim. */
+/** Faults of the header: kernel, step lengths, checksum of the levels. */
 function regionFaults({ header, seals }) {
   const faults = [];
-  const says = (holds, what) => holds || faults.push({ text: what });
+  const require = (condition, text) => condition || faults.push({ text });
   const [ratio, shift] = expLower(header.step * 2 ** -STEP_BITS);
-  says(ratio === BigInt(header.ratio) && shift === header.shift, "the kernel falls in other steps than the map says");
-  says(header.step * header.cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS), "step and cap leave the kernel no room");
+  require(ratio === BigInt(header.ratio) && shift === header.shift, "the kernel does not match the step of the map");
+  require(header.step * header.cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS), "step times cap is too large for the kernel");
   const sides = header.cell.map(exactly);
   const [p, q] = exactly(header.level_unit);
   for (const [k, [down, right]] of [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]].slice(0, header.advance.length).entries()) {
@@ -22,25 +22,24 @@ function regionFaults({ header, seals }) {
     const under = sides[0][1] * sides[1][1];
     const square = ((p << 48n) ** 2n * (a * a + b * b)) / (24n * q * under) ** 2n;
     const root = BigInt(header.advance[k]);
-    says(root * root <= square && square < (root + 1n) ** 2n, `advance ${k} is not the length of its step`);
+    require(root * root <= square && square < (root + 1n) ** 2n, `advance ${k} is not the length of its step`);
   }
-  says(header.ledger === (seals.levels ?? header.ledger), "the claim names other levels");
+  require(header.ledger === (seals.levels ?? header.ledger), "the checksum of the levels in the claim does not match");
   return faults;
 }
 
 /** The levels of the secrets, cell by cell. */
 function secretLevels({ header: { shape, frame, domain }, arrays: { level } }) {
   const [across, along] = domain.shape;
-  const held = new Uint16Array(across * along);
+  const levels = new Uint16Array(across * along);
   for (let i = 0; i < across; i++) {
     const from = (i + frame) * shape[1] + frame;
-    held.set(level.subarray(from, from + along), i * along);
+    levels.set(level.subarray(from, from + along), i * along);
   }
-  return held;
+  return levels;
 }
 
-/** The SHA-256 of the file of a map, and that which names its levels with their grid; over an open connection browsers
- * have none. */
+/** SHA-256 of the file of a map, and of its levels with their grid; null on pages without a secure connection. */
 async function sealsOf(bytes, map) {
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(12, true);
   const text = new TextDecoder().decode(bytes.subarray(16, 16 + size)); // the header as it was written
@@ -83,24 +82,24 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   }
   const { edges, broken } = yield* part(regionEdges(region, map.header.step, sums, outcome.faults), "comparing inequalities", 0.9, 1);
   const rows = `${counted(asked.length)} rows${whole ? "" : ` of ${counted(count)}`}`;
-  const told = `${rows}, ${counted(2 * edges)} inequalities, in integers.`;
-  outcome.found = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
-  if (!whole) outcome.found.cells = asked;
-  outcome.found.told = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words: told };
+  const words = `${rows}, ${counted(2 * edges)} inequalities, in integers.`;
+  outcome.figures = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
+  if (!whole) outcome.figures.cells = asked;
+  outcome.figures.badge = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words };
   outcome.proved.push(
-    "The map has the kernel, the lengths of steps and the levels that its claim speaks of.",
+    "The kernel, the step lengths and the levels of the map are those of its claim.",
     `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in integers, ${counted(asked.length)} of ` +
-      `${counted(count)}, over all places nearer than the cap, and none exceeds its bound, or is below a quarter of it.`,
+      `${counted(count)}, over all places within the cap. Each is at most its bound and at least a quarter of it.`,
     `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
       `${whole ? "." : ": the claim along every path between these cells."}`,
   );
   if (!whole)
-    outcome.given.push(
-      "All other rows and edges: mechdesign verify added them up when this page was made, not this browser.",
+    outcome.assumed.push(
+      "All other rows and edges were checked by mechdesign verify when this page was made, not in this browser.",
     );
-  outcome.given.push(
-    `${map.seals.file ? "The" : "The checksums of the map, which browsers do not find on pages over an open connection, and the"} figures of mechdesign verify.`,
-    "That the plane, the unit and the levels suit the people who live there is as the map has it.",
+  outcome.assumed.push(
+    `${map.seals.file ? "The" : "The checksums of the map (browsers compute them only on secure connections) and the"} figures of mechdesign verify.`,
+    "Not checked: that the projection, the unit and the levels match the place and its population.",
   );
   faultsOfWords(page, outcome, region);
 }
@@ -129,20 +128,20 @@ function* regionEdges(region, unit, sums, faults) {
   return { edges, broken };
 }
 
-/** Faults of what the page shows beside the map. */
+/** Faults of the texts of the page. */
 function faultsOfWords(page, outcome, region) {
   const { contents, map } = page;
-  const says = (holds, text) => holds || outcome.faults.push({ text });
+  const require = (condition, text) => condition || outcome.faults.push({ text });
   const factor = Math.exp(longestStep(region, map.header.domain.shape));
-  says(contents.protection.factor >= factor * (1 - AGREE), `the sentence says factor ${contents.protection.factor}, found ${factor}`);
-  says(contents.verification.certified === true, "the page says that the map is not certified");
+  require(contents.protection.factor >= factor * (1 - AGREE), `the sentence states factor ${contents.protection.factor}, recomputed ${factor}`);
+  require(contents.verification.certified === true, "the page states that the map is not certified");
   const own = contents.facts.provenance["sha256sum of the file"];
-  says(own === (map.seals.file ?? own), "sha256sum: the page shows another than the map");
+  require(own === (map.seals.file ?? own), "sha256sum: the page shows a checksum that is not that of the map");
 }
 
 /** The range of the levels of the secrets. */
 function levelRange(map) {
-  return secretLevels(map).reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, 0]);
+  return secretLevels(map).reduce(([low, high], level) => [Math.min(low, level), Math.max(high, level)], [Infinity, 0]);
 }
 
 /** What a map protects, and its range of levels, per kilometre on metres. */

@@ -34,36 +34,37 @@ function* rowFaults(mass, rows, reports) {
 function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
   const rounded = Float64Array.from(mass, Number);
   const bounds = new Map();
-  const found = { faults: [], broken: 0, inequalities: 2 * tail.length * reports, compared: 0, value: -1, said: null };
-  const margin = found.inequalities > MOST_COMPARED ? SAFE : 0;
+  const result = { faults: [], broken: 0, inequalities: 2 * tail.length * reports, compared: 0, value: -1, valueAtWorst: null };
+  // With margin 0 no edge passes in doubles: each inequality is compared in integers.
+  const margin = result.inequalities > MOST_COMPARED ? SAFE : 0;
   for (let e = 0; e < tail.length; e++) {
     if (!bounds.has(length[e])) bounds.set(length[e], expLower(length[e]));
     const bound = bounds.get(length[e]);
     const [u, v] = [tail[e] * reports, head[e] * reports];
     const steep = steepest(rounded, u, v, reports);
-    found.value = Math.max(found.value, overLength(largestRise(steep, mass, u, v, reports), length[e]));
+    result.value = Math.max(result.value, overLength(largestRise(steep, mass, u, v, reports), length[e]));
     if (worst && isEdge(worst, rows[tail[e]], rows[head[e]])) {
       const [high, low] = worst.secret === rows[tail[e]] ? [u, v] : [v, u];
-      found.said = overLength(logRatio(mass[high + worst.report], mass[low + worst.report]), length[e]);
+      result.valueAtWorst = overLength(logRatio(mass[high + worst.report], mass[low + worst.report]), length[e]);
     }
     const limit = Number(bound[0]) * 2 ** -bound[1] * margin;
     if (!(steep.high <= limit && 1 <= steep.low * limit)) {
       for (let y = 0; y < reports; y++) {
         const [a, b] = [mass[u + y], mass[v + y]];
-        found.compared += 2;
+        result.compared += 2;
         const over = a > b ? exceeds(a, bound, b) : exceeds(b, bound, a);
         if (!over) continue;
-        found.broken++;
+        result.broken++;
         const [secret, other] = a > b ? [rows[tail[e]], rows[head[e]]] : [rows[head[e]], rows[tail[e]]];
-        if (found.faults.length === 0) {
+        if (result.faults.length === 0) {
           const text = `P(${y}|${secret}) exceeds e^d P(${y}|${other}), with d = ${length[e]} nats`;
-          found.faults.push({ text, secret, other, report: y });
+          result.faults.push({ text, secret, other, report: y });
         }
       }
     }
     if (e % 64 === 0) yield e / tail.length;
   }
-  return found;
+  return result;
 }
 
 /** The largest and the least ratio of two rows in doubles. */

@@ -50,8 +50,8 @@ class Explore extends View {
     this.secret = this.#likeliest();
     byId("factor").addEventListener("input", () => this.show());
     this.#tabs();
-    const said = model.page.contents.protection.factor;
-    this.factor = said > 1.05 && said < 50 ? said : 2; // that of the sentence where the slider reaches it
+    const factor = model.page.contents.protection.factor;
+    this.factor = factor > 1.05 && factor < 50 ? factor : 2; // that of the sentence where the slider reaches it
     byId("factor").value = Math.log(Math.log(this.factor));
     this.choose(this.secret);
   }
@@ -105,8 +105,8 @@ class Explore extends View {
     this.show();
   }
 
-  /** What a proof found: the losses of the secrets, the worst report, and the place that is wrong. */
-  proved({ faults, found: { losses, disc } }) {
+  /** Take over the results of a proof: losses, the worst report, the faulty place. */
+  proved({ faults, figures: { losses, disc } }) {
     const { model } = this;
     this.worst = disc ?? null;
     if (losses) {
@@ -126,8 +126,8 @@ class Explore extends View {
       return { values: this.posterior, depth: DEPTH, words: `probability of each ${model.nouns.one} after the report` };
     if (this.tab === "worst") {
       const where = this.worst?.byArea ? `${model.nouns.many} that are` : `${shapeOf(model.page)} that is`;
-      const told = this.worst ? `${percent(this.worst.share, true, 3)} in the ${where} outlined` : "not proved yet";
-      return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each ${model.nouns.one} after the worst report: ${told}` };
+      const share = this.worst ? `${percent(this.worst.share, true, 3)} in the ${where} outlined` : "not proved yet";
+      return { values: this.worst?.posterior ?? all(() => NaN), depth: DEPTH, words: `probability of each ${model.nouns.one} after the worst report: ${share}` };
     }
     if (this.tab === "loss") {
       const unit = model.facts.loss_unit ? `, ${model.facts.loss_unit}` : "";
@@ -184,13 +184,13 @@ class Explore extends View {
     const reach = radius === null ? "" : `, all within ${far} ${model.facts.unit}`;
     const others = `${counted(within)} other ${within === 1 ? (cells ? "cell" : one) : cells ? "cells" : several}`;
     const from = model.placed ? "here" : cells ? "this cell" : "here";
-    const told =
+    const reach_text =
       model.placed && radius !== null
         ? `any position within ${far} ${model.facts.unit} by no more`
         : within === 0
           ? `any other ${cells ? "cell" : one} by more`
           : `${others} by no more`;
-    byId("reach").textContent = `A report changes the odds between ${from} and ${told} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
+    byId("reach").textContent = `A report changes the odds between ${from} and ${reach_text} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
     byId("factor").setAttribute("aria-valuetext", `factor ${factor}`);
     byId("factor-text").textContent = factor;
     byId("report-box").hidden = this.report === null;

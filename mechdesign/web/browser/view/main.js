@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 
-/** Put texts made from the data in place of those that stand in the HTML. */
+/** Replace the texts of the HTML by texts made from the data. */
 function showFacts(page) {
   const { facts, verification, kind } = page.contents;
   const region = kind === "region";
@@ -24,21 +24,21 @@ function showFacts(page) {
   }
 }
 
-/** The verdict of the proof, and what it said. */
+/** Show the verdict of the proof, its sentences and its faults. */
 function showOutcome(page, outcome) {
   const [badge, good] = [byId("proof"), outcome.faults.length === 0];
-  const { found } = outcome;
-  const told = found.told ?? {
-    whole: !found.partial,
-    verdict: found.partial ? "Proved in part" : "Proved in this browser",
+  const { figures } = outcome;
+  const result = figures.badge ?? {
+    whole: !figures.partial,
+    verdict: figures.partial ? "Proved in part" : "Proved in this browser",
     words: good
-      ? `${counted(found.rows)} rows, ${counted(found.inequalities)} inequalities${found.gradients ? `, ${counted(found.gradients)} gradients between positions` : ""}${found.compared === found.inequalities ? ", in integers" : ""}.`
+      ? `${counted(figures.rows)} rows, ${counted(figures.inequalities)} inequalities${figures.gradients ? `, ${counted(figures.gradients)} gradients between positions` : ""}${figures.compared === figures.inequalities ? ", in integers" : ""}.`
       : "",
   };
-  badge.className = `badge ${good ? (told.whole ? "proved" : "partly") : "refused"}`;
+  badge.className = `badge ${good ? (result.whole ? "proved" : "partly") : "refused"}`;
   byId("progress").hidden = true;
-  byId("verdict").textContent = good ? told.verdict : "Refused";
-  byId("saying").textContent = good ? told.words : outcome.faults[0].text;
+  byId("verdict").textContent = good ? result.verdict : "Refused";
+  byId("saying").textContent = good ? result.words : outcome.faults[0].text;
   const list = (id, texts) => {
     byId(id).replaceChildren(...texts.map((text) => element("li", text)));
     byId(id).parentElement.hidden = texts.length === 0;
@@ -47,12 +47,12 @@ function showOutcome(page, outcome) {
     "proved",
     outcome.proved.filter(() => good),
   );
-  list("given", outcome.given);
+  list("assumed", outcome.assumed);
   list(
     "faults",
     outcome.faults.map((fault) => fault.text),
   );
-  byId("all").hidden = !(good && found.partial && ["factors", "region"].includes(page.contents.kind));
+  byId("all").hidden = !(good && figures.partial && ["factors", "region"].includes(page.contents.kind));
 }
 
 function runProof(page, packed, explore, options) {
@@ -61,18 +61,18 @@ function runProof(page, packed, explore, options) {
   byId("saying").textContent = "reading the numbers";
   byId("progress").hidden = false;
   beforePrint = () => byId("proof").classList.contains("waiting") && showOutcome(page, run(prove(page, options)).value);
-  const tell = ({ words, share }) => {
+  const onProgress = ({ words, share }) => {
     byId("progress").value = share;
     byId("saying").textContent = words;
   };
   const source = byId("program").textContent;
-  return proven(packed, options, tell, source).then((outcome) => {
+  return proven(packed, options, onProgress, source).then((outcome) => {
     showOutcome(page, outcome);
     explore?.proved(outcome);
   });
 }
 
-/** What is to be done before this page is printed: a proof that has not ended is made at once, so that paper says how it ended. */
+/** Called before printing: finishes a running proof at once, so that the paper shows its verdict. */
 let beforePrint = () => {
   byId("verdict").textContent = "Not proved";
   byId("saying").textContent = "This was printed before the proof had begun.";
@@ -95,7 +95,7 @@ async function start() {
   } catch (error) {
     showOutcome(
       { contents: { kind: "none" } },
-      { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], given: [], found: {} },
+      { faults: [{ text: `the data cannot be shown: ${error.message}` }], proved: [], assumed: [], figures: {} },
     );
     return;
   }

@@ -51,16 +51,16 @@ class Model {
     if (this.reports.length !== this.secrets.length || this.facts.report_unit !== this.facts.unit) return null;
     const name = (axes, k) => axes.map((axis) => axis[k]).join();
     const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, u), u]));
-    const found = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, y)));
-    return found.includes(undefined) ? null : Int32Array.from(found);
+    const cells = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, y)));
+    return cells.includes(undefined) ? null : Int32Array.from(cells);
   }
 
   /** A row (m,) as values of places, no number where a place is no report; as it is where reports are no places. */
   spread(row) {
     if (!this.located) return row;
-    const found = new Float64Array(this.count).fill(NaN);
-    this.cellOf.forEach((u, y) => (found[u] = row[y]));
-    return found;
+    const values = new Float64Array(this.count).fill(NaN);
+    this.cellOf.forEach((u, y) => (values[u] = row[y]));
+    return values;
   }
 
   /** The number of the row of a secret among those that the page carries. */
@@ -68,7 +68,7 @@ class Model {
     return this.rowOf ? this.rowOf.get(u) : u;
   }
 
-  /** Whether the page carries the row of a secret, with positions those around it. */
+  /** True if the page carries the row of a secret, with positions those around it. */
   carries(u) {
     if (!this.rowOf) return true;
     return this.around ? this.around.subarray(9 * u, 9 * u + 9).every((row) => this.rowOf.has(row)) : this.rowOf.has(u);
@@ -132,17 +132,17 @@ class Model {
   #touching() {
     const [cells, side] = [latticeOf(this.domain, this.secrets), this.placed.side];
     const at = new Map(cells.map((cell, u) => [String(cell), u]));
-    const found = { tail: [], head: [], length: [] };
+    const edges = { tail: [], head: [], length: [] };
     cells.forEach(([x, y], u) => {
       for (const [i, j] of [[0, 1], [1, -1], [1, 0], [1, 1]]) {
         const v = at.get(`${x + i},${y + j}`);
         if (v === undefined) continue;
-        found.tail.push(u);
-        found.head.push(v);
-        found.length.push(Math.hypot(i, j) * side * this.rate);
+        edges.tail.push(u);
+        edges.head.push(v);
+        edges.length.push(Math.hypot(i, j) * side * this.rate);
       }
     });
-    return found;
+    return edges;
   }
 
   /** The radius within which odds change by a factor of at most, along straight lines: with positions on the ground. */

@@ -1,4 +1,4 @@
-// The figures beside the map: of the place that was chosen, and of a report from it.
+// The figures next to the map: of the place that was chosen, and of a report from it.
 
 /** A length or an angle with the word of its direction. */
 function directed(value, text, [plus, minus]) {
@@ -20,18 +20,18 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
 }
 
-/** Fill the legend of a map: the ends of its scale as `said` tells them, and what it shows. */
-function fillLegend(legend, scale, words, bars, said) {
+/** Fill the legend of a map: the ends of its scale, printed by `format`, and what it shows. */
+function fillLegend(legend, scale, words, bars, format) {
   legend.hidden = false;
   legend.querySelector(".ramp").style.background = bars ? "" : gradient();
   legend.querySelector(".ramp").hidden = bars || scale.constant;
   const known = Number.isFinite(scale.most);
   const one = bars || scale.constant;
   legend.querySelector(".least").textContent =
-    !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${said(scale.least)}`;
-  legend.querySelector(".most").textContent = !known || one ? "" : said(scale.most);
+    !known || one ? "" : `${scale.logarithmic ? "≤ " : ""}${format(scale.least)}`;
+  legend.querySelector(".most").textContent = !known || one ? "" : format(scale.most);
   legend.querySelector(".words").textContent =
-    known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${said(scale.most)}` : words;
+    known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${format(scale.most)}` : words;
 }
 
 /** Fill a list of terms and what they are. */
@@ -61,12 +61,12 @@ function placeFacts(model, u, row, point) {
 function besideCentre(model, point) {
   const [east, north] = point.map((a) => (a / 2 ** 16) * model.placed.side);
   if (east === 0 && north === 0) return "at it";
-  const told = (far) => measured(far, model.facts.unit);
+  const distance = (far) => measured(far, model.facts.unit);
   const words = model.degrees ? [["east", "west"], ["north", "south"]] : [["right", "left"], ["above", "below"]];
-  return `${directed(east, told, words[0])}, ${directed(north, told, words[1])}`;
+  return `${directed(east, distance, words[0])}, ${directed(north, distance, words[1])}`;
 }
 
-/** What a report tells an attacker of the person. */
+/** Facts about a report, and an attacker's belief after it. */
 function reportFacts(model, u, y, posterior, point) {
   const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
   const apart = model.apart(u, y, point);

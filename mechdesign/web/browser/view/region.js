@@ -2,7 +2,7 @@
 
 const SHOWN_BLOCKS = 180; // blocks of cells along the longer side of the whole map
 const NEAR_CELLS = [8, 36]; // cells shown on either side of the one that was chosen
-const MOST_LIKELY = 0.95; // of the reports, within the radius that is told
+const MOST_LIKELY = 0.95; // share of the reports within the radius shown
 const TOLD_MASS = 1e-9; // reports less likely are left out of that radius
 
 class RegionView extends View {
@@ -43,9 +43,9 @@ class RegionView extends View {
     return this.levels[cell] * this.header.level_unit * this.page.contents.levels_per;
   }
 
-  /** What a proof found: the cells whose rows are outlined from now on, or the one that is wrong. */
-  proved({ faults, found }) {
-    if (faults.length === 0) for (const cell of found.cells ?? []) this.known.add(cell);
+  /** Take over the results of a proof: outline the cells that were proved, or choose the faulty one. */
+  proved({ faults, figures }) {
+    if (faults.length === 0) for (const cell of figures.cells ?? []) this.known.add(cell);
     const at = faults.find((fault) => fault.secret !== undefined);
     if (at) this.choose(at.secret);
     else this.show();
@@ -66,8 +66,8 @@ class RegionView extends View {
     [this.cell, this.report] = [cell, null];
     this.row = this.rows.probabilities(cell);
     [this.error, this.radius] = this.#spread();
-    const wanted = Math.ceil((1.4 * this.radius) / Math.min(...this.header.cell));
-    const near = Math.max(NEAR_CELLS[0], Math.min(NEAR_CELLS[1], wanted));
+    const cells = Math.ceil((1.4 * this.radius) / Math.min(...this.header.cell));
+    const near = Math.max(NEAR_CELLS[0], Math.min(NEAR_CELLS[1], cells));
     const [i, j] = [Math.floor(cell / this.along), cell % this.along];
     const ends = (at, count) => [Math.max(0, at - near), Math.min(count, at + near + 1)];
     this.near = this.#ground(...ends(i, this.across), ...ends(j, this.along), 1);
