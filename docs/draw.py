@@ -189,7 +189,7 @@ class Region:
         """From a design and its compact map."""
         mechanism, drawing = md.load(design), Drawing(device_map=md.devicemap.load_compact(compact))
         domain = drawing.compact.domain
-        nats = json.loads(mechanism.attrs["parameters"])["knobs"]["nats"]
+        nats = json.loads(mechanism.attrs["parameters"])["problem_parameters"]["nats"]
         radius, error = (
             values.reshape(domain.shape) / 1000
             for values in (nats / mechanism["level"].values, mechanism["row_loss"].values)

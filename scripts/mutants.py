@@ -130,7 +130,7 @@ EQUAL = {  # (line, change): why nothing that is promised changes
     ("values[name].attrs.update(attrs)", "values[name].attrs.update(attrs) -> pass"): "this xarray keeps them itself",
     ("_TABLE_BYTES = 1 << 26  # of cumulative masses at once", "1 -> (2)"): "memory at a time",
     (
-        'described = self.metric.describe() | ({} if self.metric.listed else {"multiplier": 1.0})',
+        'described = self.metric.describe() | ({} if self.metric.uses_stored_edges else {"multiplier": 1.0})',
         "1.0 -> (2.0)",
     ): "another name, as good",
     (

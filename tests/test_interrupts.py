@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from mechdesign.base.interrupts import search, two_steps
+from mechdesign.base.interrupts import interruptible, two_steps
 
 
 def press() -> str:
@@ -25,8 +25,8 @@ def default_handler() -> Iterator[None]:
 
 def test_a_search_ends_and_what_follows_runs() -> None:
     with two_steps():
-        assert search(press, "interrupt") == "interrupt"
-        assert search(lambda: "found", "interrupt") == "found"
+        assert interruptible(press, "interrupt") == "interrupt"
+        assert interruptible(lambda: "found", "interrupt") == "found"
 
 
 def test_before_the_first_search_nothing_is_kept() -> None:
@@ -36,16 +36,16 @@ def test_before_the_first_search_nothing_is_kept() -> None:
 
 def test_after_a_search_the_first_press_waits_and_ends_the_next_search() -> None:
     with two_steps():
-        assert search(lambda: "found", "interrupt") == "found"
+        assert interruptible(lambda: "found", "interrupt") == "found"
         assert press() == "found"
-        assert search(lambda: "found", "interrupt") == "interrupt"
-        assert search(lambda: "found", "interrupt") == "found"
+        assert interruptible(lambda: "found", "interrupt") == "interrupt"
+        assert interruptible(lambda: "found", "interrupt") == "found"
 
 
-@pytest.mark.parametrize("first", [press, lambda: search(press, "interrupt")])
+@pytest.mark.parametrize("first", [press, lambda: interruptible(press, "interrupt")])
 def test_a_second_press_ends_all(first: Callable[[], str]) -> None:
     with two_steps():
-        search(lambda: "found", "interrupt")
+        interruptible(lambda: "found", "interrupt")
         first()
         with pytest.raises(KeyboardInterrupt):
             press()
@@ -55,23 +55,23 @@ def test_a_search_within_another_hands_the_interrupt_on() -> None:
     reached = []
 
     def outer() -> str:
-        search(press, "inner")
+        interruptible(press, "inner")
         reached.append("after it")
         return "found"
 
     with two_steps():
-        assert search(outer, "outer") == "outer"
+        assert interruptible(outer, "outer") == "outer"
     assert not reached
 
 
 def test_two_steps_within_two_steps_are_one() -> None:
     with two_steps():
         with two_steps():
-            assert search(lambda: "found", "interrupt") == "found"
+            assert interruptible(lambda: "found", "interrupt") == "found"
         assert press() == "found"
 
 
 def test_without_two_steps_an_interrupt_ends_a_search_alone() -> None:
-    assert search(press, "interrupt") == "interrupt"
+    assert interruptible(press, "interrupt") == "interrupt"
     with pytest.raises(KeyboardInterrupt):
         press()

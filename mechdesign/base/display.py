@@ -14,7 +14,7 @@ _LINES = 4  # below the name of the class
 
 
 class ReprMixin:
-    """Shows a dataclass by its `facts`: as text, and as a small table on pages."""
+    """Shows a dataclass by its `repr_fields`: as text, and as a small table on pages."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -22,7 +22,7 @@ class ReprMixin:
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         """The values to show by name: the fields that are not at their defaults."""
         facts: dict[str, object] = {}
         for field in fields(self):  # type: ignore[arg-type]
@@ -34,7 +34,7 @@ class ReprMixin:
         return facts
 
     def __repr__(self) -> str:
-        lines = [(name, brief(value)) for name, value in self.facts().items()]
+        lines = [(name, brief(value)) for name, value in self.repr_fields().items()]
         if len(lines) > _LINES:
             (name, words), *others = lines[_LINES - 1 :]
             lines[_LINES - 1 :] = [(name, ", ".join([words, *(" ".join(other) for other in others)]))]
@@ -42,7 +42,9 @@ class ReprMixin:
         return "\n".join([type(self).__name__, *(f"  {n:<{wide}}  {_cut(v, _WIDTH - wide)}" for n, v in lines)])
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.facts().items())
+        rows = (
+            f"<tr><th>{html.escape(n)}</th><td>{html.escape(brief(v))}</td></tr>" for n, v in self.repr_fields().items()
+        )
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{''.join(rows)}</table>"
 
 
@@ -56,7 +58,7 @@ def _is_default(value: object, default: object) -> bool:
 def brief(value: object) -> str:
     """A value in one line: arrays by shape and range, objects by their facts, texts cut."""
     if isinstance(value, ReprMixin):
-        facts = [(name, brief(fact)) for name, fact in value.facts().items()]
+        facts = [(name, brief(fact)) for name, fact in value.repr_fields().items()]
         inner = facts[0][1] if len(facts) == 1 else ", ".join(f"{name} {fact}" for name, fact in facts)
         return _cut(f"{type(value).__name__}({inner})" if inner else type(value).__name__, _WIDTH - 16)
     if isinstance(value, np.ndarray):

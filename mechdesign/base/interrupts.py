@@ -52,7 +52,7 @@ def hold() -> None:
     _state.waits = True
 
 
-def search(run: Callable[[], Result], otherwise: Result) -> Result:
+def interruptible(run: Callable[[], Result], otherwise: Result) -> Result:
     """run(), or `otherwise` where Ctrl-C ends it. A search within another one hands the interrupt on: both end."""
     if _state.searching:
         return run()

@@ -16,14 +16,14 @@ _REMEDY = "use a smaller file, or more memory"
 LARGEST_DOMAIN = 1 << 20  # places: coordinates, lattice, prior and levels of so many stay under 1 GB
 
 
-def room(size: int) -> int:
+def max_items_in_memory(size: int) -> int:
     """How many things of `size` bytes fit in 80 % of the available memory."""
     return int(SAFETY * psutil.virtual_memory().available) // size
 
 
 def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
     """Refuse to take `need` bytes that exceed 80 % of the available memory. Raises: SizeError with the estimate."""
-    available = room(1)
+    available = max_items_in_memory(1)
     if need > available:
         raise SizeError(
             f"{what} would need {need / 1e9:.1f} GB, and {available / SAFETY / 1e9:.1f} GB are free",

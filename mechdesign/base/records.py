@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from mechdesign.base.display import ReprMixin
-from mechdesign.base.validation import array_fields, check_arguments, own_array
+from mechdesign.base.validation import array_fields, check_arguments, frozen_copy
 
 
 class FrozenRecord(ReprMixin):
@@ -71,4 +71,4 @@ def _freeze_arrays(instance: Any) -> None:
         value: Any = getattr(instance, field.name, None)
         rows = isinstance(value, (list, tuple)) or (hasattr(value, "__array__") and not np.isscalar(value))
         if isinstance(value, np.ndarray) or (rows and field.name in numeric):
-            object.__setattr__(instance, field.name, own_array(value, field.name))
+            object.__setattr__(instance, field.name, frozen_copy(value, field.name))

@@ -185,7 +185,7 @@ def _first_entry(wrong: Booleans, values: AnyArray) -> str:
     return shown + (f" at {index}" if index else "") + (f", and {more:,} more" if more else "")
 
 
-def own_array(values: ArrayLike, name: str) -> AnyArray:
+def frozen_copy(values: ArrayLike, name: str) -> AnyArray:
     """`values` as a read-only array that shares no memory with what the caller can write to."""
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values

@@ -128,7 +128,7 @@ def _explained(error: Exception) -> MechdesignError:
     import os
     import traceback
 
-    from mechdesign.problem.problem_files import MODULE, described
+    from mechdesign.problem.problem_files import MODULE, format_exception
 
     if os.environ.get("MECHDESIGN_TRACEBACK"):
         traceback.print_exception(error)
@@ -136,12 +136,12 @@ def _explained(error: Exception) -> MechdesignError:
     for frame, line in traceback.walk_tb(error.__traceback__):
         name = str(frame.f_globals.get("__name__"))
         if name.startswith(MODULE):
-            message = f"the problem file failed ({described(error)})"
+            message = f"the problem file failed ({format_exception(error)})"
             return InputError(message, field="problem", value=frame.f_globals["__file__"])
         if name.startswith("mechdesign."):
             place = f"{name}, line {line}"
     remedy = "report this, with the command; MECHDESIGN_TRACEBACK=1 shows where it comes from"
-    return InternalError(f"unexpected {described(error)}", field="mechdesign", value=place, remedy=remedy)
+    return InternalError(f"unexpected {format_exception(error)}", field="mechdesign", value=place, remedy=remedy)
 
 
 if __name__ == "__main__":

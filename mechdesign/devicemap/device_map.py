@@ -316,7 +316,7 @@ class DeviceMap(FrozenRecord):
         """The claim in one sentence."""
         where, level = f"cells of a {self.cells[0]} x {self.cells[1]} grid", self.level[self.inside]
         if self.plane is not None:
-            where += f" on the {self.plane.words()}, {self.plane.accuracy(self.domain.reach)}"
+            where += f" on the {self.plane.words()}, {self.plane.accuracy(self.domain.max_radius)}"
         low, high = (int(each) * self.level_unit for each in (level.min(), level.max()))
         return (
             f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {self.secrets} secrets "
@@ -340,7 +340,7 @@ class DeviceMap(FrozenRecord):
         }
         return header if self.plane is None else {**header, "plane": self.plane_header()}
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         return {"secrets": self.secrets, "frame": self.margin, "claim": self.claim}
 
 

@@ -55,7 +55,7 @@ from mechdesign.factored.integer_metric import Windows
 from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.rows import checked_secrets
 from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.locate import place_at, positions_given
+from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
 
@@ -152,8 +152,8 @@ class MapSampler(FrozenRecord, Drawing):
     def __post_init__(self) -> None:
         require_certified(self.device_map, on_progress=self.on_progress)
 
-    def facts(self) -> Mapping[str, object]:
-        return self.device_map.facts()
+    def repr_fields(self) -> Mapping[str, object]:
+        return self.device_map.repr_fields()
 
     @property
     def domain(self) -> Domain:
@@ -182,6 +182,6 @@ class MapSampler(FrozenRecord, Drawing):
         if (secrets is None) == (at is None):
             raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
         if at is not None:
-            return np.array([place_at(self.domain, each) for each in positions_given(self.domain, at).tolist()])
+            return np.array([place_at(self.domain, each) for each in as_positions(self.domain, at).tolist()])
         assert secrets is not None
         return checked_secrets(secrets, self.device_map.secrets)

@@ -43,7 +43,7 @@ from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.json_fields import whole, wholes, word
 from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.devicemap.device_map import MOST_PLACES, DeviceMap
-from mechdesign.mechanism.container import MOST_HEADER, Layout, framed, unframed
+from mechdesign.mechanism.container import MOST_HEADER, Layout, pack_container, unpack_container
 from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.mechanism.schema import refused
 from mechdesign.problem.plane import Plane
@@ -60,12 +60,12 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 def pack(device_map: DeviceMap) -> bytes:
     """The file."""
     arrays = {name: getattr(device_map, name) for name in _TYPES}
-    return framed(KIND, device_map.header(), arrays, differences=_TYPES)
+    return pack_container(KIND, device_map.header(), arrays, differences=_TYPES)
 
 
 def unpack(content: bytes) -> DeviceMap:
     """The map of a file, from untrusted bytes: its header must be what the numbers give."""
-    header, arrays = unframed(content, KIND, _layout)
+    header, arrays = unpack_container(content, KIND, _layout)
     with verification_errors():
         device_map = _map_of(header, arrays)
         follows = device_map.header()

@@ -16,7 +16,7 @@ from mechdesign.evaluation.protection import Protection, along_steps, factor_of,
 from mechdesign.factored.dataset import largest_ratio
 from mechdesign.factored.row_sums import join_words, row_sums
 from mechdesign.factored.verify import worst_edge
-from mechdesign.mechanism.container import is_frame
+from mechdesign.mechanism.container import is_container
 from mechdesign.solvers.result import Progress, counter, reporter
 from mechdesign.verification.verify import OF_A_MAP, FileKind, Verification
 
@@ -60,7 +60,7 @@ COMPACT = FileKind(
     check=check_compact,
     protection=protection_of_map,
     source_type=DeviceMap,
-    recognises=partial(is_frame, kind=KIND),
+    recognises=partial(is_container, kind=KIND),
     load=load_compact,
     sampler=MapSampler,
 )

@@ -25,7 +25,7 @@ from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.verify import protection_of_map
 from mechdesign.mechanism.build import versions
-from mechdesign.mechanism.container import framed
+from mechdesign.mechanism.container import pack_container
 from mechdesign.output.packaged import package_file
 from mechdesign.output.sentences import join_sentences, protection_sentence
 from mechdesign.solvers.result import Progress
@@ -121,7 +121,7 @@ def region_map(device_map: DeviceMap) -> bytes:
     numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["advance"]]
     numbers += [0] * (_NUMBERS - len(numbers))
     arrays = {name: getattr(device_map, name) for name in ("level", "potential", "weight")}
-    return framed("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
+    return pack_container("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
 
 
 def room(device_map: DeviceMap) -> int:

@@ -98,7 +98,7 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
 
 def _designed_radius(stored: MechanismFile) -> float | None:
     """`within` of the parameters of a mechanism, in the unit of its domain."""
-    radius = stored.parameters["knobs"].get("within")
+    radius = stored.parameters["problem_parameters"].get("within")
     known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
     return float(radius) if known else None
 
@@ -122,7 +122,7 @@ def stretch(domain: Domain) -> Fraction:
     """The largest ratio of a length on the plane of a domain to that on the ground."""
     if domain.plane is None:
         return Fraction(1)
-    return 1 + Fraction(domain.plane.any_excess(domain.farthest)) * (1 + Fraction(1, 1 << 40))
+    return 1 + Fraction(domain.plane.any_excess(domain.max_position_radius)) * (1 + Fraction(1, 1 << 40))
 
 
 def subject_of(domain: Domain) -> str:
@@ -265,7 +265,7 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric
-    if metric.rebuilt == "streets":
+    if metric.edge_source == "streets":
         level = Fraction(streets.epsilon) * Fraction(streets.scale)
         shortest = float(np.min(np.asarray(streets.length, float)))
         radius = _radius(within, level, shortest)

@@ -95,7 +95,7 @@ def make_factored(
         "schema": FACTORED,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": problem.kept_parameters, **parameters}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, **parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "claim": claim_sentence(problem.metric, domain, problem.edges),
@@ -146,7 +146,7 @@ def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: Los
     level = problem.metric.level_at(domain)
     if level is not None:
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
-    if problem.metric.listed:
+    if problem.metric.uses_stored_edges:
         listed = {"tail": problem.edges.tail, "head": problem.edges.head, "length": problem.edges.length}
         variables |= {f"claim_{name}": ("claimed", values.copy()) for name, values in listed.items()}
     return variables

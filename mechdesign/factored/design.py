@@ -271,7 +271,7 @@ class FactoredRun:
                 self.folder.write(_STATE, {name: np.asarray(value) for name, value in vars(state).items()})
                 self.folder.keep_only(_STATE)
 
-        stopped = interrupts.search(run, "interrupt")
+        stopped = interrupts.interruptible(run, "interrupt")
         return *weighed, stopped
 
     def _weigh(self, state: EikonalState) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -313,7 +313,7 @@ class FactoredRun:
             return local_bound(self.problem, self.executor, deadline=deadline, report=self.report), stopped
 
         missed: tuple[ProvedBound | None, str] = None, "interrupt"
-        bound, ended = interrupts.search(proved, missed)
+        bound, ended = interrupts.interruptible(proved, missed)
         if ended == "interrupt":
             return None, ended
         late = bound is None and deadline < math.inf

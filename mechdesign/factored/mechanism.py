@@ -125,7 +125,7 @@ class FactoredMechanism(Rows):
         problem = self.stored.problem
         require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
-        parameters = {name: value for name, value in self.stored.parameters.items() if name != "knobs"}
+        parameters = {name: value for name, value in self.stored.parameters.items() if name != "problem_parameters"}
         extras = Extras(parameters=parameters)
         return build_dataset(problem, mass, program=self.dataset.attrs["program"], extras=extras)
 

@@ -209,7 +209,7 @@ class PoolRun:
         self.pricing_seconds = self.master_seconds = 0.0  # of the last ones
 
     def rounds(self) -> str:
-        stopped = interrupts.search(self._rounds, "interrupt")
+        stopped = interrupts.interruptible(self._rounds, "interrupt")
         if self.pool is not None:  # without gigabytes that the certificates do not need
             self.pool = replace(self.pool, matrix=Matrix.empty(self.places.size))
         return stopped
@@ -276,7 +276,7 @@ class PoolRun:
             radii = {"reach": CONSTANTS.bound_reach, "core": CONSTANTS.bound_core}
             return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **radii)
 
-        return interrupts.search(certified, None)
+        return interrupts.interruptible(certified, None)
 
     def _extend(self) -> bool:
         started, n, dual = time.monotonic(), self.places.size, self.state.dual

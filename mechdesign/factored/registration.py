@@ -7,6 +7,6 @@ TABLES = {
         "pool": "mechdesign.factored.pool:COLUMN_POOL",
         "factors": "mechdesign.factored.dataset:FACTOR_READER",
     },
-    "schemas": {"mechdesign/factored/1": "mechdesign.factored.schema:FACTORS"},
-    "rows": {"mechdesign/factored/1": "mechdesign.factored.mechanism:FactoredMechanism"},
+    "schemas": {"mechdesign/factored/2": "mechdesign.factored.schema:FACTORS"},
+    "rows": {"mechdesign/factored/2": "mechdesign.factored.mechanism:FactoredMechanism"},
 }

@@ -28,7 +28,7 @@ from mechdesign.errors import UnsuitableError
 from mechdesign.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.factored.integer_metric import BLOCK, Distances, Window
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, merged_pass, threads
-from mechdesign.problem.domain import CLOSE
+from mechdesign.problem.domain import UNDERFLOW_LIMIT
 from mechdesign.problem.losses import APART, LENGTH, LOSSES, SQUARE, Loss
 
 _LOW = (1 << 64) - 1
@@ -120,7 +120,7 @@ class LossData:
             message = "a factored mechanism computes its loss from coordinates"
             raise UnsuitableError(message, field="loss", value=self.loss.name, remedy=remedy)
         largest = np.abs(self.secrets).max()
-        if not largest >= CLOSE:
+        if not largest >= UNDERFLOW_LIMIT:
             message = "squares of coordinates lose their digits below 2^-400: use a smaller unit"
             raise UnsuitableError(message, field="points", value=largest)
 

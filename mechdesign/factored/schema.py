@@ -2,7 +2,7 @@
 
 from mechdesign.mechanism.schema import MECHANISM_ATTRIBUTES, Schema, VariableSpec
 
-FACTORED = "mechdesign/factored/1"
+FACTORED = "mechdesign/factored/2"
 
 FACTORS = Schema(
     name=FACTORED,

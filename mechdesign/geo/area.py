@@ -401,6 +401,5 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
     """
     if domain.plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
-    return (
-        check_epsilon(epsilon) / (1 + domain.plane.excess(domain.farthest if positions else domain.reach)) * ROUND_DOWN
-    )
+    radius = domain.max_position_radius if positions else domain.max_radius
+    return check_epsilon(epsilon) / (1 + domain.plane.excess(radius)) * ROUND_DOWN

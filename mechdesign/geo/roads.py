@@ -75,7 +75,7 @@ class Streets(PerLength):
     length: ArrayLike
     kind = "streets"
     described = (*PerLength.described, ("tail", _place_numbers), ("head", _place_numbers), ("length", finites))
-    rebuilt = "streets"
+    edge_source = "streets"
     sparse = True
     network = True
 
@@ -86,12 +86,12 @@ class Streets(PerLength):
     def _graph(self) -> Graph:
         return Graph(tail=self.tail, head=self.head, length=self.length)
 
-    def over(self, domain: Domain) -> Self:
+    def in_unit_of(self, domain: Domain) -> Self:
         ratio = unit_ratio(self.unit, domain.unit)
-        self._graph().over(domain)
+        self._graph().in_unit_of(domain)
         if ratio == 1:
             return self
-        return replace(super().over(domain), length=np.asarray(self.length, float) * ROUND_DOWN * float(ratio))
+        return replace(super().in_unit_of(domain), length=np.asarray(self.length, float) * ROUND_DOWN * float(ratio))
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)

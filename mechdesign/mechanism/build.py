@@ -66,7 +66,7 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
         "schema": TABLE,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"knobs": problem.kept_parameters, **extras.parameters}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, **extras.parameters}, sort_keys=True),
         "domain": problem.domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "claim": claim_sentence(metric, problem.domain, edges),
@@ -100,7 +100,7 @@ def _variables(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if extras.dual is not None:
         variables["dual"] = ("secret", np.array(extras.dual, float), {"units": loss_unit})
-    if extras.scale != 1 and problem.metric.listed:
+    if extras.scale != 1 and problem.metric.uses_stored_edges:
         unscaled = replace(problem.metric, scale=1.0).edges(domain)
         variables["problem_length"] = ("edge", unscaled.length.copy(), {"units": "nats"})
     if extras.multipliers is not None:

@@ -307,7 +307,7 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
 Count = Callable[[int], None]  # called with how many edges of a pass are done
 
 
-def worst_ratio(table: Matrix, edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
+def max_log_ratio_of_doubles(table: Matrix, edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
     """The largest log-ratio over length of a table (n, m) over edges, and so over all pairs; O(e m), 17 ns a triple."""
     best: dict[int, tuple[float, int, int, bool, float]] = {}
 

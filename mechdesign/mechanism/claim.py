@@ -41,19 +41,19 @@ class Certificate:
     @property
     def cost(self) -> Fraction:
         """The cost of one report, an exact multiple of the metric at scale 1; 1 for a graph with its scaled lengths."""
-        return Fraction(1) if self.metric.listed else Fraction(self.metric.scale)
+        return Fraction(1) if self.metric.uses_stored_edges else Fraction(self.metric.scale)
 
     @property
     def unit_id(self) -> str:
         """64 hexadecimal digits of the metric at scale 1 and its places: costs of equal `unit_id` add up."""
         description = self.metric.describe()
-        if not self.metric.listed:
+        if not self.metric.uses_stored_edges:
             description |= {"multiplier": 1.0}
         if self.positions is not None:
             description |= {"positions": True}
         digest = hashlib.sha256(json.dumps([description, self.domain.describe()], sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
-        if self.metric.listed:
+        if self.metric.uses_stored_edges:
             digest.update(edge_bytes(self.edges))
         return digest.hexdigest()
 

@@ -9,7 +9,7 @@ is 1, it holds the differences along every axis, modulo the width of the numbers
 back. Types are u1, u2, u4, u8, i2 and f8. In a plain frame, for readers without zlib and JSON, the body is not
 compressed, and numbers are not split into planes.
 
-A frame is untrusted. `unframed` takes its arrays only as the kind's own header declares them.
+A frame is untrusted. `unpack_container` takes its arrays only as the kind's own header declares them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DIGEST = 32
 _KIND = re.compile(_MAGIC + rb'\x01\0.{4}\{"kind": "([a-z]+)"', re.DOTALL)
 
 
-def framed(
+def pack_container(
     kind: str,
     header: Mapping[str, Any],
     arrays: Mapping[str, AnyArray],
@@ -62,7 +62,7 @@ def framed(
     return content + hashlib.sha256(content).digest()
 
 
-def unframed(
+def unpack_container(
     content: bytes, kind: str, layout_of: Callable[[dict[str, Any]], Layout]
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Header and arrays of a frame of this kind; layout_of(header) checks the header and returns the arrays to read."""
@@ -87,7 +87,7 @@ def unframed(
         raise refused(f"is damaged ({error})", "file", None, "the bytes that were written") from error
 
 
-def is_frame(path: str | Path, kind: str) -> bool:
+def is_container(path: str | Path, kind: str) -> bool:
     """True if a file begins as a frame of this kind does."""
     try:
         with open_regular(path, field="file", remedy="give the path of a file") as stream:

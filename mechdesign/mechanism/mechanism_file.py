@@ -28,7 +28,7 @@ from mechdesign.mechanism.schema import MECHANISMS, TABLE, refused, stored_point
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss, TableLoss
-from mechdesign.problem.metric import Metric, Rebuilt
+from mechdesign.problem.metric import EdgeSource, Metric
 from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import words_of
@@ -60,7 +60,7 @@ class MechanismFile:
         return stored_domain(self.mechanism)
 
     @cached_property
-    def listed(self) -> Edges | None:
+    def stored_edges(self) -> Edges | None:
         """The edges of the claim as the file lists them; None where it lists none."""
         prefix = "claim" if self.factored else "edge"
         parts = [f"{prefix}_{part}" for part in ("tail", "head", "length")]
@@ -72,25 +72,25 @@ class MechanismFile:
     @cached_property
     def metric(self) -> Metric:
         """The metric of the claim; where its edges are listed, they have the lengths listed, and the scale is 1."""
-        metric = metric_from_description(json_attribute(self.mechanism, "metric"), self.listed)
-        if metric.listed and self.listed is None:
+        metric = metric_from_description(json_attribute(self.mechanism, "metric"), self.stored_edges)
+        if metric.uses_stored_edges and self.stored_edges is None:
             raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
         return metric
 
     @property
-    def rebuilt(self) -> Rebuilt:
+    def edge_source(self) -> EdgeSource:
         """Where edges and lengths come from."""
-        return self.metric.rebuilt
+        return self.metric.edge_source
 
     @cached_property
     def edges(self) -> Edges:
         """The edges of the claim, rebuilt. Lengths that are listed may all be 0: reports that tell nothing."""
-        if not self.metric.listed or self.listed is None:
+        if not self.metric.uses_stored_edges or self.stored_edges is None:
             return self.metric.edges(self.domain)
-        length = np.asarray(self.listed.length, float)
+        length = np.asarray(self.stored_edges.length, float)
         if not (np.isfinite(length) & (length >= 0)).all():
             raise refused("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
-        ones = replace(self.listed, length=np.ones_like(length))
+        ones = replace(self.stored_edges, length=np.ones_like(length))
         joined = metric_from_description(self.metric.describe(), ones).edges(self.domain)
         return replace(joined, length=length)
 
@@ -112,10 +112,10 @@ class MechanismFile:
         if not (math.isfinite(scale) and scale >= 0 and own * scale == claimed):
             raise refused("is not what the claim is times the metric of the problem", "scale", scale, claimed)
         before = None
-        if self.listed is not None and "problem_length" in mechanism:
-            before = replace(self.listed, length=mechanism["problem_length"].values)
+        if self.stored_edges is not None and "problem_length" in mechanism:
+            before = replace(self.stored_edges, length=mechanism["problem_length"].values)
         metric = metric_from_description(json_attribute(mechanism, "problem_metric"), before)
-        if not metric.listed:
+        if not metric.uses_stored_edges:
             if replace(metric, scale=claimed).describe() != self.metric.describe():
                 raise refused("is not the metric of the claim", "problem_metric", metric.kind, self.metric.kind)
             return metric
@@ -143,7 +143,7 @@ class MechanismFile:
         reports = self.domain
         if not self.factored and not self.same_places:
             reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
-        if self.metric.over(self.domain) is not self.metric:
+        if self.metric.in_unit_of(self.domain) is not self.metric:
             raise refused("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(
             domain=self.domain,
@@ -152,15 +152,17 @@ class MechanismFile:
             loss=self.loss,
             reports=reports,
             name=self.mechanism.attrs["problem"],
-            parameters=self.parameters["knobs"],
+            parameters=self.parameters["problem_parameters"],
         )
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """What the program kept beside the parameters of the problem."""
         parameters = json_attribute(self.mechanism, "parameters")
-        if not isinstance(parameters.get("knobs"), dict):
-            raise refused("must hold those of the problem", "parameters", f"{parameters!s:.80}", "a mapping knobs")
+        if not isinstance(parameters.get("problem_parameters"), dict):
+            raise refused(
+                "must hold those of the problem", "parameters", f"{parameters!s:.80}", "a mapping problem_parameters"
+            )
         return parameters
 
     @cached_property
@@ -215,10 +217,12 @@ class MechanismFile:
             differs = bool((level != stored).any())
         if differs:
             reasons.append("level: differs from the level map of the metric")
-        if "problem_length" in self.mechanism and not ("problem_metric" in attrs and self.problem_metric.listed):
+        if "problem_length" in self.mechanism and not (
+            "problem_metric" in attrs and self.problem_metric.uses_stored_edges
+        ):
             reasons.append("problem_length: no metric of the problem lists its edges")
-        if self.rebuilt != "edge list only" and self.listed is not None:
-            reasons += _edge_differences(self.listed, self.edges)
+        if self.edge_source != "edge list only" and self.stored_edges is not None:
+            reasons += _edge_differences(self.stored_edges, self.edges)
         if self.positions is not None:
             reasons += self.positions.differences(self.mechanism, self.problem_metric, self.domain)
         return reasons + _unit_differences(self)
@@ -336,13 +340,13 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """The claim in one sentence, with a fingerprint of the edge list."""
     times = ""
     # The lengths that a graph lists are multiplied already.
-    if metric.scale != 1 and not metric.listed:
+    if metric.scale != 1 and not metric.uses_stored_edges:
         times = f"{float(metric.scale)!r} times "
     where = "places"
     if domain.shape is not None:
         where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
         if domain.plane is not None:
-            where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach)}"
+            where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.max_radius)}"
     return (
         f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {domain.size} secrets "
         f"({where}), where d is {times}{metric.claim(domain)}; checked on {len(edges.tail)} edges "

@@ -33,7 +33,7 @@ class Rows(FrozenRecord, ABC):
     dataset: xr.Dataset
     placed: ClassVar[str]  # whose coordinates are those of reports
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         attrs = self.dataset.attrs
         return {"secrets": self.secrets, "reports": self.reports, "program": attrs["program"], "claim": attrs["claim"]}
 

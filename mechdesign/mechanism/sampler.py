@@ -28,7 +28,7 @@ from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, refused
 from mechdesign.problem.domain import AXES
-from mechdesign.problem.locate import place_at, positions_given
+from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.problem.vocabulary import words_of
 
 _OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
@@ -68,7 +68,7 @@ class Sampler(FrozenRecord):
         for name, value in {"rows": rows, "mechanism": rows.dataset, "certificate": rows.certificate}.items():
             object.__setattr__(self, name, value)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.certificate.claim}
 
     def sample(
@@ -94,7 +94,7 @@ class Sampler(FrozenRecord):
             drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
         placed = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
-            positions = positions_given(self.certificate.domain, at).T
+            positions = as_positions(self.certificate.domain, at).T
             placed = {name: ("secret", values) for name, values in zip(placed, positions, strict=True)}
         labelled = self._labelled(drawn, ("secret", "draw"), bits=name, cost=COST)
         return labelled.assign_coords({"secret": cells} | placed)
@@ -142,7 +142,7 @@ class Sampler(FrozenRecord):
         if at is None:
             cells = self.rows.checked(secrets)  # type: ignore[arg-type]
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
-        positions = positions_given(domain, at)
+        positions = as_positions(domain, at)
         if one and len(positions) != 1:
             words = words_of(domain)
             value = f"{len(positions)} {words.truths}"

@@ -53,7 +53,7 @@ from mechdesign.errors import VerificationError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 
-TABLE = "mechdesign/mechanism/1"
+TABLE = "mechdesign/mechanism/2"
 _MOST_ENTRIES = {"edge": (1 << 30) - 1}  # by dimension; of any other 2^31 - 1
 _MAY_BE_EMPTY = ("side_row",)  # where every constraint is the user's own
 _ATTRIBUTE_TYPES = {str: (str,), int: (int, np.integer), float: (float, np.floating)}

@@ -48,7 +48,7 @@ from mechdesign.solvers.result import Design, Targets
 from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(
-    name="mechdesign/sweep/1",
+    name="mechdesign/sweep/2",
     own_variables={"scale": VariableSpec(dtype="float64", dims=("scale",), is_coordinate=True)},
     attributes=COMMON_ATTRIBUTES | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
     other=VariableSpec(dtype="float64", dims=("scale",)),
@@ -284,7 +284,7 @@ def _dataset(problem: DesignProblem, points: list[CurvePoint], gap: float) -> xr
     attrs = {
         "schema": SWEEP.name,
         "problem": problem.name,
-        "parameters": json.dumps({"knobs": problem.kept_parameters, "gap": gap}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, "gap": gap}, sort_keys=True),
         "domain": problem.domain.describe_json(),
         "secrets": problem.domain.size,
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),

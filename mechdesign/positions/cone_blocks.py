@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mechdesign.base import interrupts
-from mechdesign.base.memory import room
+from mechdesign.base.memory import max_items_in_memory
 from mechdesign.positions.spline import SplineCones
 
 Array = NDArray[np.float64]
@@ -136,14 +136,14 @@ def fits_in_memory_and_time(cones: SplineCones, blocks: int, sums: int) -> bool:
     # A step is not interrupted; it takes about m (n w^2 + q^2 n) operations for m blocks and q row sums.
     n = cones.bound.shape[1]
     operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
-    return bytes_needed(cones, blocks) <= room(1) and operations <= CONSTANTS.most_operations
+    return bytes_needed(cones, blocks) <= max_items_in_memory(1) and operations <= CONSTANTS.most_operations
 
 
 def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
     """Multiplications of a step, about; inf where the blocks do not fit in memory."""
     # Vectors of a cone and block are read from memory some fifty times, in the time of some 10,000 multiplications.
     n = cones.bound.shape[1]
-    if bytes_needed(cones, blocks) > room(1):
+    if bytes_needed(cones, blocks) > max_items_in_memory(1):
         return np.inf
     return float(blocks) * (n * (bandwidth(cones) ** 2 + float(sums) ** 2) + CONSTANTS.reading * cones.size)
 
@@ -211,7 +211,7 @@ def solve_cone_blocks(
                 return "precision"
         return "precision"
 
-    stopped = interrupts.search(run, "interrupt")
+    stopped = interrupts.interruptible(run, "interrupt")
     x, z, dual = best
     slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)

@@ -121,7 +121,7 @@ class Patches:
         unit, times = unit_word(domain.unit), "" if metric.scale == 1 else f"{float(metric.scale)!r} times "
         where = f"{domain.size} cells, {float(self.side)!r} {unit} wide, of a {' x '.join(map(str, domain.shape))} grid"
         if domain.plane is not None:
-            where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.reach + self.side)}"
+            where += f" on the {domain.plane.words()}, {domain.plane.accuracy(domain.max_radius + self.side)}"
         low, high = level_range(metric)
         if isinstance(metric, Eikonal):
             distance = (

@@ -142,7 +142,7 @@ def _first_table(
 ) -> tuple[Mass, str]:
     # Where that was early, clamped noise or the best constant report in its place if it is better.
     on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
-    found = interrupts.search(
+    found = interrupts.interruptible(
         lambda: column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration), None
     )
     if found is not None and found[1] == "columns":

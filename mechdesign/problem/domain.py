@@ -24,8 +24,8 @@ from mechdesign.problem.vocabulary import words_of
 
 AXES = ("x", "y", "z")
 MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
-CLOSE = 2.0**-400  # squares of coordinates below this lose their digits
-LATTICE, SPARSEST = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
+UNDERFLOW_LIMIT = 2.0**-400  # squares of coordinates below this lose their digits
+MAX_LATTICE_CELLS, MAX_CELLS_PER_PLACE = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,7 +89,7 @@ class Domain(FrozenRecord):
             if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
                 description = f"{self.kind} on {k} axes, in {self.unit}; the plane in {self.plane.unit}"
                 raise InputError("is for cells or points of two axes in its own unit", field="plane", value=description)
-            self.plane.excess(self.reach)
+            self.plane.excess(self.max_radius)
 
     @classmethod
     @validated
@@ -175,7 +175,7 @@ class Domain(FrozenRecord):
             nodes = np.arange(nodes)
         return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         unit = "" if self.unit == "1" else f" {self.unit}"
         places = f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
         if self.shape is not None and self.cell is not None:
@@ -192,14 +192,14 @@ class Domain(FrozenRecord):
         return int(self.points.shape[1])
 
     @property
-    def reach(self) -> float:
+    def max_radius(self) -> float:
         """The largest distance of a place from the origin of its coordinates, in `unit`."""
         return float(np.sqrt((self.points**2).sum(axis=1)).max())
 
     @cached_property
-    def farthest(self) -> float:
+    def max_position_radius(self) -> float:
         """The largest distance of a position in a cell from the origin, rounded up: `reach` and half a diagonal."""
-        return self.reach if self.cell is None else (self.reach + math.hypot(*self.cell) / 2) * (1 + 2.0**-50)
+        return self.max_radius if self.cell is None else (self.max_radius + math.hypot(*self.cell) / 2) * (1 + 2.0**-50)
 
     @cached_property
     def spacing(self) -> float:
@@ -286,18 +286,18 @@ class Domain(FrozenRecord):
 
 def _exact_scale(*points: Points) -> float:
     """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
-    return 2.0**700 if all((np.abs(coordinates) < CLOSE).all() for coordinates in points) else 1.0
+    return 2.0**700 if all((np.abs(coordinates) < UNDERFLOW_LIMIT).all() for coordinates in points) else 1.0
 
 
 def _check_lattice(shape: tuple[int, ...], places: int) -> None:
     """Refuse a lattice that its places do not need, or that does not fit in memory, in Python's integers."""
     cells = math.prod(shape)
-    if cells > max(LATTICE, SPARSEST * places):
+    if cells > max(MAX_LATTICE_CELLS, MAX_CELLS_PER_PLACE * places):
         raise InputError(
             f"a lattice of {cells} cells for {places} places",
             field="mask",
             value=" x ".join(map(str, shape)),
-            remedy=f"cut the lattice to the places: at most {LATTICE} cells, or {SPARSEST} for every place",
+            remedy=f"crop the lattice to at most {MAX_LATTICE_CELLS} cells, or {MAX_CELLS_PER_PLACE} per place",
         )
     columns = 1 + math.ceil(2 * len(shape) * places / cells)  # lookup; points and index
     require_memory(cells, columns, tables=1, what="a grid of so many cells")

@@ -56,7 +56,7 @@ def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
     """
     check_stencil(domain, stencil)
     bases = _STENCILS[domain.dimension][stencil]
-    return _collect([_clear(domain.lookup, step) for base in bases for step in _turned(base)])
+    return _collect([_unobstructed_pairs(domain.lookup, step) for base in bases for step in _signed_permutations(base)])
 
 
 def check_stencil(domain: Domain, stencil: int) -> None:
@@ -88,7 +88,7 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     origin = (0,) * len(domain.shape)
     displacements = itertools.product(*(range(-k + 1, k) for k in domain.shape))
     # Of each opposite pair of displacements the one that leads to a later cell.
-    return _collect([_unblocked(domain.lookup, step) for step in displacements if step > origin])
+    return _collect([_visible_pairs(domain.lookup, step) for step in displacements if step > origin])
 
 
 def displaced_pairs(domain: Domain, step: Step) -> Pairs:
@@ -132,14 +132,14 @@ def _nearest_in_their_direction(domain: Domain) -> Pairs:
     return tail[nearest], head[nearest]
 
 
-def _turned(base: Step) -> list[Step]:
+def _signed_permutations(base: Step) -> list[Step]:
     """All changes of sign and of order of a step, of each opposite pair the one that leads to a later cell."""
     signs, orders = itertools.product((1, -1), repeat=len(base)), itertools.permutations(base)
     steps = (tuple(map(mul, *both)) for both in itertools.product(signs, orders))
     return [step for step in dict.fromkeys(steps) if step > (0,) * len(base)]
 
 
-def _unblocked(table: IntegerMatrix, step: Step) -> Pairs:
+def _visible_pairs(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined = (here >= 0) & (there >= 0)
     pieces = math.gcd(*step)
@@ -148,7 +148,7 @@ def _unblocked(table: IntegerMatrix, step: Step) -> Pairs:
     return here[joined], there[joined]
 
 
-def _clear(table: IntegerMatrix, step: Step) -> Pairs:
+def _unobstructed_pairs(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
     for moves in _crossings(step):

@@ -212,7 +212,7 @@ def _several(domain: Domain) -> str:
     return f"must be {words_of(domain).truths} on {axes}, in {domain.unit}"
 
 
-def positions_given(domain: Domain, positions: ArrayLike) -> Points:
+def as_positions(domain: Domain, positions: ArrayLike) -> Points:
     """Positions (b, k) from (b, k) or (k,) numbers."""
     try:
         array = np.atleast_2d(np.asarray(positions, float))

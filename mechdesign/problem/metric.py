@@ -36,7 +36,7 @@ from mechdesign.problem.lattice import (
 )
 from mechdesign.problem.line_integrals import ROUND_DOWN
 
-Rebuilt = Literal["geometry", "streets", "edge list only"]
+EdgeSource = Literal["geometry", "streets", "edge list only"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,7 +53,7 @@ class Metric(FrozenRecord, ABC):
         Factor of every length.
     kind, described : str, tuple of (name, reader)
         Its name in `METRICS`; the other fields in a file, each with the reader of untrusted data.
-    rebuilt : str
+    edge_source : str
         Source of edges and lengths for verification: geometry, streets, or the list of edges in the file, already
         scaled.
     sparse, network : bool
@@ -68,7 +68,7 @@ class Metric(FrozenRecord, ABC):
     scale: float = 1.0
     kind: ClassVar[str]
     described: ClassVar[tuple[tuple[str, Reader], ...]] = ()
-    rebuilt: ClassVar[Rebuilt] = "geometry"
+    edge_source: ClassVar[EdgeSource] = "geometry"
     sparse: ClassVar[bool] = False
     network: ClassVar[bool] = False
 
@@ -79,7 +79,7 @@ class Metric(FrozenRecord, ABC):
     def __rmul__(self, factor: float) -> Self:
         return replace(self, scale=self.scale * float(factor))
 
-    def over(self, domain: Domain) -> Self:
+    def in_unit_of(self, domain: Domain) -> Self:
         """The metric over `domain`, levels converted to its unit and rounded down."""
         return self
 
@@ -98,7 +98,7 @@ class Metric(FrozenRecord, ABC):
         """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""
         return shortest_paths(self.edges(domain), domain.size)
 
-    def straight(self, domain: Domain) -> Matrix | None:
+    def direct_distances(self, domain: Domain) -> Matrix | None:
         """All distances (n, n) in nats where they need no search, right to 1e-12; None elsewhere."""
         return None
 
@@ -115,8 +115,8 @@ class Metric(FrozenRecord, ABC):
         """The metric in a few words for a caption; axes: of its grid, 0 off grids."""
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any], *, scale: float, listed: Edges | None) -> Self:
-        """The metric of `describe`, from untrusted data; listed, the edges of a file for a metric that is its list."""
+    def from_description(cls, description: Mapping[str, Any], *, scale: float, stored_edges: Edges | None) -> Self:
+        """The metric of `describe`, from untrusted data; stored_edges: the edges of the file, if they are the claim."""
         return cls(scale=scale, **{name: read(description[name], name) for name, read in cls.described})
 
     def describe(self) -> dict[str, Any]:
@@ -126,9 +126,9 @@ class Metric(FrozenRecord, ABC):
         return {name: to_json(getattr(self, name)) for name, _ in self.described}
 
     @property
-    def listed(self) -> bool:
+    def uses_stored_edges(self) -> bool:
         """True if the claim is the list of edges in a file, whose lengths are already scaled."""
-        return self.rebuilt == "edge list only"
+        return self.edge_source == "edge list only"
 
     def level_at(self, domain: Domain) -> Vector | None:
         return None

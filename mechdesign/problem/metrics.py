@@ -15,7 +15,7 @@ from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.json_fields import SMALLEST, Reader, check_keys, finite, whole, word
 from mechdesign.base.registry import Registry
 from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
-from mechdesign.base.validation import check_epsilon, own_array, refuse_entries
+from mechdesign.base.validation import check_epsilon, frozen_copy, refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import (
@@ -82,7 +82,7 @@ class PerLength(Metric):
         check_epsilon(self.epsilon)
         canonical_unit(self.unit)
 
-    def over(self, domain: Domain) -> Self:
+    def in_unit_of(self, domain: Domain) -> Self:
         ratio = unit_ratio(self.unit, domain.unit)
         if ratio == 1:
             return self
@@ -125,7 +125,7 @@ class Euclidean(PerLength):
         length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
         return Edges(tail=tail, head=head, length=length)
 
-    def straight(self, domain: Domain) -> Matrix:
+    def direct_distances(self, domain: Domain) -> Matrix:
         return np.asarray(self.epsilon * self.scale * domain.euclidean_to(domain))
 
     def claim(self, domain: Domain) -> str:
@@ -172,7 +172,7 @@ class Eikonal(Metric):
     described = (("stencil", _stencil), ("level", PrivacyLevel.from_description))
     sparse = True
 
-    def over(self, domain: Domain) -> Self:
+    def in_unit_of(self, domain: Domain) -> Self:
         check_stencil(domain, self.stencil)
         level = self.level.in_unit(domain.unit)
         if not level.extend:
@@ -229,22 +229,22 @@ class Graph(Metric):
     head: ArrayLike
     length: ArrayLike
     kind = "graph"
-    rebuilt = "edge list only"
+    edge_source = "edge list only"
     sparse = True
 
     @classmethod
-    def from_description(cls, description: Mapping[str, Any], *, scale: float, listed: Edges | None) -> Self:
-        """The graph of the edges listed, at scale 1: their lengths are multiplied already. Without a list, no edges."""
+    def from_description(cls, description: Mapping[str, Any], *, scale: float, stored_edges: Edges | None) -> Self:
+        """Rebuild the graph from the stored edges, whose lengths include the scale already, so that it is 1."""
         none = np.empty(0, np.int64)
-        edges = Edges(tail=none, head=none, length=np.empty(0)) if listed is None else listed
+        edges = Edges(tail=none, head=none, length=np.empty(0)) if stored_edges is None else stored_edges
         graph = cls(tail=edges.tail, head=edges.head, length=np.ones_like(edges.length))
         # A file lists lengths that are multiplied already, by a scale that may be 0: verification checks them.
-        object.__setattr__(graph, "length", own_array(edges.length, "length"))
+        object.__setattr__(graph, "length", frozen_copy(edges.length, "length"))
         return graph
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        arrays = {name: own_array(getattr(self, name), name) for name in ("tail", "head", "length")}
+        arrays = {name: frozen_copy(getattr(self, name), name) for name in ("tail", "head", "length")}
         shapes = [values.shape for values in arrays.values()]
         if len(set(shapes)) > 1 or len(shapes[0]) != 1:
             named = ", ".join(f"{name} {shape}" for name, shape in zip(arrays, shapes, strict=True))
@@ -253,7 +253,7 @@ class Graph(Metric):
             what, kinds = ("numbers", "iuf") if name == "length" else ("numbers of places", "iu")
             if len(values) and values.dtype.kind not in kinds:
                 raise InputError(f"must be {what}", field=name, value=values.dtype)
-            kept = own_array(values.astype(float if name == "length" else np.int64), name)
+            kept = frozen_copy(values.astype(float if name == "length" else np.int64), name)
             object.__setattr__(self, name, kept)
         _check_pairs(self._edges)
         length = self._edges.length
@@ -267,7 +267,7 @@ class Graph(Metric):
         low, high = np.minimum(tail, head), np.maximum(tail, head)
         return Edges(tail=low, head=high, length=np.asarray(self.length))
 
-    def over(self, domain: Domain) -> Self:
+    def in_unit_of(self, domain: Domain) -> Self:
         _check_ends(self._edges, domain)
         check_connected(self._edges, domain.size)
         return self
@@ -289,8 +289,8 @@ METRICS: Registry[type[Metric]] = Registry(
 )
 
 
-def metric_from_description(description: dict[str, Any], listed: Edges | None = None) -> Metric:
-    """The metric of `Metric.describe`; listed, the edges of the file, without which a graph has no edge."""
+def metric_from_description(description: dict[str, Any], stored_edges: Edges | None = None) -> Metric:
+    """The metric of `Metric.describe`; a graph has the stored edges, or none."""
     kind = word(description.get("kind"), "metric") if isinstance(description, dict) else ""
     if kind not in METRICS:
         raise InputError("unknown metric", field="metric", value=kind)
@@ -298,7 +298,7 @@ def metric_from_description(description: dict[str, Any], listed: Edges | None = 
     scale = float(finite(fields["multiplier"], "multiplier"))
     if scale < 0:
         raise InputError("must not be negative", field="multiplier", value=scale)
-    return METRICS[kind].from_description(fields, scale=scale, listed=listed)
+    return METRICS[kind].from_description(fields, scale=scale, stored_edges=stored_edges)
 
 
 def _check_pairs(edges: Edges) -> None:
@@ -324,15 +324,15 @@ def check_storable(metric: Metric, domain: Domain) -> None:
     """Refuse a metric of a class from outside that a file could not hold."""
     if type(metric).__module__.startswith("mechdesign."):
         return
-    listed = metric.edges(domain) if metric.listed else None
+    listed = metric.edges(domain) if metric.uses_stored_edges else None
     try:
         description = json.loads(json.dumps(metric.parameters()))
-        kept = type(metric).from_description(description, scale=metric.scale, listed=listed)
+        kept = type(metric).from_description(description, scale=metric.scale, stored_edges=listed)
     except (TypeError, ValueError, KeyError) as error:
         kept, why = None, f"{error}"
     else:
         why = "a file would keep another metric"
-    if kept is None or not (metric.listed or kept == metric):
+    if kept is None or not (metric.uses_stored_edges or kept == metric):
         message = f"{type(metric).__name__} cannot be kept in a file: {why}"
         remedy = (
             "name every field in `described` with what reads it from JSON, or pass the edges as "

@@ -57,7 +57,7 @@ class PrivacyLevel(FrozenRecord):
             ends = f"{low} to {self.largest}"
             raise InputError("privacy level ranges over more than 2^50; raise the floor", field="epsilon", value=ends)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         unit = unit_word(self.raster.unit)
         return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 

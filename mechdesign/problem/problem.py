@@ -72,7 +72,7 @@ class DesignProblem(FrozenRecord):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "parameters", _plain_parameters(self.parameters))
         object.__setattr__(self, "prior", check_prior(self.prior, self.domain))
-        object.__setattr__(self, "metric", self.metric.over(self.domain))
+        object.__setattr__(self, "metric", self.metric.in_unit_of(self.domain))
         check_storable(self.metric, self.domain)
         if not isinstance(getattr(self.loss, "name", None), str):
             message = f"{type(self.loss).__name__} needs a class attribute name, which files keep"
@@ -95,7 +95,7 @@ class DesignProblem(FrozenRecord):
     def prior_array(self) -> Vector:
         return np.asarray(self.prior, float)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         facts: dict[str, object] = {
             "name": self.name,
             "secrets": self.domain,

@@ -108,7 +108,7 @@ def read_problem_file(name: str | Path) -> ProblemFile:
         raise
     except Exception as error:
         del sys.modules[module.__name__]
-        raise InputError(f"does not import ({described(error)})", field="problem", value=path) from error
+        raise InputError(f"does not import ({format_exception(error)})", field="problem", value=path) from error
     function = getattr(module, "problem", None)
     if not callable(function):
         raise InputError("has no function problem()", field="problem", value=path)
@@ -139,7 +139,7 @@ def shipped_problems() -> list[ProblemFile]:
     return files
 
 
-def described(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """The type of an exception and its message, cut where it is long."""
     message = str(error)
     return f"{type(error).__name__}: {message[:_SHOWN]}{'...' * (len(message) > _SHOWN)}"

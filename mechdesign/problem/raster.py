@@ -82,7 +82,7 @@ class Raster(FrozenRecord):
                 message = "amounts must be finite and have the shape of values"
                 raise InputError(message, field=self.name, value=self.amounts.shape)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         nodes = " x ".join(str(len(axis)) for axis in self.axes)
         least, most = (f"{value:.6g}" for value in (self.values.min(), self.values.max()))
         return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {least} to {most} {self.value_unit}"}

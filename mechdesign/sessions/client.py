@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import SizeError, UnsuitableError, VerificationError
-from mechdesign.mechanism.container import framed
+from mechdesign.mechanism.container import pack_container
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.home_away import HomeAwayChain
@@ -66,7 +66,7 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
         "worst": {words: str(design.worst(words)) for words in WINDOWS},
     }
     arrays |= {"losses": np.asarray(design.losses, float), **moving}
-    return framed("session", header, arrays, differences=("place", "start", "state"))
+    return pack_container("session", header, arrays, differences=("place", "start", "state"))
 
 
 def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

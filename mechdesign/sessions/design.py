@@ -88,7 +88,7 @@ class SessionDesign(FrozenRecord):
         self.worst("1d")
         _ = self.chain
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         charges = ", ".join(f"{float(charge):.9g}" for charge in self.charges)
         return {
             "rule": self.rule,
@@ -111,7 +111,7 @@ class SessionDesign(FrozenRecord):
     def metric(self) -> Metric:
         """The metric that charges are multiples of."""
         metric = self.certificate.metric
-        return metric if metric.listed else replace(metric, scale=1.0)
+        return metric if metric.uses_stored_edges else replace(metric, scale=1.0)
 
     @cached_property
     def charges(self) -> tuple[Fraction, ...]:

@@ -248,7 +248,7 @@ class Session(FrozenRecord):
         """What was released so far: all that an observer knows."""
         return self._ledger.current().transcript
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         return {"path": self.path, "design": self.design}
 
     def _place(self, cell: int | None, at: Sequence[float] | None) -> int | None:

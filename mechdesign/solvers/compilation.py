@@ -34,7 +34,9 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
         return
     if verbose:
         note_compiling()
-    if interrupts.search(lambda: _solve_tiny_problems(program), True):  # one search: its interrupt ends no other one
+    if interrupts.interruptible(
+        lambda: _solve_tiny_problems(program), True
+    ):  # one search: its interrupt ends no other one
         raise KeyboardInterrupt
     _has_compiled = True
 

@@ -73,7 +73,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
     stopped = relaxed.stopped
     if not stopped.is_early:
         search = _Tangents(program, task, incumbent, budget, margin)
-        stopped = interrupts.search(search.run, Stop.INTERRUPT)
+        stopped = interrupts.interruptible(search.run, Stop.INTERRUPT)
         if incumbent.is_close:
             stopped = Stop.GAP
     assert relaxed.objective_of is not None

@@ -122,7 +122,7 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
         _try_closed_forms(task, incumbent, budget)
         return run_routes(_routes(task), task, incumbent, budget)
 
-    stopped = interrupts.search(search, Stop.INTERRUPT)
+    stopped = interrupts.interruptible(search, Stop.INTERRUPT)
     if incumbent.mass is None:
         if stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt

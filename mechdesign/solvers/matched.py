@@ -33,7 +33,7 @@ from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import check_epsilon, validated
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, SolverError, UnsuitableError
-from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, worst_ratio
+from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, max_log_ratio_of_doubles
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair, round_to_integers
 from mechdesign.problem.losses import check_distance
@@ -190,7 +190,7 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
 
     def missing_level(log_epsilon: float) -> float:
         table = np.asarray(chosen.table(problem, math.exp(log_epsilon)), float)
-        return math.log(level / worst_ratio(table, edges).finite)
+        return math.log(level / max_log_ratio_of_doubles(table, edges).finite)
 
     start, span = math.log(level * float(edges.length.min()) if chosen.nats else level), _OPTIONS.level_range
     root = find_crossing(missing_level, start, start - span, start + span, _OPTIONS.level_accuracy)

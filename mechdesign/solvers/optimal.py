@@ -49,7 +49,7 @@ def solve_optimal(
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
         return run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
 
-    stopped = interrupts.search(search, Stop.INTERRUPT)
+    stopped = interrupts.interruptible(search, Stop.INTERRUPT)
     return _design(task, incumbent, blocks, stopped, ends=budget.deadline + TIME_MODEL.grace(limit))
 
 

@@ -74,7 +74,7 @@ class _PricedBound:
         """The best bound when all multipliers are priced, time ends, or Ctrl-C comes."""
         self.pricer.deadline = budget.ends
         try:
-            stopped = interrupts.search(partial(self._price, duals), Stop.INTERRUPT)
+            stopped = interrupts.interruptible(partial(self._price, duals), Stop.INTERRUPT)
         except OutOfTime:
             stopped = Stop.TIME
         if stopped is Stop.NONE and budget.is_spent():

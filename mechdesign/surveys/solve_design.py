@@ -115,7 +115,7 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
             rays = distinct(np.column_stack([rays, images[:, : n * (n + 1)]]))
         return "rounds"
 
-    stopped = interrupts.search(run, "interrupt")
+    stopped = interrupts.interruptible(run, "interrupt")
     for _ in range(_TRIMS):
         theta = optimal_weights(rays, norm, cost=program.costs(rays)).theta
         if theta.min() > LIGHT:

@@ -24,7 +24,7 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, validated
 from mechdesign.errors import InputError
 from mechdesign.mechanism.build import build_dataset
-from mechdesign.mechanism.certificate import breaches, worst_ratio
+from mechdesign.mechanism.certificate import breaches, max_log_ratio_of_doubles
 from mechdesign.mechanism.figures import true_scale
 from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
@@ -85,7 +85,7 @@ class Audit(FrozenRecord):
     prior: str
     notes: list[str] = field(default_factory=list)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         return {
             "verdict": f"{self.verdict} ({self.breaches} breaches)",
             "ratio": self.ratio,
@@ -146,7 +146,7 @@ def audit_checked(
     def count(stage: str) -> Callable[[int], None]:
         return lambda done: report(stage, done=done, total=total, unit="pairs")
 
-    at = worst_ratio(rows, edges, count=count("largest ratio"))
+    at = max_log_ratio_of_doubles(rows, edges, count=count("largest ratio"))
     broken = breaches(rows, edges, count=count("claim"))
     infinite = math.isinf(at.value)
     ratio = None

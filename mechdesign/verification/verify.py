@@ -175,7 +175,7 @@ class Verification(FrozenRecord):
     def __post_init__(self) -> None:
         object.__setattr__(self, "certified", not self.reasons)
 
-    def facts(self) -> Mapping[str, object]:
+    def repr_fields(self) -> Mapping[str, object]:
         facts: dict[str, object] = {"certified": self.certified}
         if self.protection is not None:
             facts["protects"] = self.protection.subject
@@ -314,7 +314,7 @@ def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProg
     result = Verification(
         violations=proof.violations,
         claim=file.claim,
-        rebuilt=file.rebuilt,
+        rebuilt=file.edge_source,
         ratio=row_ratio,
         worst={"secret": worst.secret, "other": worst.other, "report": worst.report},
         expected_loss=loss,
@@ -355,7 +355,7 @@ def _check_bound(file: MechanismFile) -> bool | None:
     choices = [np.argmin(loss, axis=0)]
     if file.same_places:
         choices.insert(0, np.arange(domain.size))
-    direct = file.metric.straight(domain)
+    direct = file.metric.direct_distances(domain)
     cost = mechanism["prior"].values[:, None] * loss
     for anchors in choices:
         pricer = ConePricer(edges, domain.size, anchors, direct)

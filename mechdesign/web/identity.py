@@ -53,7 +53,7 @@ def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, 
 def parameter_words(dataset: xr.Dataset) -> str:
     """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
     stored = {name: value for name, value in json.loads(dataset.attrs["parameters"]).items() if name not in _UNPROVED}
-    both = {**stored.pop("knobs", {}), **stored}
+    both = {**stored.pop("problem_parameters", {}), **stored}
     return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]
 
 

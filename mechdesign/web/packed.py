@@ -35,7 +35,7 @@ from mechdesign.errors import SizeError
 from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.claim import Certificate
-from mechdesign.mechanism.container import framed
+from mechdesign.mechanism.container import pack_container
 from mechdesign.mechanism.mechanism_file import COST, MechanismFile
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
@@ -85,7 +85,7 @@ def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str
         arrays |= _factors(stored)
     else:
         arrays |= _masses(mechanism["mass"].values)
-    return framed("factors" if stored.factored else "table", header, arrays, differences=DIFFERENCES)
+    return pack_container("factors" if stored.factored else "table", header, arrays, differences=DIFFERENCES)
 
 
 def _domain(domain: Domain) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class Weighted(Metric):
 class Listed(Weighted):
     """The same, as a list of edges."""
 
-    rebuilt = "edge list only"
+    edge_source = "edge list only"
     described = (("weights", md.extend.finite),)
 
 

@@ -39,9 +39,9 @@ HOSTILE = "<b>$x_&\\'</b>"
 def test_printable_name_is_a_unit(name):
     domain = md.Domain.grid(4, 2.0, unit=f" {name} ")
     assert domain.unit == name
-    assert md.Euclidean(1.0, unit=name).over(domain).unit == name
+    assert md.Euclidean(1.0, unit=name).in_unit_of(domain).unit == name
     with pytest.raises(UnitError, match="no conversion is known"):
-        md.Euclidean(1.0, unit="km").over(domain)
+        md.Euclidean(1.0, unit="km").in_unit_of(domain)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_name_that_is_no_unit_is_refused(name, remedy):
 def test_length_converts_exactly(unit, metres):
     """By the definitions of 1929 (nautical mile) and 1959 (inch)."""
     assert unit_ratio(unit, "m") == metres
-    epsilon = md.Euclidean(1.0, unit="m").over(md.Domain.grid(3, 1.0, unit=unit)).epsilon
+    epsilon = md.Euclidean(1.0, unit="m").in_unit_of(md.Domain.grid(3, 1.0, unit=unit)).epsilon
     assert 0 <= metres - Fraction(epsilon) <= metres / 2**52  # rounded down
 
 

@@ -342,7 +342,7 @@ def test_any_two_positions_by_the_formula_and_by_search(name, within):
     found = protection(stored, None if within is None else within * side)
     least, most = (Fraction(level) for level in level_of(mechanism))
     plane = stored.domain.plane
-    stretch = Fraction(1) if plane is None else 1 + Fraction(plane.excess(stored.domain.farthest))
+    stretch = Fraction(1) if plane is None else 1 + Fraction(plane.excess(stored.domain.max_position_radius))
     rounding = Fraction(1.01 * math.sqrt(2)) * most * Fraction(side) / 2**16
     assert found.kind == "positions"
     low, high = (exact_factor(level * stretch * Fraction(found.within) + rounding) for level in (least, most))
@@ -427,7 +427,9 @@ def test_why_no_more_is_protected_stands_in_the_first_line():
 def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
     """What parameters say of a radius chooses the pair of people that the sentence is about, and nothing else."""
     mechanism = flat((4, 4), 0.25, None)
-    parameters = mechanism.attrs["parameters"].replace('"knobs": {}', '"knobs": {"within": RADIUS}')
+    parameters = mechanism.attrs["parameters"].replace(
+        '"problem_parameters": {}', '"problem_parameters": {"within": RADIUS}'
+    )
     text = {"nan": "NaN", "inf": "Infinity", "None": "null", "True": "true"}.get(str(radius), repr(radius))
     forged = rewritten(mechanism, parameters=parameters.replace("RADIUS", text.replace("'", '"')))
     try:

@@ -353,7 +353,7 @@ def test_options_of_other_class_are_refused() -> None:
 def test_large_grid_is_factored_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "LARGEST_TABLE", 80)
     schemas = [md.solve(md.EikonalWeights(problem=constant((n, n), 1.0))).attrs["schema"] for n in (8, 9)]
-    assert schemas == ["mechdesign/mechanism/1", "mechdesign/factored/1"]
+    assert schemas == ["mechdesign/mechanism/2", "mechdesign/factored/2"]
 
 
 @pytest.mark.study
@@ -363,7 +363,7 @@ def test_large_grid_factors_are_near_table() -> None:
         md.solve(program, options=md.factored.FactoredOptions(rounds=16), bound=False),
         md.solve(program, method="table"),
     )
-    assert mechanism.attrs["schema"] == "mechdesign/factored/1"
+    assert mechanism.attrs["schema"] == "mechdesign/factored/2"
     kernel_loss = mean_cost(table["mass"].values, program.problem.weighted_loss)
     assert kernel_loss <= mechanism.attrs["expected_loss"] <= 1.02 * kernel_loss
 

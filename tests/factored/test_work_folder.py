@@ -274,7 +274,7 @@ def test_unusable_folders_are_refused(tmp_path):
 
 
 def test_run_keys_differ_between_runs():
-    described, values = {"rounds": 8, "knobs": {"cells": 3}}, np.arange(6.0)
+    described, values = {"rounds": 8, "problem_parameters": {"cells": 3}}, np.arange(6.0)
     keys = {
         run_key(described, values),
         run_key(described | {"rounds": 9}, values),

@@ -101,7 +101,7 @@ def test_an_optimal_mechanism_of_a_wide_area_holds_on_the_ground_and_would_not_w
         loss=md.losses.Distance(),
     )
     assert steepness(md.solve(md.Optimal(problem=plain), gap=1e-6), ground) > 1 + 1e-5
-    assert json.loads(shrunk.attrs["parameters"])["knobs"]["geodesic_epsilon"] == epsilon
+    assert json.loads(shrunk.attrs["parameters"])["problem_parameters"]["geodesic_epsilon"] == epsilon
 
 
 def geodesic(domain):
@@ -123,9 +123,9 @@ def test_levels_that_vary_are_divided_as_well():
     domain = Area.box(west=0.0, south=0.0, east=4.0, north=4.0).grid(cell=100.0, unit="km")
     raster = md.Raster(x=np.array([-300.0, 300.0]), y=np.array([0.0]), values=np.array([[1.0], [3.0]]), unit="km")
     metric = area_problem(domain, epsilon=0.5, levels=raster, slope=0.25).metric
-    expected = (0.5 + 0.25 * raster.at(domain.points)) / (1 + domain.plane.excess(domain.reach))
+    expected = (0.5 + 0.25 * raster.at(domain.points)) / (1 + domain.plane.excess(domain.max_radius))
     assert metric.level_at(domain) == pytest.approx(expected, rel=1e-12)
-    assert domain.plane.excess(domain.reach) > 1e-5
+    assert domain.plane.excess(domain.max_radius) > 1e-5
     assert metric.level_at(domain).max() / expected.max() <= 1
 
 

@@ -34,7 +34,7 @@ def test_the_shipped_region_has_levels_between_its_ends():
     problem = md.load_problem("northeast", cells=30)
     level = problem.metric.level_at(problem.domain)
     assert problem.domain.size == 900
-    stretched = 1 + problem.domain.plane.excess(problem.domain.reach)
+    stretched = 1 + problem.domain.plane.excess(problem.domain.max_radius)
     assert level.min() * stretched >= 2 / 5000 * (1 - 1e-12)
     assert level.max() <= 2 / 500
     assert len(np.unique(level)) > 100
@@ -61,7 +61,7 @@ def test_a_level_on_the_plane_is_taken_down_by_its_stretch_and_cut_to_the_domain
     problem = area_problem(far, epsilon=level)
     assert problem.metric.level.raster.values.shape == (2, 3)
     stored, ground = problem.metric.level_at(far), level.at(far.points)
-    excess = Fraction(plane.excess(far.reach))
+    excess = Fraction(plane.excess(far.max_radius))
     shares = [Fraction(s) * (1 + excess) / Fraction(g) for s, g in zip(stored, ground, strict=True)]
     assert all(1 - Fraction(1, 2**40) <= share <= 1 for share in shares)
     assert problem.parameters["geodesic_epsilon"] == ground.min()

@@ -195,7 +195,7 @@ def test_the_metric_is_rebuilt_from_its_description():
     roads = synthetic_roads(12, 2)
     metric = 0.7 * roads.metric(0.01)
     told = metric.describe()
-    again = Streets.from_description(told, scale=told["multiplier"], listed=None)
+    again = Streets.from_description(told, scale=told["multiplier"], stored_edges=None)
     assert again.describe() == metric.describe()
     assert np.array_equal(again.edges(roads.domain).length, metric.edges(roads.domain).length)
     with pytest.raises(UnitError):

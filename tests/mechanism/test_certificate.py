@@ -18,9 +18,9 @@ from mechdesign.mechanism.certificate import (
     edge_ratios,
     exp_lower,
     max_log_ratio,
+    max_log_ratio_of_doubles,
     row_sums_exact,
     violations,
-    worst_ratio,
 )
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
@@ -186,7 +186,7 @@ def test_steepest_of_rows_that_are_almost_alike(rise: int) -> None:
         slope = (Decimal(ROW_SUM // 8 + rise) / Decimal(ROW_SUM // 8)).ln() / Decimal("1e-9")
     found = max_log_ratio(mass, edges_of((0, 1, 1e-9)))
     assert (found.value, found.report) == (pytest.approx(float(slope), rel=LOGARITHM), 0)
-    whole = worst_ratio(np.array([[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]), edges_of((0, 1, 1e-9)))
+    whole = max_log_ratio_of_doubles(np.array([[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]), edges_of((0, 1, 1e-9)))
     assert whole.value == pytest.approx(-math.log1p(-(2.0**-49)) / 1e-9, rel=LOGARITHM)
 
 

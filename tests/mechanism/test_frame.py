@@ -9,7 +9,7 @@ import pytest
 from fixtures.device_maps import with_digest
 
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.container import framed, is_frame, unframed
+from mechdesign.mechanism.container import is_container, pack_container, unpack_container
 
 SHAPES = {"u1": (7,), "u2": (3, 5), "u4": (4,), "u8": (2, 3), "i2": (5, 2), "f8": (3, 1, 2)}
 
@@ -28,8 +28,8 @@ def layout(differences: int) -> list[list[object]]:
 @pytest.mark.parametrize("differences", [0, 1])
 def test_every_type_comes_back(differences: int) -> None:
     chosen = [name for name in SHAPES if name != "f8"] * differences
-    content = framed("some", {"about": 1}, arrays(), differences=chosen)
-    header, found = unframed(content, "some", lambda told: layout(differences))
+    content = pack_container("some", {"about": 1}, arrays(), differences=chosen)
+    header, found = unpack_container(content, "some", lambda told: layout(differences))
     assert header == {"about": 1}
     for name, values in arrays().items():
         assert (found[name].dtype, found[name].tobytes()) == (values.dtype, values.tobytes()), name
@@ -37,46 +37,46 @@ def test_every_type_comes_back(differences: int) -> None:
 
 def test_a_plain_frame_holds_numbers_as_they_are() -> None:
     body = b"".join(values.tobytes() for values in arrays().values())
-    assert framed("some", {}, arrays(), plain=True)[:-32].endswith(body)
+    assert pack_container("some", {}, arrays(), plain=True)[:-32].endswith(body)
 
 
 def test_other_arrays_than_the_header_says_are_refused() -> None:
-    content = framed("some", {}, arrays())
+    content = pack_container("some", {}, arrays())
     for other in (layout(1), layout(0)[:-1], []):
         with pytest.raises(VerificationError, match="arrays"):
-            unframed(content, "some", lambda told, other=other: other)  # type: ignore[misc]
+            unpack_container(content, "some", lambda told, other=other: other)  # type: ignore[misc]
     with pytest.raises(VerificationError, match="another kind"):
-        unframed(content, "other", lambda told: layout(0))
+        unpack_container(content, "other", lambda told: layout(0))
     with pytest.raises(VerificationError, match="body"):
-        unframed(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
+        unpack_container(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
 
 
 def test_another_version_and_a_damaged_body_are_refused() -> None:
-    content = framed("some", {}, arrays())[:-32]
+    content = pack_container("some", {}, arrays())[:-32]
     size = int.from_bytes(content[12:16], "little")
     for change in (
         content[:10] + (2).to_bytes(2, "little") + content[12:],
         content[:12] + len(content).to_bytes(4, "little") + content[16:],
     ):
         with pytest.raises(VerificationError, match="another version, or cut short"):
-            unframed(with_digest(change), "some", lambda told: layout(0))
+            unpack_container(with_digest(change), "some", lambda told: layout(0))
     for change in (content[:16] + b"[" * size + content[16 + size :], content[: 16 + size] + b"x" * 99):
         with pytest.raises(VerificationError, match=r"damaged|body|cannot be read"):
-            unframed(with_digest(change), "some", lambda told: layout(0))
+            unpack_container(with_digest(change), "some", lambda told: layout(0))
 
 
 def test_no_flipped_bit_is_read() -> None:
-    content = framed("some", {}, arrays())
+    content = pack_container("some", {}, arrays())
     for at in range(len(content)):
         flipped = bytearray(content)
         flipped[at] ^= 1 << at % 8
         with pytest.raises(VerificationError):
-            unframed(bytes(flipped), "some", lambda told: layout(0))
+            unpack_container(bytes(flipped), "some", lambda told: layout(0))
 
 
 def test_a_kind_is_told_from_the_first_bytes(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(framed("some", {}, arrays()))
-    assert is_frame(tmp_path / "file", "some")
-    assert not is_frame(tmp_path / "file", "som")
-    assert not is_frame(tmp_path / "file", "somewhat")
-    assert not is_frame(tmp_path / "none", "some")
+    (tmp_path / "file").write_bytes(pack_container("some", {}, arrays()))
+    assert is_container(tmp_path / "file", "some")
+    assert not is_container(tmp_path / "file", "som")
+    assert not is_container(tmp_path / "file", "somewhat")
+    assert not is_container(tmp_path / "none", "some")

@@ -232,7 +232,7 @@ def shared_values(folder: Path) -> bytes:
     noise = np.random.default_rng(0).integers(1 << 62, size=(4, 50_000))
     keys = []
     with h5py.File(folder / "sound.h5", "w") as file:
-        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/1")
+        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/2")
         for name, values in zip("abcd", noise, strict=True):
             made = chunked(file, name, values.shape, values.shape, "i8", compression="gzip", shuffle=True)
             made[...] = values if name == "a" else 0
@@ -247,7 +247,7 @@ def shared_values(folder: Path) -> bytes:
 def listed_twice(folder: Path) -> bytes:
     """The index of two chunks names the corner of the first one twice."""
     with h5py.File(folder / "sound.h5", "w") as file:
-        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/1")
+        file.attrs["schema"] = np.bytes_("mechdesign/mechanism/2")
         made = chunked(file, "prior", (8,), (4,), compression="gzip", shuffle=True)
         made[...] = np.random.default_rng(0).random(8)
         size = made.id.get_chunk_info(1).size

@@ -181,7 +181,7 @@ def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) ->
     xr.testing.assert_identical(again, curve)
     assert again.attrs["sha256"] == rewritten(again).attrs["sha256"]
     assert (again.attrs["schema"], again["loss"].attrs["units"], again["gap"].attrs["units"]) == (
-        "mechdesign/sweep/1",
+        "mechdesign/sweep/2",
         "1",
         "1",
     )

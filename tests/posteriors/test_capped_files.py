@@ -102,7 +102,7 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
     assert md.verify(between).certified
     limit = md.posteriors.PosteriorCap(radius=0.1, share="999/1000", people=[1] * 4)
     program = md.programs.Constrained(problem, constraints=[limit])
-    parameters = json.dumps(program.parameters() | {"knobs": {}})
+    parameters = json.dumps(program.parameters() | {"problem_parameters": {}})
     beside = rewritten(between, program="constrained", parameters=parameters, objective=between.attrs["expected_loss"])
     del beside.attrs["lower_bound"]
     reasons = md.verify(rewritten(beside)).reasons

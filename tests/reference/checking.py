@@ -16,7 +16,7 @@ from reference.positions import position_untruths
 from reference.reading import File, Unreadable
 
 ROW_SUM = 1 << 62
-TABLE = "mechdesign/mechanism/1"
+TABLE = "mechdesign/mechanism/2"
 _SLACK = 1 + 1e-9  # relative, of a bound over the figure that it bounds
 
 

@@ -22,7 +22,7 @@ from reference.reading import File, Unreadable
 STEP_BITS = 48
 KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
-FACTORED = "mechdesign/factored/1"
+FACTORED = "mechdesign/factored/2"
 LOGARITHMS = 3e-14  # nats: two logarithms in doubles, of sums up to 2^118
 ROUNDED_DOWN = (
     1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map

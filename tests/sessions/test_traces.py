@@ -171,7 +171,7 @@ def test_tables_on_earth_are_private_for_geodesic_distances(domain):
     level = Sampler(report_table(area, 1.0, within=400.0)).certificate.metric
     assert isinstance(level, Euclidean)
     assert area.plane is not None
-    assert level.epsilon * 400 * (1 + area.plane.excess(area.reach)) <= 1
+    assert level.epsilon * 400 * (1 + area.plane.excess(area.max_radius)) <= 1
     assert level.epsilon * 400 == pytest.approx(1, rel=1e-6)
 
 

@@ -34,7 +34,7 @@ from mechdesign import (
 from mechdesign.errors import DesignError, FileFormatError, InputError, SizeError
 from mechdesign.extend import Edges, Loss, Metric
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
-from mechdesign.mechanism.certificate import breaches, worst_ratio
+from mechdesign.mechanism.certificate import breaches, max_log_ratio_of_doubles
 from mechdesign.mechanism.figures import true_scale
 from mechdesign.read import places as read_places
 from mechdesign.read import table as read_table
@@ -95,7 +95,7 @@ def test_one_bit_of_a_double_is_a_breach():
 def test_the_true_multiple_holds_and_no_less_does(name):
     problem = load_problem(name, cells=5) if name != "discrete" else load_problem(name)
     table = np.random.default_rng(1).dirichlet(np.ones(7), problem.domain.size)
-    at = worst_ratio(table, problem.edges)
+    at = max_log_ratio_of_doubles(table, problem.edges)
     multiple = true_scale(table, problem.metric, problem.domain, at.value)
     assert breaches(table, (multiple * problem.metric).edges(problem.domain)) == 0
     assert at.value < multiple < at.value * UP_TO_ROUNDING

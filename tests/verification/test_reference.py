@@ -99,7 +99,7 @@ def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     found = geometry.eikonal(file, claim.stencil or 0, claim.times)
     metric, domain = (json.loads(honest.attrs[name]) for name in ("metric", "domain"))
     places = np.array(file.points("secret"), float)
-    rebuilt = METRICS[metric["kind"]].from_description(metric, scale=metric["multiplier"], listed=None)
+    rebuilt = METRICS[metric["kind"]].from_description(metric, scale=metric["multiplier"], stored_edges=None)
     edges = rebuilt.edges(Domain.from_description(domain, places))
     assert len(found) == len(edges.tail) == claim.edges
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):

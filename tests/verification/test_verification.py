@@ -147,7 +147,7 @@ def recomputed(mechanism: xr.Dataset) -> xr.Dataset:
     points = np.column_stack([mechanism["secret_x"], mechanism["secret_y"]])
     domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), points)
     told = json.loads(mechanism.attrs["metric"])
-    metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], listed=None)
+    metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], stored_edges=None)
     problem = on(domain, metric, SquaredDistance(), mechanism["prior"].values)
     return build_dataset(problem, mechanism["mass"].values, program="optimal")
 

@@ -17,7 +17,7 @@ from fixtures.tolerances import UP_TO_ROUNDING
 from mechdesign import DesignProblem, Domain, Euclidean, audit, baselines, load, save, verify
 from mechdesign.extend import Edges
 from mechdesign.losses import Distance
-from mechdesign.mechanism.certificate import breaches, exp_lower, worst_ratio
+from mechdesign.mechanism.certificate import breaches, exp_lower, max_log_ratio_of_doubles
 
 LEVEL = math.log(2) / 200  # nats per metre
 LOGARITHMS = 1e-11  # relative: differences of a few logarithms of some 1e2 nats
@@ -84,7 +84,7 @@ def test_extreme_doubles_break_at_their_logarithm():
         for length in (1454.0, 1454.222, 1454.223, 1480.0, 1489.9, 1490.0, 2000.0):
             edge = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([length]))
             assert breaches(table, edge) == (Decimal(length) < exact), length
-            assert worst_ratio(table, edge).value * length == pytest.approx(float(exact), rel=LOGARITHMS)
+            assert max_log_ratio_of_doubles(table, edge).value * length == pytest.approx(float(exact), rel=LOGARITHMS)
 
 
 @pytest.mark.parametrize("length", [80.5, 81.0, 700.0, 1454.2227, 1480.0])

@@ -66,7 +66,7 @@ def test_what_was_asked_for_is_what_is_said(tmp_path, run):
     domain, mass = md.Sampler(mechanism).certificate.domain, mechanism["mass"].values.astype(float)
     index = domain.index
     gap = 200 * np.sqrt((np.maximum(np.abs(index[:, None] - index[None]) - 1, 0) ** 2).sum(axis=2))
-    near = gap < 200 * (1 + domain.plane.excess(domain.farthest))
+    near = gap < 200 * (1 + domain.plane.excess(domain.max_position_radius))
     largest = max((mass[u] / mass[v]).max() for u, v in np.argwhere(near))
     assert contents["protection"]["within"] == 200
     assert contents["protection"]["factor"] == pytest.approx(largest, rel=LINEAR_ALGEBRA)

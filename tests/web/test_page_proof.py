@@ -162,7 +162,10 @@ def worded(name: str) -> Texts:
 
 
 LIMITED = json.dumps(
-    {"knobs": {}, "constraints": [md.posteriors.PosteriorCap(radius=0.4, share="9/10", people=[1] * 4).describe()]}
+    {
+        "problem_parameters": {},
+        "constraints": [md.posteriors.PosteriorCap(radius=0.4, share="9/10", people=[1] * 4).describe()],
+    }
 )  # on a page of four cells
 FORGED = {
     "a mass is one off": (lambda: forged("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),

@@ -149,7 +149,7 @@ class ConePricer:
         edges, domain = problem.edges, problem.domain
         has_paths = problem.reports is domain and not has_many_pairs(len(edges.tail), domain.size)
         paths = problem.distances if has_paths else None
-        return cls(edges, domain.size, problem.anchors, problem.metric.straight(domain), paths)
+        return cls(edges, domain.size, problem.anchors, problem.metric.direct_distances(domain), paths)
 
     def all_distances(self) -> NDArray[np.float64]:
         """All distances (n, n) in nats."""

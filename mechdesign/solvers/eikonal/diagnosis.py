@@ -40,7 +40,7 @@ from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.solvers.eikonal.negative_weights import CAUSES, Diagnosis, border_rings, diagnose, rings
 
 DIAGNOSIS = Schema(
-    name="mechdesign/diagnosis/1",
+    name="mechdesign/diagnosis/2",
     own_variables={
         name: VariableSpec(dtype=dtype, dims=("secret",), optional=True)
         for dtype, names in {
@@ -91,7 +91,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     attrs: dict[str, str | int] = {
         "schema": DIAGNOSIS.name,
         "problem": problem.name,
-        "parameters": json.dumps({"knobs": problem.kept_parameters}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.kept_parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "versions": versions(),

@@ -56,7 +56,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
     else:
         diagnosis = diagnose(problem, weights)
         ends = started + TABLE_ENDS * targets.time_limit
-        fallback = interrupts.search(lambda: _fallback(problem, ends, report), None)
+        fallback = interrupts.interruptible(lambda: _fallback(problem, ends, report), None)
         if fallback is None:
             fallback, stopped = _fallback(problem, -math.inf, report), "interrupt"
         table, dual, remedy, late = fallback
