@@ -90,9 +90,9 @@ def in_node(folder: Path, calls: int) -> tuple[float, str]:
 
 
 def in_c(folder: Path, calls: int) -> tuple[float, str]:
-    """CPU time of the sampler of a compact map."""
+    """CPU time of the sampler of a device map."""
     if not (folder / "sample_region.c").exists():
-        return float("nan"), "compact maps only"
+        return float("nan"), "device maps only"
     (folder.parent / "main.c").write_text(C)
     subprocess.run(["cc", "-std=c99", "-O2", "main.c", "-o", "main"], cwd=folder.parent, check=True)
     done = subprocess.run(["./main", str(calls)], cwd=folder.parent, capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ python benchmarks/run.py [CASE ...] [--sizes N ...] [--file FILE ...] [--repeats
 CASE is a case or the beginning of its name ("solve" for all sizes of programs); without one they are listed. Every
 route runs in a process of its own, in turn with the others, --repeats times after a small run that loads compiled code;
 a run longer than --limit seconds ends its route. --before adds the last route of another checkout. --file is for
-`client`: mechanisms and compact maps of yours.
+`client`: mechanisms and device maps of yours.
 Columns: CPU and wall seconds, medians; CPU seconds of the first route over those of this one; peak memory of the
 process; the answer, which is to be that of the last route within the tolerance of the case: the note says where it is
 not, and the run then ends with exit code 1.

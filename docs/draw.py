@@ -1,6 +1,6 @@
 """The pictures of these pages that no command draws: python docs/draw.py; the rest are those of the tutorials.
 
-python docs/draw.py --region MAP.nc MAP.compact draws that of a region alone, from a design and its compact map.
+python docs/draw.py --region MAP.nc MAP.compact draws that of a region alone, from a design and its device map.
 """
 
 import argparse
@@ -175,7 +175,7 @@ def positions() -> Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """A region in km: extent on the plane, radius of the level and expected error (n1, n2), and its compact map."""
+    """A region in km: extent on the plane, radius of the level and expected error (n1, n2), and its device map."""
 
     domain: md.Domain
     nats: float
@@ -186,8 +186,8 @@ class Region:
 
     @classmethod
     def read(cls, design: str, compact: str) -> "Region":
-        """From a design and its compact map."""
-        mechanism, drawing = md.load(design), Drawing(device_map=md.devicemap.load_compact(compact))
+        """From a design and its device map."""
+        mechanism, drawing = md.load(design), Drawing(device_map=md.devicemap.load_device_map(compact))
         domain = drawing.compact.domain
         nats = json.loads(mechanism.attrs["parameters"])["problem_parameters"]["nats"]
         radius, error = (

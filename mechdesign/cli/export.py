@@ -1,4 +1,4 @@
-"""`mechdesign export`: a file as what its output's suffix says: a table, a picture, a page, a compact map, a client."""
+"""`mechdesign export`: a file as what its output's suffix says: a table, a picture, a page, a device map, a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (
     "What to write, by its suffix. Tables: .csv, .json, .parquet. Pictures: .png, .pdf, .svg. A page that proves its "
-    "own table: .html. A compact map of a factored file: .compact. Without a suffix, the folder of a client for apps."
+    "own table: .html. A device map of a factored file: .compact. Without a suffix, the folder of a client for apps."
 )
 _FILES_HELP = "A mechanism, sweep, diagnosis, estimate, map or session design; after an estimate its mechanisms."
 _ROWS_HELP = "Secrets to write, as FIRST:END, or to draw, as 3,5."

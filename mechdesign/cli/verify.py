@@ -43,7 +43,7 @@ def verify(
 ) -> None:
     """Example: `mechdesign verify rome.nc`.
 
-    Prove or refuse the claim of a mechanism file, a session design or a compact map, from their integers alone.
+    Prove or refuse the claim of a mechanism file, a session design or a device map, from their integers alone.
     """
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import verification_words

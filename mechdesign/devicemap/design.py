@@ -1,10 +1,10 @@
-r"""A factored mechanism of a grid as a compact map: lengths from a potential, levels and weights in few digits.
+r"""Make a device map of a factored mechanism on a grid: lengths from a potential, levels and weights in few digits.
 
 Levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that the map's
 claim implies the design's: d_map <= d on every edge. Weights are rounded to 16 to an octave. Lengths follow from a
 potential s (devicemap/device_map.py), the fixed point (ours) of
 
-    x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e, of places within 16 nats
+    x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e, of places within 16 nats                                  (1)
 
 until every edge has x_e step + |ln S(u) - ln S(v)| <= kappa d_e with kappa close to 1; then the step is lowered by the
 rest, until the exact sums certify.
@@ -29,7 +29,7 @@ from mechdesign.devicemap.device_map import (
     DeviceMap,
     least_bound,
 )
-from mechdesign.devicemap.files import save_compact
+from mechdesign.devicemap.files import save_device_map
 from mechdesign.errors import DesignError, UnsuitableError
 from mechdesign.factored.certificate import STEP_BITS
 from mechdesign.factored.integer_metric import LARGEST
@@ -43,24 +43,24 @@ from mechdesign.problem.vocabulary import CELLS, words_of
 from mechdesign.solvers.eikonal.row_sum_budget import find_fixed_point
 from mechdesign.solvers.result import Progress, Report, counter, reporter
 
-ROUNDS = 10  # of the fixed point, at most
-GOOD = 1.001  # kappa at which it ends early
-_NEAREST = 16  # nats that sums of the rounds tell apart
-_LEAST_FACTOR = 0.9
-_REMEDY = "make a compact map of a factored design on a grid"
+ROUNDS = 10  # of (1), at most, a guess
+GOOD = 1.001  # kappa at which (1) ends early: the step then loses 0.1 %
+_NEAREST = 16  # nats, range of (1): up to 1e-4 of a sum lies beyond
+_LEAST_FACTOR = 0.9  # of the step: below, the map would lose a tenth of its accuracy, so cells are too large
+_REMEDY = "make a device map of a factored design on a grid"
 _UNIT_BITS = 30  # digits of the unit of levels, so that its multiples are doubles
 _ONE = 1 << STEP_BITS
 
 
-def compact_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None] | None = None) -> DeviceMap:
+def make_device_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], None] | None = None) -> DeviceMap:
     """The device map of a factored mechanism on a whole grid of two axes, certified for the levels of its claim."""
     report, first = reporter(on_progress), _initial_map(MechanismFile.read(mechanism))
     claim = first.edges
-    with_potential, kappa = _settle_potential(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)
+    with_potential, kappa = _find_potential(first, claim, np.log(rounded_words(mechanism["row_sum"].values)), report)
     return _certify(with_potential, claim, kappa, report)
 
 
-def _settle_potential(
+def _find_potential(
     device_map: DeviceMap, claim: Edges, logarithm: NDArray[np.float64], report: Report
 ) -> tuple[DeviceMap, float]:
     """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
@@ -68,12 +68,13 @@ def _settle_potential(
     cap = max(_NEAREST * _ONE, device_map.longest) // device_map.grain
 
     def measure(number: int, potential: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        near = replace(device_map, cap=cap, potential=_round_potential(device_map, potential))
+        trial = replace(device_map, cap=cap, potential=_round_potential(device_map, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
-        sums = join_words(row_sums(near.factors, on_done=counter(report, stage, device_map.secrets)))
-        floor = int(near.factors.kernel[-1]) * int(near.factors.weight.sum(dtype=np.uint64))
+        sums = join_words(row_sums(trial.factors, on_done=counter(report, stage, device_map.secrets)))
+        # Places at the smaller cap count as 0, not as E(cap): the sums of (1) leave out what lies beyond it.
+        floor = int(trial.factors.kernel[-1]) * int(trial.factors.weight.sum(dtype=np.uint64))
         above = np.array([float(s - floor) for s in sums])
-        kappa = float(near.factors.claim_utilisation(claim, above, SLACK).max())
+        kappa = float(trial.factors.claim_utilisation(claim, above, SLACK).max())
         report(stage, done=device_map.secrets, total=device_map.secrets, kappa=kappa)
         return np.log(above) - centre, kappa
 
@@ -85,7 +86,7 @@ def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) 
     factor = 1 / max(1.0, kappa)
     while True:
         if factor < _LEAST_FACTOR:
-            raise DesignError("the rounded numbers break the claim: use smaller cells", field="potential", value=factor)
+            raise DesignError("rounded potentials break the claim: use smaller cells", field="potential", value=factor)
         device_map = replace(device_map, step=int(device_map.grain * factor))
         words = row_sums(device_map.factors, on_done=counter(report, "certificate", device_map.secrets))
         sums = join_words(words)
@@ -93,19 +94,24 @@ def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) 
         report("certificate", done=device_map.secrets, total=device_map.secrets, kappa=kappa)
         if device_map.factors.breaches(device_map.edges, sums) == 0:
             bounded = replace(device_map, bound=least_bound(device_map.potential.ravel()[device_map.inner], sums))
-            above, loose = bounded.beyond(sums)
+            above, loose = bounded.bound_violations(sums)
             assert above == 0
             if loose:
-                message = "the row sums do not follow the potential: use smaller cells"
+                message = "the row sums are too far from the potential: use smaller cells"
                 raise DesignError(message, field="bound", value=kappa)
             return bounded
-        factor /= 1 + 2 * max(kappa - 1, 2.0**-20)  # twice: shorter distances raise some sums
+        # Twice the excess, since shorter distances raise some sums; at least 2^-20, so that the loop ends.
+        factor /= 1 + 2 * max(kappa - 1, 2.0**-20)
 
 
 def _round_potential(device_map: DeviceMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
     whole = np.rint(np.ldexp(potential, POTENTIAL_BITS))
     if np.abs(whole).max() >= 1 << 15:
-        raise DesignError("row sums differ by more than 2 nats", field="potential", value=float(np.ptp(potential)))
+        raise DesignError(
+            "row sums differ by more than 2 nats, which a device map cannot hold",
+            field="potential",
+            value=float(np.ptp(potential)),
+        )
     return np.pad(whole.astype(np.int16).reshape(device_map.cells), device_map.margin)
 
 
@@ -118,7 +124,7 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
     places = Domain.points_at(factors.metric.points, unit=domain.unit)
     level, stencil = stored.metric.level_at(places), int(getattr(stored.metric, "stencil", 0))
     if level is None or stencil not in STENCILS:
-        raise _unsuitable("has no privacy level, or none of 8 or 16 neighbours", "metric", stored.metric.kind)
+        raise _unsuitable("must be a privacy level on 8 or 16 neighbours", "metric", stored.metric.kind)
     unit, whole = _quantise_levels(float(stored.metric.scale) * level.reshape(shape))
     octaves = 16 * np.log2(factors.weight / factors.weight.max())
     stretched = DeviceMap(
@@ -134,7 +140,8 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
 
 
 def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
-    """A unit and whole levels, of which no product exceeds the level (exact: 46 digits)."""
+    """A unit and integer levels whose products do not exceed the levels."""
+    # The unit has 30 binary digits and a level 16: their product is exact in a double.
     mantissa, exponent = math.frexp(float(nats.max()) / LARGEST_LEVEL)
     unit = math.ldexp(math.ceil(math.ldexp(mantissa, _UNIT_BITS)) + 1, exponent - _UNIT_BITS)
     whole = np.floor(nats / unit)
@@ -143,13 +150,14 @@ def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint1
 
 
 def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
-    # The cells of an edge's rectangle, the only ones that its length is summed from, are lowered by its share at least.
+    # The length of an edge is a sum of levels in the rectangle of its ends: lowered by the ratio of lengths they make
+    # it short enough. Rounding down shortens it further. Repeated until no edge is longer than in the design.
     edges, design = device_map.edges, stored.edges
-    own, theirs = (each.tail * device_map.secrets + each.head for each in (edges, design))
-    order = np.argsort(theirs)
-    if not np.array_equal(np.sort(own), theirs[order]):
-        raise _unsuitable("joins other cells than neighbours of a whole grid", "metric", stored.metric.kind)
-    wanted = design.length[order][np.searchsorted(theirs[order], own)]
+    keys, design_keys = (each.tail * device_map.secrets + each.head for each in (edges, design))
+    order = np.argsort(design_keys)
+    if not np.array_equal(np.sort(keys), design_keys[order]):
+        raise _unsuitable("must join the neighbours of a full rectangle", "metric", stored.metric.kind)
+    wanted = design.length[order][np.searchsorted(design_keys[order], keys)]
     longer = np.flatnonzero(edges.length > wanted)
     if len(longer) == 0:
         return device_map
@@ -163,27 +171,29 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
             np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), share)
     level = np.floor(device_map.level * lowered).astype(np.uint16)
     if level.min() < 1:
-        raise _unsuitable("has levels that differ by more than 16 bits", "metric", stored.metric.kind)
+        raise _unsuitable("has levels whose ratio exceeds 2^16", "metric", stored.metric.kind)
     return _lower_levels(replace(device_map, level=level), stored)
 
 
 def _margin(stored: MechanismFile) -> int:
     if not stored.factored or "first_generator" in stored.mechanism:
-        raise _unsuitable("is no mechanism of factors over places", "schema", stored.mechanism.attrs["schema"])
+        raise _unsuitable(
+            "must be a factored mechanism without generator columns", "schema", stored.mechanism.attrs["schema"]
+        )
     domain, factors = stored.domain, stored.factors
     if domain.shape is None or len(domain.shape) != 2:
-        raise _unsuitable("is no grid of two axes", "domain", domain.kind)
+        raise _unsuitable("must be a grid of two axes", "domain", domain.kind)
     if words_of(domain) is not CELLS:
         remedy = "export a table (.csv) or make a client"
-        raise _unsuitable("is not a length, and a compact map is of places", "unit", domain.unit, remedy)
+        raise _unsuitable("must be a unit of length: a device map is of places", "unit", domain.unit, remedy)
     first_line = np.flatnonzero(factors.metric.points[:, 0] == factors.metric.points[0, 0])
     margin = (len(first_line) - domain.shape[1]) // 2
     inside = np.pad(np.ones(domain.shape, bool), max(margin, 0))
     if margin < 0 or inside.size != factors.metric.size or not np.array_equal(np.flatnonzero(inside), factors.inner):
-        raise _unsuitable("is not a whole grid with a frame of whole cells", "inner", inside.shape)
+        raise _unsuitable("must be a full rectangle with a margin of whole cells", "inner", inside.shape)
     target = np.pad(np.arange(domain.size).reshape(domain.shape), margin, mode="edge")
     if not np.array_equal(target.ravel(), stored.mechanism["target"].values):
-        raise _unsuitable("reports other cells than the nearest", "target", "")
+        raise _unsuitable("must report the nearest cell", "target", "")
     return margin
 
 
@@ -191,8 +201,8 @@ def _unsuitable(message: str, field: str, value: object, remedy: str = _REMEDY) 
     return UnsuitableError(message, field=field, value=value, remedy=remedy)
 
 
-def _write_compact(mechanism: xr.Dataset, path: Path, on_progress: Callable[[Progress], None] | None) -> None:
-    save_compact(compact_map(mechanism, on_progress=on_progress), path, overwrite=True)
+def _write_device_map(mechanism: xr.Dataset, path: Path, on_progress: Callable[[Progress], None] | None) -> None:
+    save_device_map(make_device_map(mechanism, on_progress=on_progress), path, overwrite=True)
 
 
-FORMAT = Format(whole=_write_compact)
+FORMAT = Format(whole=_write_device_map)

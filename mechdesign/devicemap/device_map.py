@@ -1,10 +1,10 @@
-r"""DeviceMap: the numbers of a compact map, checked, and the integers that follow from them.
+r"""DeviceMap: the numbers of a device map, checked, and the integers that they determine.
 
 Places are the cells of a rectangle of R x C, the last axis fastest: place p = i C + j. The n1 x n2 secrets are those
-cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 + 2 frame. A place has
+cells that are `margin` or more cells from the border, R = n1 + 2 margin, C = n2 + 2 margin. A place has
 
     l   level, 1 to 65,535, in `level_unit` nats per unit of length
-    s   potential, -32,768 to 32,767, in 2^-15 nats; it approximates ln S(u), up to a constant, and is 0 in the frame
+    s   potential, -32,768 to 32,767, in 2^-15 nats; it approximates ln S(u), up to a constant, and is 0 in the margin
     b   weight, 0 to 255
 
 **Edges.** Neighbours of (i, j) are (i, j) + k and (i, j) - k that lie in the rectangle, for k = (1, 0), (0, 1), (1, 1),
@@ -18,8 +18,8 @@ cells that are `frame` or more cells from the border, R = n1 + 2 frame, C = n2 +
 
     A_k = floor(2^48 level_unit |k| / 24),  |k|^2 = (k_1 h_1)^2 + (k_2 h_2)^2,  h the sides of a cell,
 
-one A for (1, 0), for (0, 1), for (1, 1) and (1, -1), for (2, 1) and (2, -1), for (1, 2) and (1, -2): `advance`, in this
-order (three of them with 8 neighbours). `level_unit` and h are doubles, taken exactly.
+one A for (1, 0), for (0, 1), for (1, 1) and (1, -1), for (2, 1) and (2, -1), for (1, 2) and (1, -2): `length_scales`,
+in this order (three of them with 8 neighbours). `level_unit` and h are doubles, taken exactly.
 Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre, eps the
 function that is level_unit l at the centres and bilinear between them; it is below by less than m < 2^21.
 Proof. Along (1, 0) eps is linear. Along (1, b) it is (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
@@ -28,12 +28,12 @@ whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of
 the second half is its mirror image. And A_k is rounded down.
 
 **The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
-the edges between secrets. No edge of the claim has a cell of the frame between its ends.
+the edges between secrets. No edge of the claim has a cell of the margin between its ends.
 
 **Units of the kernel.** With `grain`, `step` (both in 2^-48 nats) and `cap` of the header, an edge has the units
 
     x = max(1, min(cap, floor(c / grain)))
-    c = d                                                        where an end lies in the frame
+    c = d                                                        where an end lies in the margin
     c = max(d - 2^29 - 2^33 |s(o) - s(e)|, floor(3 d / 10))      between secrets
 
 and q(u, p) is the least sum of units over paths from u to p, at most cap; cap + largest x <= 65,535.
@@ -41,8 +41,8 @@ Weights are W(p) = M[b mod 16] 2^(b div 16), with M[a] = 2^(12 + a / 16) rounded
 2^12 <= W < 2^28. The kernel is E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio) for t < cap, where ratio 2^-shift is
 e^(step 2^-48) rounded down, 2^61 <= ratio < 2^62 (`exp_lower` of mechanism/certificate.py).
 
-**The mechanism** is P(p|u) = E(q(u, p)) W(p) / S(u), S(u) the sum over all places p, frame included. The report of a
-place (i, j) is the secret in row min(max(i - frame, 0), n1 - 1) and column min(max(j - frame, 0), n2 - 1), with number
+**The mechanism** is P(p|u) = E(q(u, p)) W(p) / S(u), S(u) the sum over all places p, margin included. The report of a
+place (i, j) is the secret in row min(max(i - margin, 0), n1 - 1), column min(max(j - margin, 0), n2 - 1), with number
 row n2 + column. It is private as claimed if S(v) <= R_e S(u) and S(u) <= R_e S(v) for every edge e = (u, v) between
 secrets, with ln R_e <= (d - x step) 2^-48 (factored/certificate.py; R_e is `exp_lower` of that difference rounded down
 to whole 2^-20 nats).
@@ -93,20 +93,21 @@ _MOST_ADVANCE = 1 << 32
 _NATS = 2.0**-48
 MANTISSAS = (4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845)
 RISE = 1_082_163_286  # ceil(2^30 e^(1/128))
-LOOSEST = 4  # times a sum that its bound may be
+MAX_BOUND_RATIO = 4  # largest Sbar / S: a draw takes at most 8 rounds in the mean
 POTENTIAL_BITS = 15  # potentials are whole multiples of 2^-15 nats
 LARGEST_LEVEL = 65_535
-STENCILS = {8: 3, 16: 5}  # neighbours, and kinds of steps
+STENCILS = {8: 3, 16: 5}  # kinds of steps by number of neighbours
 STEPS = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))
 _KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
-_SLACK = np.int64(1 << 29)  # 2^-48 nats that an edge keeps free for the rounding of its certificate
+_SLACK = np.int64(1 << 29)  # in 2^-48 nats: 2^-19 nats, twice what the certificate rounds ln R_e down by
 _POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
 Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
 
 
-def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
-    """Sums m of the module docstring, of the edges along (a, b) from the columns `here`."""
+def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
+    """Sums m of levels ("Edges") along (a, b) from the columns `here`."""
+    # The weights of an edge add up to 24: m is at most 24 * 65,535 < 2^21.
     rows = max(0, len(level) - a)
 
     def at(i: int, j: int) -> NDArray[np.int64]:
@@ -124,18 +125,19 @@ def _weighed(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[n
 
 def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
     """Sbar (n,) of potentials (n,)."""
-    growing = [bound[0]]
-    while len(growing) < 256:
-        growing.append(-(-growing[-1] * RISE >> 30))
-    grown = np.array(growing, np.uint64)
+    table = [bound[0]]
+    while len(table) < 256:
+        table.append(-(-table[-1] * RISE >> 30))
+    coarse = np.array(table, np.uint64)
+    # Products in 64 bits: G < 2^34 and the linear part below 2^23. The shift by k is left to Python's integers.
     shifted = (potential.astype(np.int64) + (1 << 15)).astype(np.uint64)
     fine = np.uint64(1 << 22) + np.uint64(129) * (shifted & np.uint64(255))
-    return [int(value) << bound[1] for value in (grown[shifted >> np.uint64(8)] * fine).tolist()]
+    return [int(value) << bound[1] for value in (coarse[shifted >> np.uint64(8)] * fine).tolist()]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DeviceMap(FrozenRecord):
-    """The numbers of a compact map: five bytes a cell, from which lengths, weights and every row follow.
+    """The numbers of a device map: five bytes a cell, from which lengths, weights and every row follow.
 
     Attributes
     ----------
@@ -162,7 +164,7 @@ class DeviceMap(FrozenRecord):
     >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    ...     device_map = md.devicemap.load_device_map(md.export(factored, folder + "/map.compact"))
     >>> device_map.cells
     (20, 20)
     """
@@ -188,16 +190,16 @@ class DeviceMap(FrozenRecord):
 
     def __post_init__(self) -> None:
         least, doublings = self.bound
-        _within("cells", min(self.cells), 2, MOST_PLACES)
-        _within("frame", self.margin, 0, MOST_PLACES)
-        _within("cells", math.prod(self.shape), 4, MOST_PLACES)
-        _within("grain", self.grain, 1, _MOST_STEP - 1)
-        _within("step", self.step, 1, _MOST_STEP - 1)
-        _within("cap", self.cap, 1, LARGEST - 1)
-        _within("bound", least, 1 << 30, (1 << 31) - 1)
-        _within("bound", doublings, 0, 64)
+        _check_range("cells", min(self.cells), 2, MOST_PLACES)
+        _check_range("margin", self.margin, 0, MOST_PLACES)
+        _check_range("cells", math.prod(self.shape), 4, MOST_PLACES)
+        _check_range("grain", self.grain, 1, _MOST_STEP - 1)
+        _check_range("step", self.step, 1, _MOST_STEP - 1)
+        _check_range("cap", self.cap, 1, LARGEST - 1)
+        _check_range("bound", least, 1 << 30, (1 << 31) - 1)
+        _check_range("bound", doublings, 0, 64)
         if words_for("grid", self.unit, 2) is not CELLS:
-            raise refused("is not a length, and a compact map is of places", "unit", self.unit, "a length")
+            raise refused("is not a unit of length", "unit", self.unit, "a unit of length: device maps are of places")
         if self.stencil not in STENCILS:
             raise refused("must be 8 or 16", "stencil", self.stencil, "8 or 16 neighbours")
         for name, dtype in (("level", np.uint16), ("potential", np.int16), ("weight", np.uint8)):
@@ -208,11 +210,11 @@ class DeviceMap(FrozenRecord):
         if self.level.min() < 1:
             raise refused("must be positive", "level", 0, f"levels from 1 to {LARGEST_LEVEL}")
         if np.any(self.potential[~self.inside]):
-            raise refused("is not 0 in the frame", "potential", "", "potentials of secrets alone")
+            raise refused("must be 0 in the margin", "potential", "another number", "potentials of secrets alone")
         if not (0 < self.level_unit < math.inf and all(0 < side < math.inf for side in self.cell)):
             raise refused("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
         for value in self.length_scales:
-            _within("advance", value, 1, _MOST_ADVANCE - 1)
+            _check_range("length_scales", value, 1, _MOST_ADVANCE - 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -232,10 +234,11 @@ class DeviceMap(FrozenRecord):
 
     @cached_property
     def length_scales(self) -> tuple[int, ...]:
-        """A_k of the kinds of steps, exact, `advance` of the header: three with 8 neighbours, five with 16."""
+        """A_k of the kinds of steps, exact: three with 8 neighbours, five with 16."""
         quantum = Fraction(self.level_unit) * (1 << 48) / 24
         first, second = (Fraction(side) for side in self.cell)
         squares = (quantum**2 * ((a * first) ** 2 + (b * second) ** 2) for a, b in _KINDS[: STENCILS[self.stencil]])
+        # floor(sqrt(x)) = isqrt(floor(x)), of fractions: every reader gets the same integer.
         return tuple(math.isqrt(math.floor(square)) for square in squares)
 
     @cached_property
@@ -253,7 +256,7 @@ class DeviceMap(FrozenRecord):
         number = np.arange(rows * columns).reshape(rows, columns)
         for a, b in STEPS[: self.stencil // 2]:
             here = slice(max(0, -b), max(0, -b, columns - max(0, b)))
-            total = _weighed(self.level.astype(np.int64), a, b, here)
+            total = _level_sums(self.level.astype(np.int64), a, b, here)
             origin = number[: max(0, rows - a), here].ravel()
             yield origin, origin + (a * columns + b), (self.length_scales[_KINDS.index((a, abs(b)))] * total).ravel()
 
@@ -265,6 +268,7 @@ class DeviceMap(FrozenRecord):
         """Units x (m,) of the edges along a step."""
         (origin, end, length), inside, potential = edges, self.inside.ravel(), self.potential.ravel()
         apart = np.abs(potential[origin].astype(np.int64) - potential[end])
+        # floor(3 d / 10) without 3 d, which exceeds the 2^53 of readers in doubles.
         least = 3 * (length // 10) + 3 * (length % 10) // 10
         between = np.maximum(length - _SLACK - _POTENTIAL * apart, least)
         nats = np.where(inside[origin] & inside[end], between, length)
@@ -277,8 +281,8 @@ class DeviceMap(FrozenRecord):
         secret[self.inner] = np.arange(self.secrets)
         parts = []
         for origin, end, length in self.edges_by_step():
-            own = (secret[origin] >= 0) & (secret[end] >= 0)
-            parts.append((secret[origin[own]], secret[end[own]], length[own] * _NATS))
+            between = (secret[origin] >= 0) & (secret[end] >= 0)
+            parts.append((secret[origin[between]], secret[end[between]], length[between] * _NATS))
         tail, head, nats = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Edges(tail=tail, head=head, length=nats)
 
@@ -290,14 +294,14 @@ class DeviceMap(FrozenRecord):
         metric = IntegerMetric(points=points, tail=tail, head=head, units=units, cap=self.cap)
         return Factors(metric=metric, step=self.step, weight=WEIGHTS[self.weight.ravel()], inner=self.inner)
 
-    def beyond(self, row_sums: list[int]) -> tuple[int, int]:
-        """Number of secrets u with S(u) > Sbar(u), and with Sbar(u) > 4 S(u); row_sums S(u) of all n secrets."""
+    def bound_violations(self, row_sums: list[int]) -> tuple[int, int]:
+        """Number of secrets with S(u) > Sbar(u), and with Sbar(u) > 4 S(u), for the row sums S(u) of all n secrets."""
         pairs = list(zip(row_sums, bounds(self.bound, self.potential.ravel()[self.inner]), strict=True))
-        return sum(s > b for s, b in pairs), sum(b > LOOSEST * s for s, b in pairs)
+        return sum(s > b for s, b in pairs), sum(b > MAX_BOUND_RATIO * s for s, b in pairs)
 
     @cached_property
     def claim_digest(self) -> str:
-        """64 hexadecimal digits that name the claim: `ledger` of the header."""
+        """64 hexadecimal digits that name the claim: costs of maps add up if they agree."""
         claim = {name: getattr(self, name) for name in ("cell", "cells", "level_unit", "origin", "stencil", "unit")}
         digest = hashlib.sha256(json.dumps({**claim, "plane": self.plane_header()}, sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.level.ravel()[self.inner], "<u2").tobytes())
@@ -332,19 +336,19 @@ class DeviceMap(FrozenRecord):
         header: dict[str, Any] = {
             **{name: list(getattr(self, name)) for name in ("cells", "cell", "origin", "bound")},
             **{name: getattr(self, name) for name in numbers},
-            "frame": self.margin,
-            "advance": list(self.length_scales),
-            **{"ratio": str(ratio), "shift": shift, "claim": self.claim, "cost": COST, "ledger": self.claim_digest},
-            "mechanism": self.source_sha256,
+            "margin": self.margin,
+            "length_scales": list(self.length_scales),
+            **{"ratio": str(ratio), "shift": shift, "claim": self.claim, "cost": COST},
+            **{"claim_digest": self.claim_digest, "source_sha256": self.source_sha256},
             "about": {"problem": self.problem, "program": self.program, "promise": PROMISE},
         }
         return header if self.plane is None else {**header, "plane": self.plane_header()}
 
     def repr_fields(self) -> Mapping[str, object]:
-        return {"secrets": self.secrets, "frame": self.margin, "claim": self.claim}
+        return {"secrets": self.secrets, "margin": self.margin, "claim": self.claim}
 
 
-def _within(name: str, value: int, least: int, most: int) -> None:
+def _check_range(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise refused("is out of range", name, value, f"an integer from {least} to {most}")
 

@@ -1,4 +1,4 @@
-r"""Reports drawn from a compact map: the same place from the same random bytes, for every reader of the map.
+r"""Draw reports from a device map: the same place from the same random bytes, in every reader of the map.
 
 **The order of places.** Seen from a secret u, the places with q(u, p) < cap are put in order of (q(u, p), p): nearer
 ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. Since no edge has
@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import check_whole
-from mechdesign.devicemap.device_map import LOOSEST, WEIGHTS, DeviceMap, bounds
+from mechdesign.devicemap.device_map import MAX_BOUND_RATIO, WEIGHTS, DeviceMap, bounds
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.factored.integer_metric import Windows
 from mechdesign.mechanism.mechanism_file import COST
@@ -73,7 +73,7 @@ class RowOrder:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drawing:
-    """Draws places of a map that is not verified here. Memory: 22 bytes a place, and 70 for each edge."""
+    """Draws places of a map without verifying it. Memory: 22 bytes a place, and 70 an edge."""
 
     device_map: DeviceMap
 
@@ -90,10 +90,11 @@ class Drawing:
         return list(self.device_map.factors.kernel.tolist())
 
     def row_order(self, secret: int) -> RowOrder:
-        """Places in their order, with their intervals. Cost: 0.4 microseconds a place of the ball."""
+        """Places in their order, with their intervals. Cost: 0.4 microseconds a place."""
         device_map = self.device_map
         window = self._room.window_of(device_map.inner[[secret]])
         near, distance = window.places.astype(np.int64), window.field[:, 0]
+        # A window comes in another order: (distance, number) is the order that every reader shares.
         order = np.lexsort((near, distance))
         places = near[order]
         kernel, floor = self._kernel, self._kernel[device_map.cap]
@@ -103,21 +104,24 @@ class Drawing:
         return RowOrder(places=places, sums=sums, total=sums[-1] + floor * int(self._weights[-1]))
 
     def places(self, secret: int, size: int, bits: Callable[[int], bytes]) -> list[int]:
-        """`size` places drawn for a secret; bits gives so many random bytes."""
+        """Draw `size` places for a secret; bits(count) returns random bytes."""
         order, potential = self.row_order(secret), self.device_map.potential.ravel()
         (bound,) = bounds(self.device_map.bound, potential[self.device_map.inner[[secret]]])
-        if not order.total <= bound <= LOOSEST * order.total:
-            message, remedy = "is not from 1 to 4 times the sum of a row", "use a map that `verify` certifies"
+        if not order.total <= bound <= MAX_BOUND_RATIO * order.total:
+            message, remedy = "must be between 1 and 4 times the row sum", "use a map that `verify` certifies"
             raise VerificationError(message, field="bound", value=f"{bound / order.total:.6g}", remedy=remedy)
-        spare = 8 * ROUND_BYTES - bound.bit_length()
+        # Steps 1 to 3. A number t in [S, Sbar) leads back to step 1, as one of at least Sbar does: one comparison with
+        # S serves for both, and uses the same bytes.
+        dropped = 8 * ROUND_BYTES - bound.bit_length()
         places: list[int] = []
         while len(places) < size:
-            drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> spare
+            drawn = int.from_bytes(bits(ROUND_BYTES), "little") >> dropped
             if drawn < order.total:
                 places.append(self._place(order, drawn))
         return places
 
     def _place(self, order: RowOrder, drawn: int) -> int:
+        # sums[i - 1] <= t < sums[i] belongs to place i; beyond L, weights in the order of numbers decide.
         if drawn < order.sums[-1]:
             return int(order.places[bisect_right(order.sums, drawn)])
         rank = (drawn - order.sums[-1]) // self._kernel[self.device_map.cap]
@@ -126,7 +130,7 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MapSampler(FrozenRecord, Drawing):
-    """Draws from one compact map, which is verified once, here.
+    """Draws from one device map, verified once on construction.
 
     Parameters
     ----------
@@ -141,7 +145,7 @@ class MapSampler(FrozenRecord, Drawing):
     >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    ...     device_map = md.devicemap.load_device_map(md.export(factored, folder + "/map.compact"))
     >>> md.devicemap.MapSampler(device_map).sample([0, 15], rng=1).shape
     (2, 1)
     """
@@ -180,7 +184,9 @@ class MapSampler(FrozenRecord, Drawing):
 
     def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
         if (secrets is None) == (at is None):
-            raise InputError("one of the two is needed", field="at", value=at, remedy="give secrets, or positions at")
+            raise InputError(
+                "pass either secrets or at, not both", field="at", value=at, remedy="pass secrets, or positions at"
+            )
         if at is not None:
             return np.array([place_at(self.domain, each) for each in as_positions(self.domain, at).tolist()])
         assert secrets is not None

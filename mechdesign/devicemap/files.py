@@ -1,29 +1,29 @@
-"""The file of a compact map: a frame (mechanism/container.py) of the kind "compact".
+"""The file of a device map: a container (mechanism/container.py) of the kind "devicemap".
 
-It holds three arrays of R x C numbers: level (u2), potential (i2) and weight (u1), all of them as differences. The
-header has these keys besides and no others:
+It holds three arrays of R x C numbers, as differences: level (u2), potential (i2) and weight (u1). Its header also has
+these keys and no others:
 
 | key | value | meaning |
 |---|---|---|
 | cells | [n1, n2], whole | secrets along either axis, from 2 on |
-| frame | whole | cells around them, from 0 on; (n1 + 2 frame) (n2 + 2 frame) <= 2^24 |
+| margin | whole | cells around them, from 0 on; (n1 + 2 margin) (n2 + 2 margin) <= 2^24 |
 | cell, origin | two doubles | sides of a cell; the low corner of the rectangle of secrets |
 | unit | text | of both |
 | plane | {"latitude", "longitude", "metres", "decimals"} | only where the map lies on Earth: degrees of (0, 0), |
 | | | azimuthal equidistant, WGS 84; metres of the unit; decimals of degrees that name a cell |
 | stencil | 8 or 16 | neighbours |
 | level_unit | double | nats per `unit` of one level |
-| advance | 3 or 5 whole | A_k, from 1 to 2^32 - 1 |
+| length_scales | 3 or 5 whole | A_k, from 1 to 2^32 - 1 |
 | grain, step | whole | from 1 to 2^54 - 1; step cap < 58 * 0.69 * 2^48 |
 | cap | whole | from 1 to 65,534 |
 | ratio, shift | decimal text, whole | e^(step 2^-48) rounded down |
 | bound | [g, k], whole | of S |
-| claim, cost | text | what one report guarantees, and what more cost |
-| ledger | 64 hexadecimal digits | names the claim: costs add up where they agree |
-| mechanism | 64 hexadecimal digits | the checksum of the design that the map was made from |
+| claim, cost | text | the guarantee of one report, and the cost of more |
+| claim_digest | 64 hexadecimal digits | names the claim: costs of maps with one digest add up |
+| source_sha256 | 64 hexadecimal digits | the checksum of the design that the map was made from |
 | about | {"problem", "program", "promise"} | texts for people |
 
-`ledger` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" (or null), "stencil",
+`claim_digest` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" or null, "stencil",
 "unit"} of the header, keys sorted, as Python's json.dumps writes it, followed by the levels of the secrets as uint16,
 row by row. The numbers are those of device_map.py.
 """
@@ -48,7 +48,8 @@ from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.mechanism.schema import refused
 from mechdesign.problem.plane import Plane
 
-KIND = "compact"
+KIND = "devicemap"
+_FORMER = b'{"kind": "compact"'  # a header before its keys were renamed
 _ON_EARTH = {"projection": "azimuthal equidistant", "ellipsoid": "WGS84"}  # of the plane of a map
 _TYPES = {"level": "u2", "potential": "i2", "weight": "u1"}
 _PLACE_BYTES = 5
@@ -58,35 +59,39 @@ _CHECKSUM = re.compile("[0-9a-f]{64}")
 
 
 def pack(device_map: DeviceMap) -> bytes:
-    """The file."""
+    """The bytes of the file."""
     arrays = {name: getattr(device_map, name) for name in _TYPES}
     return pack_container(KIND, device_map.header(), arrays, differences=_TYPES)
 
 
 def unpack(content: bytes) -> DeviceMap:
     """The map of a file, from untrusted bytes: its header must be what the numbers give."""
+    if content[16:].startswith(_FORMER):
+        remedy = "a map exported by this version: export its design again"
+        raise refused("is of an earlier format", "kind", "compact", remedy)
     header, arrays = unpack_container(content, KIND, _layout)
+    # All that the numbers determine is computed again and compared, so that no text of a file is taken on trust.
     with verification_errors():
         device_map = _map_of(header, arrays)
         follows = device_map.header()
     if header.keys() != follows.keys():
-        raise refused("has other keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
+        raise refused("has missing or unexpected keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
     for name in follows:
         stated, right = (json.dumps(each[name], sort_keys=True) for each in (header, follows))
         if stated != right:
-            raise refused("does not follow from the numbers", name, f"{stated:.80}", f"{right:.80}")
+            raise refused("does not match the numbers of the map", name, f"{stated:.80}", f"{right:.80}")
     return device_map
 
 
-def save_compact(device_map: DeviceMap, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write the file atomically."""
+def save_device_map(device_map: DeviceMap, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the file of a device map, atomically."""
     target, content = check_target(path, overwrite=overwrite), pack(device_map)
     write_atomically(target, lambda temporary: temporary.write_bytes(content))
     return target
 
 
-def load_compact(path: str | Path) -> DeviceMap:
-    """Read the file of a compact map.
+def load_device_map(path: str | Path) -> DeviceMap:
+    """Read the file of a device map.
 
     Parameters
     ----------
@@ -104,12 +109,12 @@ def load_compact(path: str | Path) -> DeviceMap:
     >>> problem = md.load_problem("philadelphia", cells=20)
     >>> factored = md.solve(md.EikonalWeights(problem), method="factored")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     device_map = md.devicemap.load_compact(md.export(factored, folder + "/map.compact"))
+    ...     device_map = md.devicemap.load_device_map(md.export(factored, folder + "/map.compact"))
     >>> md.verify(device_map).certified
     True
     """
     with (
-        open_regular(path, field="file", remedy="give the path of a compact map") as stream,
+        open_regular(path, field="file", remedy="give the path of a device map") as stream,
         within_memory("file", path),
     ):
         most = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
@@ -117,32 +122,31 @@ def load_compact(path: str | Path) -> DeviceMap:
 
 
 def _layout(header: dict[str, Any]) -> Layout:
-    cells, frame = header.get("cells"), whole(header.get("frame"), "frame", 0, MOST_PLACES)
-    shape = [int(count) + 2 * frame for count in wholes(cells, "cells", 2, MOST_PLACES)]
+    cells, margin = header.get("cells"), whole(header.get("margin"), "margin", 0, MOST_PLACES)
+    shape = [int(count) + 2 * margin for count in wholes(cells, "cells", 2, MOST_PLACES)]
     places = math.prod(shape)
     if len(shape) != 2 or places > MOST_PLACES:
-        raise refused("is no map, or has too many places", "cells", f"{cells!s:.80}", f"two, at most {MOST_PLACES}")
+        raise refused("must be two numbers with few enough places", "cells", f"{cells!s:.80}", f"at most {MOST_PLACES}")
     require_bytes(_WORKING * places, what="the map", field="cells", value=places)
     return [[name, kind, shape, 1] for name, kind in _TYPES.items()]
 
 
 def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DeviceMap:
-    """The map of numbers and texts that may be of any kind: what it says of itself shows whether they were others."""
+    """The map of numbers and texts of any type; `unpack` compares its header with the one that was read."""
     fields: dict[str, Any] = {**arrays}
     fields |= {name: int(header[name]) for name in ("stencil", "grain", "step", "cap")}
-    fields["margin"] = int(header["frame"])
+    fields["margin"] = int(header["margin"])
     fields |= {name: tuple(map(int, header[name])) for name in ("cells", "bound")}
     fields |= {name: tuple(map(float, header[name])) for name in ("cell", "origin")}
-    texts = {name: header[name] for name in ("unit", "mechanism")}
+    texts = {name: header[name] for name in ("unit", "source_sha256")}
     texts |= {name: header["about"][name] for name in ("problem", "program")}
     for name, value in texts.items():
         if len(word(value, name)) > _TEXT or not value.isprintable():
             raise refused("must be a line of text", name, f"{value!r:.80}", "printable text")
-    if not _CHECKSUM.fullmatch(texts["mechanism"]):
-        raise refused("is no checksum", "mechanism", texts["mechanism"][:80], "64 hexadecimal digits")
+    if not _CHECKSUM.fullmatch(texts["source_sha256"]):
+        raise refused("is not a SHA-256", "source_sha256", texts["source_sha256"][:80], "64 hexadecimal digits")
     plane = None
     if "plane" in header:
         described = {name: header["plane"][name] for name in ("latitude", "longitude")} | _ON_EARTH
         plane = Plane.from_description(described, header["unit"])
-    fields["source_sha256"] = texts.pop("mechanism")
     return DeviceMap(plane=plane, level_unit=float(header["level_unit"]), **fields, **texts)

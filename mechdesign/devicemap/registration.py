@@ -2,7 +2,7 @@
 
 TABLES = {
     "export formats": {".compact": "mechdesign.devicemap.design:FORMAT"},
-    "kinds": {"mechdesign/compact": "mechdesign.devicemap.verify:COMPACT"},
-    "clients": {"DeviceMap": "mechdesign.devicemap.web:region_contents"},
-    "pages": {"DeviceMap": "mechdesign.devicemap.web:region_page"},
+    "kinds": {"mechdesign/devicemap": "mechdesign.devicemap.verify:DEVICE_MAP"},
+    "clients": {"DeviceMap": "mechdesign.devicemap.web:client_files"},
+    "pages": {"DeviceMap": "mechdesign.devicemap.web:map_page"},
 }

@@ -1,4 +1,4 @@
-/* Draw reports from the compact map of a region, in C99 and integers only. One file, which needs no other.
+/* Draw reports from the device map of a region, in C99 and integers only, in this one file.
  *
  *   #include "sample_region.c"
  *
@@ -11,29 +11,29 @@
  *   uint32_t report;
  *   region_draw(&region, cell, random_bytes, 0, &report);  one report of a cell
  *
- * Every function returns REGION_GOOD or one of the codes below, of which region_says tells the remedy. The map has to
- * stay where it is; an arena serves one draw at a time. random_bytes(context, bytes, count) fills `bytes` from a
+ * Every function returns REGION_GOOD or an error code; region_message(code) says what is wrong and the remedy. The map
+ * must stay in memory; an arena serves one draw at a time. random_bytes(context, bytes, count) fills `bytes` from a
  * cryptographic generator and returns 0.
  *
- * The map, numbers little-endian, R = n1 + 2 frame and C = n2 + 2 frame:
+ * The map, numbers little-endian, R = n1 + 2 margin and C = n2 + 2 margin:
  *
  *     0  10 bytes "mechdesign", uint16: version 1, uint32: h
  *    16  h bytes, which begin with {"kind": "device"
- *  then  uint64: n1, n2, frame, stencil (8 or 16), cap, shift, g, k, grain, ratio, five advances (the last two 0 with
+ *  then  uint64: n1, n2, margin, stencil (8 or 16), cap, shift, g, k, grain, ratio, five length scales (the last two 0 with
  *        stencil 8)
  *  then  level (R C), uint16; potential (R C), int16 as two's complement; weight (R C), uint8; rows one after the other
  *   end  SHA-256 of all bytes before it, 32 bytes
  *
- * Cell c of n1 n2 is place (c div n2 + frame, c mod n2 + frame) of R x C; the report of a place in the frame is the
- * nearest cell. Neighbours, edge lengths, weights W, kernel E and the bound of S are those of
- * mechdesign/devicemap/device_map.py, where the claim and its proof stand; the order of places and the numbers
- * that random bytes become are those of compact_draw.py beside it, so that equal bytes give equal reports here, in JavaScript
- * and in Python: places are settled in the order of (distance, number) by a heap (Dijkstra 1959), each taking
- * (E(q) - E(cap)) W of the integers below S, then all places E(cap) W in the order of their numbers.
+ * Cell c of n1 n2 is place (c div n2 + margin, c mod n2 + margin) of R x C; the report of a place in the margin is the
+ * nearest cell. Neighbours, edge lengths, weights W, kernel E and the bound of S, the claim and its proof are in
+ * mechdesign/devicemap/device_map.py; the order of places and the use of random bytes are in draw.py of that folder.
+ * Equal bytes give equal reports here, in JavaScript and in Python: Dijkstra's method settles places in the order of
+ * (distance, number). Each takes (E(q) - E(cap)) W of the integers below S; then every place takes E(cap) W of them, in
+ * the order of numbers.                                                                                            (1)
  *
- * A report costs once what the claim says. How long a draw takes tells how far the report lies from the cell: release
- * the report at a fixed time after the request, one that hardly any draw exceeds. The weights of the map, the cell, and
- * every intermediate number stay on the device. Memory: the map, and
+ * A report costs once what the claim says. The time of a draw reveals how far the report lies from the cell: release
+ * the report at a fixed time after the request, one that hardly any draw exceeds. The cell and every intermediate
+ * number must stay on the device. Memory: the map, and
  *
  *     10 R C + 8 (cap + 1) + 8 R bytes, each part rounded up to a multiple of 8.
  *
@@ -62,12 +62,12 @@ enum region_code {
 typedef int (*region_random)(void *context, unsigned char *bytes, size_t count);
 
 struct region {
-  uint32_t rows, columns, cells[2], frame, cap;
+  uint32_t rows, columns, cells[2], margin, cap;
   const unsigned char *numbers, *level, *potential, *weight;
   struct region_edge {
     int32_t down, right;
     uint32_t at[6], times[3];
-    uint64_t advance;
+    uint64_t scale;
   } edge[8];
   uint32_t edges;
   uint64_t grain, *kernel, *above, bound[256];
@@ -75,23 +75,23 @@ struct region {
   uint16_t *distance;
 };
 
-const char *region_says(int code) {
+const char *region_message(int code) {
   static const char *const words[] = {
       "good",
-      "map: ends before its numbers; give all bytes of region.map, and how many they are",
-      "map: no region.map of version 1; write it again: `mechdesign export FILE -o FOLDER`",
-      "map: n1 and n2 are from 2 on, and at most 2^24 places with the frame; use an unaltered file",
-      "map: stencil, grain or advances are out of range; use an unaltered file",
-      "map: cap, shift or ratio are out of range; use an unaltered file",
-      "map: g or k are out of range; use an unaltered file",
-      "map: a place has the level 0; use an unaltered file",
-      "map: of another size than its head says; give all bytes of region.map",
-      "map: its SHA-256 is another; use an unaltered file",
-      "arena: too small, or not aligned to 8 bytes; give as many bytes as region_room says",
-      "cell: there is no such cell in the map; give an integer below n1 n2",
-      "random_bytes: it failed; nothing was drawn, report nothing",
-      "map: it bounds a row by more than 4 times its sum; use one that `mechdesign verify` certifies"};
-  return code >= 0 && code <= REGION_LOOSE ? words[code] : "code: none of this file; give what a function of it returned";
+      "map: ends too early; pass all bytes of region.map, and their number",
+      "map: not a region.map of version 1; write it again: `mechdesign export FILE -o FOLDER`",
+      "map: n1 and n2 must be at least 2, with at most 2^24 places in all; use an unaltered file",
+      "map: stencil, grain or a length scale is out of range; use an unaltered file",
+      "map: cap, shift or ratio is out of range; use an unaltered file",
+      "map: g or k is out of range; use an unaltered file",
+      "map: a place has level 0; use an unaltered file",
+      "map: its size does not match its numbers; pass all bytes of region.map",
+      "map: checksum mismatch; use an unaltered file",
+      "arena: too small, or not aligned to 8 bytes; pass as many bytes as region_room returns",
+      "cell: not in the map; pass an integer below n1 n2",
+      "random_bytes: failed, so nothing was drawn; report nothing",
+      "map: a row bound exceeds 4 times the row sum; use a map that `mechdesign verify` certifies"};
+  return code >= 0 && code <= REGION_LOOSE ? words[code] : "unknown error code; pass the result of a function of this file";
 }
 
 /* Integers below 2^128. */
@@ -99,6 +99,7 @@ struct region_wide {
   uint64_t high, low;
 };
 
+/* By halves of 32 bits: (2^32 - 1)^2 + 2^32 - 1 < 2^64, so that no partial sum wraps. */
 static struct region_wide region_product(uint64_t a, uint64_t b) {
   const uint64_t half = 0xffffffffu;
   uint64_t low = (a & half) * (b & half), middle = (a >> 32) * (b & half) + (low >> 32);
@@ -109,25 +110,26 @@ static struct region_wide region_product(uint64_t a, uint64_t b) {
   return product;
 }
 
-static int region_below(struct region_wide a, struct region_wide b) {
+static int region_is_below(struct region_wide a, struct region_wide b) {
   return a.high < b.high || (a.high == b.high && a.low < b.low);
 }
 
-static struct region_wide region_less(struct region_wide a, struct region_wide b) {
+static struct region_wide region_difference(struct region_wide a, struct region_wide b) {
   struct region_wide rest;
   rest.high = a.high - b.high - (a.low < b.low);
   rest.low = a.low - b.low;
   return rest;
 }
 
-static struct region_wide region_more(struct region_wide a, struct region_wide b) {
+static struct region_wide region_sum(struct region_wide a, struct region_wide b) {
   struct region_wide sum;
   sum.low = a.low + b.low;
   sum.high = a.high + b.high + (sum.low < a.low);
   return sum;
 }
 
-static struct region_wide region_left(uint64_t a, uint32_t by) {
+/* Shifts by 64 or more are undefined in C, hence the cases. by is at most 64. */
+static struct region_wide region_shift_left(uint64_t a, uint32_t by) {
   struct region_wide moved;
   moved.high = by == 0 ? 0 : by < 64 ? a >> (64 - by) : a;
   moved.low = by < 64 ? a << by : 0;
@@ -190,10 +192,10 @@ static void region_sha256(const unsigned char *bytes, size_t count, unsigned cha
 
 enum { REGION_BEFORE = 16, REGION_NUMBERS = 120, REGION_SEAL = 32, REGION_MOST_PLACES = 1 << 24 };
 
-static uint64_t region_eights(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+static uint64_t region_round_up_8(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
-/* The numbers of a map, checked, and its size; nothing is read beyond them. */
-static int region_head(struct region *region, const unsigned char *map, size_t size) {
+/* The numbers of a map, checked against its size: nothing is read beyond it, whatever the bytes are. */
+static int region_read_numbers(struct region *region, const unsigned char *map, size_t size) {
   static const char magic[] = "mechdesign\1", kind[] = "{\"kind\": \"device\"";
   uint64_t rows, columns, number[15];
   size_t room, i;
@@ -209,6 +211,7 @@ static int region_head(struct region *region, const unsigned char *map, size_t s
   if (number[0] < 2 || number[0] > REGION_MOST_PLACES || number[1] < 2 || number[1] > REGION_MOST_PLACES)
     return REGION_PLACES;
   if (number[2] > REGION_MOST_PLACES) return REGION_PLACES;
+  /* Three numbers of at most 2^24: the sums do not wrap, and the product is formed only once both are at most 2^24. */
   rows = number[0] + 2 * number[2], columns = number[1] + 2 * number[2];
   if (rows > REGION_MOST_PLACES || columns > REGION_MOST_PLACES || rows * columns > REGION_MOST_PLACES)
     return REGION_PLACES;
@@ -216,11 +219,11 @@ static int region_head(struct region *region, const unsigned char *map, size_t s
   if (number[6] >> 30 != 1 || number[7] > 64) return REGION_BOUND;
   if ((number[3] != 8 && number[3] != 16) || number[8] < 1 || number[8] >> 54 != 0) return REGION_LENGTHS;
   for (i = 0; i < 5; i++) {
-    uint64_t advance = number[10 + i];
-    if (i < (number[3] == 8 ? 3u : 5u) ? advance < 1 || advance >> 32 != 0 : advance != 0) return REGION_LENGTHS;
+    uint64_t scale = number[10 + i];
+    if (i < (number[3] == 8 ? 3u : 5u) ? scale < 1 || scale >> 32 != 0 : scale != 0) return REGION_LENGTHS;
   }
   region->cells[0] = (uint32_t)number[0], region->cells[1] = (uint32_t)number[1];
-  region->frame = (uint32_t)number[2];
+  region->margin = (uint32_t)number[2];
   region->edges = (uint32_t)number[3] / 2;
   region->cap = (uint32_t)number[4];
   region->bound[0] = number[6];
@@ -233,12 +236,12 @@ static int region_head(struct region *region, const unsigned char *map, size_t s
 /* Bytes of working memory that a map needs. */
 int region_room(const void *map, size_t size, size_t *room) {
   struct region region;
-  int code = region_head(&region, (const unsigned char *)map, size);
+  int code = region_read_numbers(&region, (const unsigned char *)map, size);
   uint64_t places;
   if (code != REGION_GOOD) return code;
   places = (uint64_t)region.rows * region.columns;
-  *room = (size_t)(8 * (region.cap + 1u) + 8 * (uint64_t)region.rows + 2 * region_eights(4 * places));
-  *room += (size_t)region_eights(2 * places);
+  *room = (size_t)(8 * (region.cap + 1u) + 8 * (uint64_t)region.rows + 2 * region_round_up_8(4 * places));
+  *room += (size_t)region_round_up_8(2 * places);
   return REGION_GOOD;
 }
 
@@ -249,10 +252,11 @@ static uint64_t region_weight(const struct region *region, uint32_t place) {
   return (uint64_t)mantissa[b % 16] << b / 16;
 }
 
-/* The edges of a place towards (down, right): the other cells whose levels count, and how often. */
-static void region_edges(struct region *region, const unsigned char *advances) {
+/* The edges of a place towards (down, right): offsets of the cells whose levels enter the length, and their weights
+ * (12; 8 and 4; 5, 6 and 1: "Edges" in device_map.py). */
+static void region_edges(struct region *region, const unsigned char *scales) {
   static const int32_t steps[8][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}, {2, 1}, {2, -1}, {1, 2}, {1, -2}};
-  static const uint32_t advance[8] = {0, 1, 2, 2, 3, 3, 4, 4};
+  static const uint32_t scale[8] = {0, 1, 2, 2, 3, 3, 4, 4};
   uint32_t k, c = region->columns;
   for (k = 0; k < region->edges; k++) {
     struct region_edge *edge = &region->edge[k];
@@ -266,18 +270,18 @@ static void region_edges(struct region *region, const unsigned char *advances) {
     edge->at[3] = axis ? 0 : knight ? c + s : s;
     edge->at[4] = !knight ? 0 : down == 2 ? s : c;
     edge->at[5] = !knight ? 0 : down == 2 ? 2 * c : 2 * s;
-    edge->advance = region_number(advances + 8 * advance[k], 8);
+    edge->scale = region_number(scales + 8 * scale[k], 8);
   }
 }
 
-/* A region from the bytes of its map, checked, with an arena aligned to 8 bytes. Cost: 0.1 s at a million places. */
+/* Open a region from the bytes of its map, with an arena aligned to 8 bytes. Cost: 0.1 s at a million places. */
 int region_open(struct region *region, const void *map, size_t size, void *arena, size_t room) {
   const unsigned char *bytes = (const unsigned char *)map;
   unsigned char digest[32], differs = 0, *free = (unsigned char *)arena;
   size_t needed = 0, places, i;
   uint64_t total = 0, ratio;
   uint32_t t, j, shift;
-  int code = region_head(region, bytes, size);
+  int code = region_read_numbers(region, bytes, size);
   if (code == REGION_GOOD) code = region_room(map, size, &needed);
   if (code != REGION_GOOD) return code;
   region_sha256(bytes, size - REGION_SEAL, digest);
@@ -292,8 +296,8 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
   region->above = region->kernel + region->cap + 1;
   free = (unsigned char *)(region->above + region->rows);
   region->heap = (uint32_t *)(void *)free;
-  region->slot = (uint32_t *)(void *)(free + region_eights(4 * places));
-  region->distance = (uint16_t *)(void *)(free + 2 * region_eights(4 * places));
+  region->slot = (uint32_t *)(void *)(free + region_round_up_8(4 * places));
+  region->distance = (uint16_t *)(void *)(free + 2 * region_round_up_8(4 * places));
   region->waiting = region->settled = 0;
   for (i = 0; i < places; i++) {
     if (region_number(region->level + 2 * i, 2) == 0) return REGION_LEVEL;
@@ -305,6 +309,8 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
   }
   shift = (uint32_t)region_number(region->numbers + 40, 8);
   ratio = region_number(region->numbers + 72, 8);
+  /* E(t + 1) = ceil(E(t) 2^shift / ratio) by long division, a binary digit at a time: the rest stays below the ratio,
+   * which is below 2^62, so that twice the rest does not wrap. */
   region->kernel[0] = (uint64_t)1 << 58;
   for (t = 0; t < region->cap; t++) {
     uint64_t rest = region->kernel[t], quotient = 0;
@@ -315,44 +321,47 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
     }
     region->kernel[t + 1] = quotient + (rest > 0);
   }
+  /* g < 2^31 grows by e^(254/128) at most before the last product, which is below 2^63.9. */
   for (t = 0; t < 255; t++) region->bound[t + 1] = (region->bound[t] * 1082163286u + (1u << 30) - 1) >> 30;
   region_edges(region, region->numbers + 80);
   return REGION_GOOD;
 }
 
-static int region_framed(const struct region *region, uint32_t row, uint32_t column) {
-  return row - region->frame >= region->cells[0] || column - region->frame >= region->cells[1];
+/* Above and left of the cells the difference wraps to a large number, so that one comparison serves both borders. */
+static int region_in_margin(const struct region *region, uint32_t row, uint32_t column) {
+  return row - region->margin >= region->cells[0] || column - region->margin >= region->cells[1];
 }
 
 /* Units of the edge from place o, the upper one, along edge k. */
-static uint64_t region_units(const struct region *region, uint32_t o, const struct region_edge *edge, int framed) {
+static uint64_t region_units(const struct region *region, uint32_t o, const struct region_edge *edge, int in_margin) {
   uint32_t levels = 0, i;
   uint64_t d, c, least, apart;
   for (i = 0; i < 6; i++) {
     size_t at = (uint32_t)(o + edge->at[i]);
     if (edge->times[i / 2]) levels += edge->times[i / 2] * (uint32_t)region_number(region->level + 2 * at, 2);
   }
-  c = d = edge->advance * levels;
-  if (!framed) {
+  c = d = edge->scale * levels; /* below 2^32 times 2^21 */
+  if (!in_margin) {
+    /* With the sign bit flipped, two's complement compares as unsigned. */
     uint32_t one = (uint32_t)region_number(region->potential + 2 * (size_t)o, 2) ^ 0x8000u;
     size_t end = (uint32_t)(o + edge->at[1]);
     uint32_t two = (uint32_t)region_number(region->potential + 2 * end, 2) ^ 0x8000u;
     apart = ((uint64_t)1 << 29) + ((uint64_t)(one < two ? two - one : one - two) << 33);
-    least = d / 10 * 3 + d % 10 * 3 / 10;
+    least = d / 10 * 3 + d % 10 * 3 / 10; /* floor(3 d / 10), as readers in doubles compute it, which cannot hold 3 d */
     c = d > apart && d - apart > least ? d - apart : least;
   }
   c /= region->grain;
   return c < 1 ? 1 : c < region->cap ? c : region->cap;
 }
 
-static int region_nearer(const struct region *region, uint32_t a, uint32_t b) {
+static int region_is_nearer(const struct region *region, uint32_t a, uint32_t b) {
   uint16_t first = region->distance[a], second = region->distance[b];
   return first < second || (first == second && a < b);
 }
 
-/* Puts a place where it belongs in the heap, from an empty slot upwards. */
-static void region_rise(struct region *region, uint32_t slot, uint32_t place) {
-  while (slot > 0 && region_nearer(region, place, region->heap[(slot - 1) / 2])) {
+/* Move a place up the heap from an empty slot until its parent is nearer. */
+static void region_sift_up(struct region *region, uint32_t slot, uint32_t place) {
+  while (slot > 0 && region_is_nearer(region, place, region->heap[(slot - 1) / 2])) {
     region->heap[slot] = region->heap[(slot - 1) / 2];
     region->slot[region->heap[slot]] = slot;
     slot = (slot - 1) / 2;
@@ -365,15 +374,16 @@ static void region_reach(struct region *region, uint32_t place, uint64_t distanc
   if (distance >= region->cap || distance >= region->distance[place]) return;
   if (region->distance[place] == 0xffff) region->slot[place] = region->waiting++;
   region->distance[place] = (uint16_t)distance;
-  region_rise(region, region->slot[place], place);
+  region_sift_up(region, region->slot[place], place);
 }
 
-/* Takes the first place out of the heap; those that were taken stand at the end of its array. */
-static uint32_t region_next(struct region *region) {
+/* Take the nearest place out of the heap. Settled places are kept at the end of the same array: together they are at most
+ * all places. region_reset reads them there. */
+static uint32_t region_take_next(struct region *region) {
   uint32_t first = region->heap[0], last = region->heap[--region->waiting], slot = 0, child;
   while ((child = 2 * slot + 1) < region->waiting) {
-    if (child + 1 < region->waiting && region_nearer(region, region->heap[child + 1], region->heap[child])) child++;
-    if (!region_nearer(region, region->heap[child], last)) break;
+    if (child + 1 < region->waiting && region_is_nearer(region, region->heap[child + 1], region->heap[child])) child++;
+    if (!region_is_nearer(region, region->heap[child], last)) break;
     region->heap[slot] = region->heap[child];
     region->slot[region->heap[slot]] = slot;
     slot = child;
@@ -383,16 +393,16 @@ static uint32_t region_next(struct region *region) {
   return first;
 }
 
-static void region_forget(struct region *region) {
+static void region_reset(struct region *region) {
   uint32_t places = region->rows * region->columns, i;
   for (i = 0; i < region->waiting; i++) region->distance[region->heap[i]] = 0xffff;
   for (i = places - region->settled; i < places; i++) region->distance[region->heap[i]] = 0xffff;
   region->waiting = region->settled = 0;
 }
 
-static void region_spread(struct region *region, uint32_t place) {
+static void region_relax_edges(struct region *region, uint32_t place) {
   uint32_t k, row = place / region->columns, column = place % region->columns;
-  int framed = region_framed(region, row, column);
+  int in_margin = region_in_margin(region, row, column);
   for (k = 0; k < region->edges; k++) {
     const struct region_edge *edge = &region->edge[k];
     int side;
@@ -401,16 +411,16 @@ static void region_spread(struct region *region, uint32_t place) {
       uint32_t j = column + (uint32_t)(side ? -edge->right : edge->right);
       uint32_t other;
       uint64_t units;
-      if (i >= region->rows || j >= region->columns) continue;
+      if (i >= region->rows || j >= region->columns) continue; /* also below 0, which wraps */
       other = i * region->columns + j;
-      if (region->distance[other] <= region->distance[place]) continue;
-      units = region_units(region, side ? other : place, edge, framed || region_framed(region, i, j));
+      if (region->distance[other] <= region->distance[place]) continue; /* settled, or not shorter: units are at least 1 */
+      units = region_units(region, side ? other : place, edge, in_margin || region_in_margin(region, i, j));
       region_reach(region, other, region->distance[place] + units);
     }
   }
 }
 
-/* The place of a number below S, or the number of places where it is not below S: then sum is S. */
+/* The place that the number t belongs to by (1), or the number of places if t >= S; then sum is S. */
 static uint32_t region_place(struct region *region, uint32_t source, struct region_wide t, struct region_wide *sum) {
   uint64_t floor = region->kernel[region->cap], before = 0;
   uint32_t row = 0, place, places = region->rows * region->columns;
@@ -418,19 +428,20 @@ static uint32_t region_place(struct region *region, uint32_t source, struct regi
   region_reach(region, source, 0);
   while (region->waiting > 0) {
     struct region_wide mass;
-    place = region_next(region);
+    place = region_take_next(region);
     mass = region_product(region->kernel[region->distance[place]] - floor, region_weight(region, place));
-    if (region_below(t, mass)) return place;
-    t = region_less(t, mass);
-    *sum = region_more(*sum, mass);
-    region_spread(region, place);
+    if (region_is_below(t, mass)) return place;
+    t = region_difference(t, mass);
+    *sum = region_sum(*sum, mass);
+    region_relax_edges(region, place);
   }
-  for (; row < region->rows && !region_below(t, region_product(floor, region->above[row])); row++) {
+  /* The second part of (1): `above` has the cumulative weights of rows, so that one row alone is summed again. */
+  for (; row < region->rows && !region_is_below(t, region_product(floor, region->above[row])); row++) {
     before = region->above[row];
   }
   for (place = row * region->columns; place < places; place++) {
     before += region_weight(region, place);
-    if (region_below(t, region_product(floor, before))) break;
+    if (region_is_below(t, region_product(floor, before))) break;
   }
   return place;
 }
@@ -441,10 +452,11 @@ int region_draw(struct region *region, uint32_t cell, region_random random_bytes
   struct region_wide bound, t, sum;
   uint64_t level, rest;
   if (cell >= region->cells[0] * region->cells[1]) return REGION_CELL;
-  source = (cell / region->cells[1] + region->frame) * region->columns + cell % region->cells[1] + region->frame;
+  source = (cell / region->cells[1] + region->margin) * region->columns + cell % region->cells[1] + region->margin;
   level = region_number(region->potential + 2 * (size_t)source, 2) ^ 0x8000u;
-  bound = region_left(region->bound[level / 256] * (((uint64_t)1 << 22) + 129 * (level % 256)), region->bound_shift);
+  bound = region_shift_left(region->bound[level / 256] * (((uint64_t)1 << 22) + 129 * (level % 256)), region->bound_shift);
   for (rest = bound.high > 0 ? bound.high : bound.low, digits = bound.high > 0 ? 64 : 0; rest > 0; rest >>= 1) digits++;
+  /* Rejection: new bytes until t < S. The bound Sbar >= S serves to reject before any place is settled. */
   while (place == places) {
     unsigned char bytes[16];
     uint32_t off = 128 - digits;
@@ -452,15 +464,16 @@ int region_draw(struct region *region, uint32_t cell, region_random random_bytes
     t.low = region_number(bytes, 8), t.high = region_number(bytes + 8, 8);
     if (off >= 64) t.low = t.high >> (off - 64), t.high = 0;
     else t.low = t.low >> off | t.high << (64 - off), t.high >>= off;
-    if (!region_below(t, bound)) continue;
+    if (!region_is_below(t, bound)) continue;
     place = region_place(region, source, t, &sum);
-    region_forget(region);
-    sum = region_more(sum, sum);
-    if (place == places && region_below(region_more(sum, sum), bound)) return REGION_LOOSE;
+    region_reset(region);
+    /* 4 S < Sbar: draws from this map might never end. sum is S here, as the second part was passed over. */
+    sum = region_sum(sum, sum);
+    if (place == places && region_is_below(region_sum(sum, sum), bound)) return REGION_LOOSE;
   }
   i = place / region->columns, j = place % region->columns;
-  i = i < region->frame ? 0 : i - region->frame < region->cells[0] ? i - region->frame : region->cells[0] - 1;
-  j = j < region->frame ? 0 : j - region->frame < region->cells[1] ? j - region->frame : region->cells[1] - 1;
+  i = i < region->margin ? 0 : i - region->margin < region->cells[0] ? i - region->margin : region->cells[0] - 1;
+  j = j < region->margin ? 0 : j - region->margin < region->cells[1] ? j - region->margin : region->cells[1] - 1;
   *report = i * region->cells[1] + j;
   return REGION_GOOD;
 }
@@ -488,7 +501,7 @@ static unsigned char *region_read(const char *path, size_t *size) {
   return bytes;
 }
 
-/* Prints reports of a cell, one a line. */
+/* Print reports of a cell, one a line. */
 int main(int words, char **word) {
   struct region region;
   size_t size = 0, room = 0;
@@ -511,7 +524,7 @@ int main(int words, char **word) {
     code = region_draw(&region, (uint32_t)cell, region_from_file, random, &report);
     if (code == REGION_GOOD) printf("%lu\n", (unsigned long)report);
   }
-  if (code != REGION_GOOD) fprintf(stderr, "%s\n", region_says(code));
+  if (code != REGION_GOOD) fprintf(stderr, "%s\n", region_message(code));
   free(arena);
   free(map);
   fclose(random);

@@ -1,4 +1,4 @@
-"""Verify a compact map: lengths, kernel and every row sum follow from its bytes alone."""
+"""Verify a device map: lengths, kernel and every row sum follow from its bytes alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.base.units import lengths
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.draw import MapSampler
-from mechdesign.devicemap.files import KIND, load_compact
+from mechdesign.devicemap.files import KIND, load_device_map
 from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, subject_of
 from mechdesign.factored.dataset import largest_ratio
 from mechdesign.factored.row_sums import join_words, row_sums
@@ -21,19 +21,18 @@ from mechdesign.solvers.result import Progress, counter, reporter
 from mechdesign.verification.verify import OF_A_MAP, FileKind, Verification
 
 
-def check_compact(
+def check_device_map(
     device_map: DeviceMap, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:
-    """The verification of a map; on_progress is called with the row sums added up. A map has no bound."""
-    # Every S(u) is added up, and every edge checked both ways, in integers. So is S(u) <= Sbar(u) <= 4 S(u), which
-    # draws rest on.
+    """The verification of a map, which has no lower bound; on_progress counts row sums."""
+    # In integers: every S(u), every edge in both directions, and S(u) <= Sbar(u) <= 4 S(u), which draws rest on.
     factors, edges = device_map.factors, device_map.edges
     words = row_sums(factors, on_done=counter(reporter(on_progress), "row sums", device_map.secrets))
     sums = join_words(words)
-    bad, (over, under) = factors.breaches(edges, sums), device_map.beyond(sums)
+    bad, (over, under) = factors.breaches(edges, sums), device_map.bound_violations(sums)
     reasons = [f"potential: {bad} (edge, direction) pairs break the claim"] * bool(bad)
-    reasons += [f"bound: {over} rows sum to more than their bound"] * bool(over)
-    slow = "rows sum to less than a quarter of their bound, so that draws do not end"
+    reasons += [f"bound: {over} row sums exceed their bound"] * bool(over)
+    slow = "row sums are below a quarter of their bound, so that draws may not end"
     reasons += [f"bound: {under} {slow}"] * bool(under)
     ratio = largest_ratio(factors, edges, words)
     return Verification(
@@ -48,19 +47,19 @@ def check_compact(
     )
 
 
-def protection_of_map(device_map: DeviceMap) -> Protection:
-    """What a compact map protects: its cells, by the claimed distance of those that touch."""
+def map_protection(device_map: DeviceMap) -> Protection:
+    """The protection of the cells of a map, by the claimed distance of cells that touch."""
     domain = device_map.domain
     steps, _ = near_steps(domain, Fraction(0), Fraction(1))
     factor, subject = factor_of(along_steps(device_map.edges, domain, steps)), subject_of(domain)
     return Protection(kind="cells", subject=subject, unit=lengths(domain.unit), within=0.0, factor=factor, exact=False)
 
 
-COMPACT = FileKind(
-    check=check_compact,
-    protection=protection_of_map,
+DEVICE_MAP = FileKind(
+    check=check_device_map,
+    protection=map_protection,
     source_type=DeviceMap,
     recognises=partial(is_container, kind=KIND),
-    load=load_compact,
+    load=load_device_map,
     sampler=MapSampler,
 )

@@ -1,11 +1,11 @@
-"""The page of a compact map, and the folder of files for devices.
+"""The page of a device map, and the folder of files for devices.
 
-The page carries the file and its facts. To the names of web/contents.py it adds `first`, the cell that is proved first,
-of the highest level nearest to the middle, and `levels_per`, the length per which levels are printed.
+The page holds the file and its facts. To the names of web/contents.py it adds `first`, the cell that is proved first
+(of the highest level, nearest to the middle), and `levels_per`, the unit of length of printed levels.
 
-The folder holds region.map, for devices without zlib and JSON; `devicemap/sample_region.c` draws from it in place. It
-is a plain frame (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, frame, stencil,
-cap, shift, g, k, grain, ratio, five advances, of which the last two are 0 with 8 neighbours; then level (u2), potential
+The folder holds region.map, for devices without zlib and JSON; sample_region.c draws from it in place. It is a plain
+container (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, margin, stencil, cap,
+shift, g, k, grain, ratio, five length scales, of which the last two are 0 with 8 neighbours; then level (u2), potential
 (i2) and weight (u1) of R x C places, as in device_map.py.
 """
 
@@ -23,7 +23,7 @@ from mechdesign.base.streams import visible
 from mechdesign.base.units import lengths
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.files import pack
-from mechdesign.devicemap.verify import protection_of_map
+from mechdesign.devicemap.verify import map_protection
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import pack_container
 from mechdesign.output.packaged import package_file
@@ -36,12 +36,12 @@ from mechdesign.web.identity import exact, identity_of
 from mechdesign.web.packed import size_words
 from mechdesign.web.page import Page
 
-_SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # of the cells, in the table for readers without scripts
-_NUMBERS = 15  # with the advances that 8 neighbours lack as 0
+_SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # quantiles of levels, in the table for readers without scripts
+_NUMBERS = 15  # length scales that 8 neighbours lack are 0
 
 
-def region_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
-    """The page of a compact map, which is verified first."""
+def map_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress], None] | None) -> Page:
+    """The page of a device map, verified first."""
     checked, content, arrays = require_certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
     place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(device_map, checked, content)
     contents = {
@@ -77,14 +77,14 @@ def _first(device_map: DeviceMap) -> int:
 
 
 def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict[str, Any]:
-    """Texts of the page; every one is one line that shows what it is."""
+    """Texts of the page, one line each."""
     assert checked.protection is not None
     unit, levels, (_, per) = lengths(device_map.unit), _levels(device_map), _per(device_map.unit)
-    most, least = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
+    high, low = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
     attrs = xr.Dataset(attrs={"problem": device_map.problem, "versions": versions()})
     checksum = hashlib.sha256(content).hexdigest()
-    said = identity_of(attrs, "map", checksum=checksum, program=visible(device_map.program))
-    provenance = {name: text for name, text in said["provenance"].items() if name != "made with"}
+    identity = identity_of(attrs, "map", checksum=checksum, program=visible(device_map.program))
+    provenance = {name: text for name, text in identity["provenance"].items() if name != "made with"}
     side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in device_map.cell))
     figures = {
         "ratio": (checked.ratio, "of the claim"),
@@ -92,11 +92,11 @@ def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict
         "rebuilt": (checked.rebuilt, ""),
         "worst": (checked.worst, ""),
     }
-    return said | {
+    return identity | {
         "claim": visible(checked.claim or ""),
         "provenance": provenance | {"made from": device_map.source_sha256},
         "sentence": join_sentences(
-            [protection_sentence(checked.protection), f"Levels fall from {most} to {least} nats per {per}."]
+            [protection_sentence(checked.protection), f"Levels range from {low} to {high} nats per {per}."]
         ),
         "subtitle": f"{device_map.cells[0]:,} {TIMES} {device_map.cells[1]:,} cells of {side} {unit} · map",
         "unit": unit,
@@ -114,33 +114,33 @@ def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict
     }
 
 
-def region_map(device_map: DeviceMap) -> bytes:
-    """The file. Size: 5 bytes a place and some 330."""
+def plain_file(device_map: DeviceMap) -> bytes:
+    """The bytes of region.map: 5 a place, and some 330."""
     header = device_map.header()
-    numbers = [*header["cells"], *(header[name] for name in ("frame", "stencil", "cap", "shift"))]
-    numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["advance"]]
+    numbers = [*header["cells"], *(header[name] for name in ("margin", "stencil", "cap", "shift"))]
+    numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["length_scales"]]
     numbers += [0] * (_NUMBERS - len(numbers))
     arrays = {name: getattr(device_map, name) for name in ("level", "potential", "weight")}
     return pack_container("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
 
 
-def room(device_map: DeviceMap) -> int:
-    """Bytes of working memory that draws of sample_region.c need."""
+def arena_bytes(device_map: DeviceMap) -> int:
+    """Bytes of working memory that sample_region.c needs for this map."""
     rows, columns = device_map.shape
     return 8 * (device_map.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
 
 
-def region_contents(device_map: DeviceMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
-    """Every file of the folder of a compact map, by name, which is verified first."""
+def client_files(device_map: DeviceMap, on_progress: Callable[[Progress], None] | None = None) -> dict[str, bytes]:
+    """Every file of the folder of a device map, by name, verified first."""
     require_certified(device_map, on_progress=on_progress)
-    table, flat = pack(device_map), region_map(device_map)
-    frame = device_map.shape[0] * device_map.shape[1] - device_map.secrets
+    table, flat = pack(device_map), plain_file(device_map)
+    around = device_map.shape[0] * device_map.shape[1] - device_map.secrets
     words = {
         "claim": device_map.claim,
-        "promise": protection_sentence(protection_of_map(device_map)),
+        "promise": protection_sentence(map_protection(device_map)),
         "flat": size_words(len(flat)),
-        "frame": str(frame),
-        "room": size_words(room(device_map)),
+        "frame": str(around),
+        "room": size_words(arena_bytes(device_map)),
     }
     contents = folder_contents("web/device/REGION.md", words, table, device_map.header()["about"], device_map.secrets)
     return contents | {"region.map": flat, "sample_region.c": package_file("devicemap/sample_region.c")}

@@ -39,6 +39,7 @@ Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the condition
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -51,12 +52,12 @@ LEVEL_BITS = 60
 HIGHEST = 4  # nats a cell: a higher level counts as this
 _BLOCK = 128  # reports at a time
 _CELLS = 64  # at a time, of a thread
-_SMALL, _LARGE = 20, 52  # bits: masses all below are multiplied by 2^32, where one is not below divided by 2^10
-_REMAINDER = 36
+_SMALL, _LARGE = 20, 52  # bits: masses all below 2^20 are multiplied by 2^32; with one of 2^52 or more divided by 2^10
+_REMAINDER = 36  # bound of the effect of nine remainders on a slope: the sum of its absolute weights
 
 
-def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
-    """Z = floor(2^60 min(level side, 4)) of levels (n, 4 or 16), exactly. Cost: 2 microseconds per distinct level."""
+def integer_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
+    """Z = floor(2^60 min(level side, 4)) of levels (n, 4 or 16), exactly."""
     distinct, place = np.unique(corner_level, return_inverse=True)
     h = Fraction(side)
     whole = [min(int(Fraction(level) * h * (1 << LEVEL_BITS)), HIGHEST << LEVEL_BITS) for level in distinct.tolist()]
@@ -64,8 +65,8 @@ def whole_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.u
 
 
 def breaches(mass: NDArray[np.uint64], around: NDArray[np.int64], level: NDArray[np.uint64]) -> int:
-    """Number of (cell, report) pairs for which neither the conditions of the cell nor those of its quarters hold."""
-    # Zero proves the claim for masses (n, m) at most 2^62, the rows (n, 9) around each cell, and `whole_levels`.
+    """Number of (cell, report) pairs that satisfy neither the conditions of the cell nor those of its quarters."""
+    # 0 proves the claim for masses (n, m) of at most 2^62, the rows (n, 9) around each cell, and `integer_levels`.
     mass = np.ascontiguousarray(mass)
     broken = np.zeros(len(level), np.int64)
 
@@ -86,9 +87,20 @@ def _slope(low, middle, high):  # type: ignore[no-untyped-def]
     return 2 * (middle - low), 2 * (high - low), 2 * (high - middle)
 
 
+class Coefficients(NamedTuple):
+    """Scratch (9, reports) of the weighted Bernstein coefficients of a patch: values and slopes along both axes."""
+
+    value: NDArray[np.int64]
+    slope_x: NDArray[np.int64]
+    slope_y: NDArray[np.int64]
+
+
 @numba.njit(cache=True, nogil=True)
-def _fill(p, start, b, gx, gy, count):  # type: ignore[no-untyped-def]
-    """The weighted coefficients (9, count) of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3."""
+def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
+    """Write the coefficients of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3."""
+    # Tensor products: along x first, then every row of the result along y. Twice the coefficients along each axis,
+    # times the binomials 1, 2, 1, so that all are integers. Loops over reports are innermost: they vectorise.
+    b, gx, gy = coefficients.value, coefficients.slope_x, coefficients.slope_y
     for i in range(3):
         row = start + i
         for y in range(count):
@@ -105,7 +117,9 @@ def _fill(p, start, b, gx, gy, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
-    """Good (count,) and (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the 64 bits of (top, bottom) from bit 60 on."""
+    """Clear good (count,) unless (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the bits of (top, bottom) from bit 60 on."""
+    # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. u, v < 2^62 and t < 2^63, so
+    # that the sum of two squares stays below 2^125: the carry into `high` is the only one.
     for k in range(count):
         u, v = np.uint64(abs(x[k]) + pad[k]), np.uint64(abs(y[k]) + pad[k])
         t = (top[k] << np.uint64(4)) | (bottom[k] >> np.uint64(60))
@@ -118,14 +132,17 @@ def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True)
-def _check(b, gx, gy, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
-    """Good (count,) and the conditions with levels z (4,); work and sums (2, count) are used."""
+def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
+    """Clear good (count,) where a condition fails at levels z (4,); work and sums (2, count) are scratch."""
+    b, gx, gy = coefficients.value, coefficients.slope_x, coefficients.slope_y
+    # One level on the cell: degree 2 suffices, with nine conditions.
     if z[0] == z[1] and z[0] == z[2] and z[0] == z[3]:
         for at in range(9):
             for y in range(count):
                 work[0, y], work[1, y] = product(np.uint64(b[at, y]), z[0])
             _compare(gx[at], gy[at], work[0], work[1], pad, good, count)
         return
+    # T_ac and G_ac of degree 3. Levels z_kl are weighed with 1 each: the binomials of degree 1.
     for a in range(4):
         for c in range(4):
             for y in range(count):
@@ -145,7 +162,7 @@ def _check(b, gx, gy, z, pad, work, sums, good, count):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _refine(p, fine, count):  # type: ignore[no-untyped-def]
-    """Fine (16, count), the masses of half the pitch times 16, of the patches p[4 i + j], i, j < 3; p is changed."""
+    """Write 16 times the masses of the quarters to fine (16, count), by Chaikin's rule along x and y; p is changed."""
     for j in range(3):
         for y in range(count):
             low, middle, high = p[j, y], p[4 + j, y], p[8 + j, y]
@@ -160,14 +177,16 @@ def _refine(p, fine, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-def]
-    """p[4 i + j], i, j < 3: reports first.. of nine rows, below 2^52; pad, what their remainders add; good, all."""
+    """Write reports first.. of nine rows, scaled below 2^52, to p[4 i + j], i, j < 3; set pad and good."""
     for y in range(count):
-        most = np.uint64(0)
+        # One power of two for all nine, since the conditions are homogeneous. Small masses are scaled up so that T,
+        # which drops 60 bits, keeps its digits.
+        bits = np.uint64(0)
         for i in range(9):
-            most |= mass[rows[i], first + y]
-        large = most >> np.uint64(_LARGE) > 0
-        up = np.uint64(32 if most >> np.uint64(_SMALL) == 0 else 0)
-        down = np.uint64(10 if large else 0)  # rounds: what the remainders may add to the slopes is in `pad`
+            bits |= mass[rows[i], first + y]
+        large = bits >> np.uint64(_LARGE) > 0
+        up = np.uint64(32 if bits >> np.uint64(_SMALL) == 0 else 0)
+        down = np.uint64(10 if large else 0)  # rounds down: `pad` bounds the effect of the remainders on slopes
         for i in range(9):
             p[4 * (i // 3) + i % 3, y] = np.int64((mass[rows[i], first + y] << up) >> down)
         pad[y], good[y] = _REMAINDER if large else 0, True
@@ -175,21 +194,23 @@ def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-
 
 @numba.njit(cache=True, nogil=True)
 def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
-    """How many of the patches p[4 i + j] were not good; they are moved to the front, and pad with them."""
-    left = 0
+    """Move the patches p[4 i + j] that are not good to the front, with their pads, and return their number."""
+    failed = 0
     for y in range(count):
         if not good[y]:
-            pad[left] = 16 * pad[y]  # refined masses are 16 times as large, and so are their remainders
+            pad[failed] = 16 * pad[y]  # refined masses are 16 times as large, and so are their remainders
             for at in range(11):  # rows 3 and 7 of the lattice are unused: 4 i + j, i, j < 3, ends at 10
-                p[at, left] = p[at, y]
-            left += 1
-    for y in range(left):
+                p[at, failed] = p[at, y]
+            failed += 1
+    for y in range(failed):
         good[y] = True
-    return left
+    return failed
 
 
 @numba.njit(cache=True, nogil=True)
-def _halved(level, z):  # type: ignore[no-untyped-def]
+def _halve_levels(level, z):  # type: ignore[no-untyped-def]
+    """Write half of the bilinear levels at the corners of the quarters to z (3, 3)."""
+    # A quarter is half as wide, so that eps h is half. Every shift rounds down, which only tightens the conditions.
     one = np.uint64(1)
     for k in range(4):
         z[2 * (k // 2), 2 * (k % 2)] = level[k] >> one
@@ -202,18 +223,19 @@ def _halved(level, z):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _count(mass, around, level):  # type: ignore[no-untyped-def]
     p, fine = np.zeros((16, _BLOCK), np.int64), np.zeros((16, _BLOCK), np.int64)
-    b, gx, gy = np.zeros((9, _BLOCK), np.int64), np.zeros((9, _BLOCK), np.int64), np.zeros((9, _BLOCK), np.int64)
+    shape = (9, _BLOCK)
+    coefficients = Coefficients(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     pad, sums, work = np.zeros(_BLOCK, np.int64), np.zeros((2, _BLOCK), np.int64), np.zeros((2, _BLOCK), np.uint64)
     good, grid, z, bad = np.zeros(_BLOCK, np.bool_), np.zeros((3, 3), np.uint64), np.zeros(4, np.uint64), 0
     for v in range(len(around)):
-        own = level.shape[1] == 16
-        _halved(level[v], grid)
+        by_quarters = level.shape[1] == 16
+        _halve_levels(level[v], grid)
         for first in range(0, mass.shape[1], _BLOCK):
             count = min(_BLOCK, mass.shape[1] - first)
-            # q = -1 is the cell itself; its quarters, 0 to 3, are asked for the reports alone for which it failed.
+            # q = -1 is the cell itself; its quarters, 0 to 3, are checked only for the reports that failed there.
             _gather(mass, around[v], first, p, pad, good, count)
             for q in range(-1, 4):
-                if own and q < 0:  # levels of quarters bound no polynomial of the whole cell
+                if by_quarters and q < 0:  # levels of quarters bound no polynomial of the whole cell
                     good[:count] = False
                     continue
                 if q == 0:
@@ -224,12 +246,12 @@ def _count(mass, around, level):  # type: ignore[no-untyped-def]
                 for k in range(4):
                     if q < 0:
                         z[k] = level[v, k]
-                    elif own:  # a quarter is half as wide, so that eps times its side is half
+                    elif by_quarters:  # a quarter is half as wide, so that eps times its side is half
                         z[k] = level[v, 4 * q + k] >> np.uint64(1)
                     else:
                         z[k] = grid[q // 2 + k // 2, q % 2 + k % 2]
-                _fill(p if q < 0 else fine, 0 if q < 0 else 4 * (q // 2) + q % 2, b, gx, gy, count)
-                _check(b, gx, gy, z, pad, work, sums, good, count)
+                _fill(p if q < 0 else fine, 0 if q < 0 else 4 * (q // 2) + q % 2, coefficients, count)
+                _check(coefficients, z, pad, work, sums, good, count)
             for y in range(count):
                 bad += not good[y]
     return bad

@@ -14,14 +14,15 @@ e are right to 2^-31 of eps as long as
 
 Other rasters are refused. Levels may stand at the corners of the four quarters of every cell instead.
 
-Raising. `corner_levels` lowers the four corners of a cell by one factor until (1) holds. `raised_levels` raises each
-corner by half of its slack, a few times around, and then by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes
+`corner_levels` lowers the four corners of a cell by one factor until (1) holds. `raise_levels` then raises each corner
+by half of its slack, a few times around, and at last by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes
 the mean level lies 2.7 % below that of eps by the corners of cells, and 0.6 % by those of quarters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -34,39 +35,51 @@ from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import Eikonal, Euclidean, plane_level_map
 
 CORNERS = tuple(product((0, 1), repeat=2))  # ends of the sides of a cell, in the order of corner levels
-_MARGIN = 2.0**-30  # relative, of a level below eps
-_WIDEST = 2.0**16  # of (2)
-_LOWERED = 1 - 2.0**-28  # of corner levels, so that their check passes the margin
-_RAISED = 1 - 2.0**-27  # of eps, up to which levels are raised: well below what `level_faults` asks for
-_ROUNDS = 8  # of raising the corners of a cell, a guess: all but the last by a half of their room
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelConstants:
+    """Constants of the levels, relative. The check rests on `margin` and `widest`, the others only cost accuracy."""
+
+    margin: float = 2.0**-30  # of a level below eps: twice the error of both, by (2)
+    widest: float = 2.0**16  # of (2)
+    lowered: float = 1 - 2.0**-28  # of corner levels: four times the margin, so that their own check passes
+    raised: float = 1 - 2.0**-27  # of eps, up to which levels are raised: eight times the margin
+    rounds: int = 8  # of raising the corners of a cell, a guess: more gain nothing that shows
+
+
+CONSTANTS = LevelConstants()
 Crossing = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def corner_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     """Levels (n, 4) at the corners of the cells, in nats per unit, whose bilinear interpolants nowhere exceed eps."""
-    # Eps at the corners, times the least ratio of eps to their interpolant on the cell.
+    # Eps at the corners, times the least ratio of eps to their interpolant on the cell (1). A constant level lies below
+    # its value in fractions, which the check compares it with.
     if isinstance(metric, Euclidean):
         return np.full((domain.size, 4), metric.epsilon * metric.scale * (1 - 2.0**-50))
     level = plane_level_map(metric)
     corners = _corner_points(domain)
     values = level.at(corners.reshape(-1, 2)).reshape(-1, 4) * metric.scale
-    return values * np.minimum(1.0, _ratios(domain, metric, values))[:, None] * _LOWERED
+    return values * np.minimum(1.0, _ratios(domain, metric, values))[:, None] * CONSTANTS.lowered
 
 
-def raised_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
+def raise_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     """Levels (n, 4) as `corner_levels` gives them or larger. Cost: some 40 times as much."""
     level = corner_levels(domain, metric)
     if not isinstance(metric, Eikonal):
         return level
     share, eps = _shares(domain, metric)
     raised = level.copy()
-    for round_ in range(_ROUNDS):
+    for round_ in range(CONSTANTS.rounds):
+        # Half of the room at first: a corner that took all of it would leave none to its neighbours.
         for corner in range(4):
             part = share[:, :, corner]
-            left = eps * _RAISED - np.einsum("npk,nk->np", share, raised)
+            slack = eps * CONSTANTS.raised - np.einsum("npk,nk->np", share, raised)
             with np.errstate(divide="ignore", invalid="ignore"):
-                room = np.where(part > 0, left / part, np.inf).min(axis=1)
-            raised[:, corner] += np.maximum(room, 0.0) * (0.5 if round_ < _ROUNDS - 1 else 1.0)
+                room = np.where(part > 0, slack / part, np.inf).min(axis=1)
+            raised[:, corner] += np.maximum(room, 0.0) * (0.5 if round_ < CONSTANTS.rounds - 1 else 1.0)
+    # Raised levels are guesses of rounding errors: if the check refuses them, the lower ones stand.
     return level if level_faults(domain, metric, raised) else raised
 
 
@@ -75,18 +88,18 @@ def quarter_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     if not isinstance(metric, Eikonal) or metric.level.smallest == metric.level.largest:
         return corner_levels(domain, metric)
     fine, at = quarters(domain)
-    return np.ascontiguousarray(raised_levels(fine, metric)[at].reshape(-1, 16))
+    return np.ascontiguousarray(raise_levels(fine, metric)[at].reshape(-1, 16))
 
 
 def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float64]) -> list[str]:
-    """How levels (n, 4 or 16) at corners fail to bound the level of the metric from below; empty where they do."""
+    """Reasons why levels (n, 4 or 16) do not bound the level of the metric from below; empty if they do."""
     sized = corner_level.shape in ((domain.size, 4), (domain.size, 16))
     if not sized or not (np.isfinite(corner_level) & (corner_level > 0)).all():
         return ["corner_level: must be positive and finite, four for every cell or for every quarter of one"]
     if isinstance(metric, Euclidean):
-        most = Fraction(metric.epsilon) * Fraction(metric.scale)
+        limit = Fraction(metric.epsilon) * Fraction(metric.scale)
         over = np.flatnonzero(
-            [max(map(Fraction, levels)) > most for levels in np.unique(corner_level, axis=0).tolist()]
+            [max(map(Fraction, levels)) > limit for levels in np.unique(corner_level, axis=0).tolist()]
         )
     else:
         cells, levels = domain, corner_level
@@ -94,12 +107,12 @@ def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float6
             cells, at = quarters(domain)
             levels = np.empty((cells.size, 4))
             levels[at.ravel()] = corner_level.reshape(-1, 4)
-        over = np.flatnonzero(_ratios(cells, metric, levels) < 1 + _MARGIN)
+        over = np.flatnonzero(_ratios(cells, metric, levels) < 1 + CONSTANTS.margin)
     return [f"corner_level: {len(over)} cells have levels above that of the metric"] * bool(len(over))
 
 
 def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
-    """The squares of half the side that the cells consist of, and which of them (n, 4) are those of each cell."""
+    """The grid of squares of half the side, and the four squares (n, 4) of each cell."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     assert domain.index is not None
     fine = Domain.grid(
@@ -125,7 +138,7 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
     gaps = [np.diff(nodes).min() for nodes in raster.axes if len(nodes) > 1]
     reach = max(np.abs(corners).max(), *(np.abs(nodes).max() for nodes in raster.axes))
     spread = level.largest / level.smallest * (reach / min([*gaps, high[0, 0] - low[0, 0]]) + 1)
-    if not spread <= _WIDEST:
+    if not spread <= CONSTANTS.widest:
         raise UnsuitableError(
             "the levels at the corners of cells cannot be told from their rounding",
             field="epsilon",

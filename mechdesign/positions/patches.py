@@ -90,7 +90,7 @@ class Patches:
 
     @cached_property
     def whole_level(self) -> NDArray[np.uint64]:
-        return cones.whole_levels(self.corner_level, self.side)
+        return cones.integer_levels(self.corner_level, self.side)
 
     def breaches(self, mass: NDArray[np.uint64]) -> int:
         return cones.breaches(mass, self.around, self.whole_level)

@@ -1,4 +1,4 @@
-r"""Cones of the gradient of a quadratic spline, and the planar Laplace mechanism whose kernel lies within them.
+r"""Cones of the gradient of a quadratic spline, and the planar Laplace mechanism with a kernel within them.
 
 On a cell, with s, t in [0, 1] along its sides, a column p of rows is the spline
 
@@ -6,25 +6,26 @@ On a cell, with s, t in [0, 1] along its sides, a column p of rows is the spline
 
 where beta and G are sums over the 3 x 3 cells around. Along one axis, from rows (w, c, e),
 
-    beta = ((w + c) / 2, c, (c + e) / 2),          G = (c - w, (e - w) / 2, e - c).
+    beta = ((w + c) / 2, c, (c + e) / 2),          G = (c - w, (e - w) / 2, e - c).                                  (1)
 
-With levels e_kl at the corners of the cell, e p has the Bernstein coefficients (e beta)_ab of degree 3, as G has when
-multiplied with 1; |G_ab| <= h (e beta)_ab for all ab implies |grad p| <= e p on the cell: both sides are sums of
-coefficients with the same weights >= 0. Where the four levels of a cell are equal degree 2 suffices.
-Weights of slopes are small multiples of a power of two, and exact; those of bounds are sums of terms >= 0.
-A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6. Those of the four quarters of each cell,
-by de Casteljau, are exceeded by (eps h)^2 / 24: these are taken. A level above `HIGHEST` nats a cell counts as that, as
-in cones.py.
+With levels e_kl at the corners of the cell, e p has Bernstein coefficients (e beta)_ab of degree 3, and so has G once
+it is raised to that degree. The cones are
+
+    |G_ab| <= h (e beta)_ab for all a, b,                                                                            (2)
+
+which imply |grad p| <= e p on the cell: both sides are sums of coefficients with the same weights >= 0. If the four
+levels of a cell are equal degree 2 suffices. Weights of slopes are small multiples of a power of two, and exact; those
+of bounds are sums of terms >= 0.
+A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, and those of the quarters of each cell by (eps h)^2 / 24: the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
 
-    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border
+    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border (3)
 
 The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
-tip. kappa is the largest number at which the kernel lies within the cones of the gradient, found by repeated division
-by the largest slope over bound; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965, 0.9888. Moving reports to the border adds
-columns, and sums of columns within the cones are within them. The integers are proved, by the certificate between
-positions; continuous planar Laplace noise in floating point is not certified, and hence not a baseline.
+tip. kappa is the largest factor at which the kernel lies within the cones; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965,
+0.9888. Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
+between positions proves the integers. Continuous planar Laplace noise in floating point has none, so it is no baseline.
 Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
@@ -50,7 +51,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 
-# Cones
+# The coefficients of (1)
 _VALUE = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.5, 0.5]])  # beta_a over (w, c, e)
 _SLOPE = np.array([[-1.0, 1.0, 0.0], [-0.5, 0.0, 0.5], [0.0, -1.0, 1.0]])  # G_a over (w, c, e)
 # Three quarters of coefficient a of degree 3 of a product, exact in doubles: sum over (i, k) of share beta_i e_k.
@@ -59,15 +60,22 @@ _HALVES = (  # from the coefficients of an interval to those of its halves
     (np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.5, 0.25]]), np.array([[1.0, 0.0], [0.5, 0.5]])),
     (np.array([[0.25, 0.5, 0.25], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])),
 )
-_LEAST = 2.0**-900  # nats a cell; a lower level counts as this, so that no weight vanishes: the cones are weaker
-_COLUMNS = 64  # of a table at a time
-_DIGITS = 10  # of fingerprints by which equal rows are told
 
-# The mechanism
-TIP = 1 / 16  # squared radius of the tip, in cells
-_REACH = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
-_WITHIN = 1 - 1e-9  # of the cones: what rounding to integers needs
-_TRIES = 12
+
+@dataclass(frozen=True, kw_only=True)
+class SplineConstants:
+    """Constants of cones and kernel. No claim rests on them: tables are certified in integers."""
+
+    least_level: float = 2.0**-900  # nats a cell: lower levels count as this, so that no weight of a cone underflows
+    columns_at_once: int = 64  # of a table, to save memory
+    digits: int = 10  # of the fingerprints by which equal cones are found
+    tip: float = 1 / 16  # squared radius of the rounded tip in cells (3)
+    reach: int = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
+    within: float = 1 - 1e-9  # share of the cones that the kernel uses: rounding to integers needs the rest
+    tries: int = 12  # divisions by the excess, at most: two or three suffice
+
+
+CONSTANTS = SplineConstants()
 
 Half = tuple[NDArray[np.float64], NDArray[np.float64]]  # of an interval: the maps of its coefficients and of its levels
 
@@ -88,17 +96,17 @@ class SplineCones:
 
     def excess(self, table: NDArray[np.float64]) -> float:
         """The largest slope over bound of a table (n, m) > 0: at most 1 where every column lies in its cones."""
-        most = 0.0
-        for start in range(0, table.shape[1], _COLUMNS):
-            part = table[:, start : start + _COLUMNS]
+        largest = 0.0
+        for start in range(0, table.shape[1], CONSTANTS.columns_at_once):
+            part = table[:, start : start + CONSTANTS.columns_at_once]
             slope = np.hypot(self.slope_x @ part, self.slope_y @ part)
-            most = max(most, float((slope / (self.bound @ part)).max()))
-        return most
+            largest = max(largest, float((slope / (self.bound @ part)).max()))
+        return largest
 
 
 def spline_cones(patches: Patches) -> SplineCones:
     """The cones of the quarters of all cells; those that two share stand once. Cost: O(n)."""
-    levels = np.clip(patches.corner_level * patches.side, _LEAST, HIGHEST)
+    levels = np.clip(patches.corner_level * patches.side, CONSTANTS.least_level, HIGHEST)
     around, n = patches.around, len(patches.around)
     cells, weights = [], []
     for q, halves in enumerate(product(_HALVES, repeat=2)):
@@ -107,16 +115,18 @@ def spline_cones(patches: Patches) -> SplineCones:
             level = levels[:, 4 * q : 4 * q + 4]
         flat = (level == level[:, :1]).all(axis=1)
         for chosen, coefficients in ((flat, _equal), (~flat, _raised)):
-            own = coefficients(level[chosen], *halves)
-            cells.append(np.repeat(around[chosen], own.shape[1], axis=0))
-            weights.append(own.reshape(-1, 3, 9))
+            rows = coefficients(level[chosen], *halves)
+            cells.append(np.repeat(around[chosen], rows.shape[1], axis=0))
+            weights.append(rows.reshape(-1, 3, 9))
     cell, weight = np.concatenate(cells), np.concatenate(weights)
     rows = np.repeat(np.arange(len(cell)), 9)
     parts = [sp.csr_array((weight[:, k].ravel(), (rows, cell.ravel())), shape=(len(cell), n)) for k in range(3)]
+    # Cones shared by two cells have equal rows: found by products with one random vector. Those without slopes hold for
+    # any column, since bounds are not negative.
     probe = np.random.default_rng(0).random(n)
     prints = np.column_stack([part @ probe for part in parts])
-    _, distinct = np.unique(prints.round(_DIGITS), axis=0, return_index=True)
-    distinct = np.sort(distinct[np.abs(prints[distinct, 1:]).max(axis=1) > 10.0**-_DIGITS])
+    _, distinct = np.unique(prints.round(CONSTANTS.digits), axis=0, return_index=True)
+    distinct = np.sort(distinct[np.abs(prints[distinct, 1:]).max(axis=1) > 10.0**-CONSTANTS.digits])
     for part in parts:
         part.eliminate_zeros()
     bound, slope_x, slope_y = (part[distinct] for part in parts)
@@ -187,12 +197,13 @@ def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches,
     around = patches(problem.domain, problem.metric)
     level = float(around.corner_level.min())
     cones, factor = spline_cones(around), kappa(level * side)
-    for _ in range(_TRIES):
+    # Moving reports to the border changes the sums by rounding alone: one or two corrections of the factor.
+    for _ in range(CONSTANTS.tries):
         table = _table(problem.domain, shape, side, level * factor)
         excess = cones.excess(table)
         if excess <= 1:
             break
-        factor *= _WITHIN / excess
+        factor *= CONSTANTS.within / excess
     return repair(table, around), around, factor
 
 
@@ -200,9 +211,10 @@ def kappa(z: float) -> float:
     """The largest share of z = eps h at which the kernel keeps the cones of z, to 1e-9; less than 1."""
     cones, radius = _cones_around(z)
     factor = 1.0
-    for _ in range(_TRIES):
+    # Slope over bound is nearly proportional to the factor, so that dividing by the excess converges at once.
+    for _ in range(CONSTANTS.tries):
         excess = cones.excess(np.exp(-factor * z * (radius - radius.min()))[:, None])
-        factor *= _WITHIN / excess
+        factor *= CONSTANTS.within / excess
         if abs(excess - 1) <= 1e-8:
             break
     return factor
@@ -210,15 +222,16 @@ def kappa(z: float) -> float:
 
 def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
     """The cones of the cells around a report, and sqrt(r^2 + 1/16) there, shape (n,)."""
-    width = 2 * _REACH + 1
+    width = 2 * CONSTANTS.reach + 1
     domain = Domain.grid((width, width), cell=1.0, unit="1", origin=(-width / 2, -width / 2))
     around: Patches = patches(domain, Euclidean(epsilon=z, unit="1"))
-    return spline_cones(around), np.sqrt((domain.points**2).sum(axis=1) + TIP)
+    return spline_cones(around), np.sqrt((domain.points**2).sum(axis=1) + CONSTANTS.tip)
 
 
 def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> NDArray[np.float64]:
     count = displacements(shape, side, level)
     away = np.arange(count)
-    kernel = np.exp(-level * side * (np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + TIP) - math.sqrt(TIP)))
+    radius = np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + CONSTANTS.tip)
+    kernel = np.exp(-level * side * (radius - math.sqrt(CONSTANTS.tip)))
     table = clamp_to_border(kernel, domain)
     return np.asarray(table / table.sum(axis=1, keepdims=True))

@@ -38,7 +38,7 @@ from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
-OF_A_MAP = "levels of the map"  # what a compact map is rebuilt from
+OF_A_MAP = "levels of the map"  # what a device map is rebuilt from
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
 _HDF5 = b"\x89HDF"  # what a NetCDF file begins with

@@ -38,7 +38,7 @@ _GLOBAL = "mechdesignReports"
 _CODE = ("node.mjs", "report.d.mts", "node.d.mts", "report.d.bin.ts")
 _LICENCE = "// Made by `mechdesign export`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
 _SHIPPED = ("report.bin", "report.mjs", "report.js", *_CODE)
-REGION = {"region.map", "sample_region.c"}  # of compact maps alone
+REGION = {"region.map", "sample_region.c"}  # of device maps alone
 NAMES = frozenset({*_SHIPPED, "index.html", "README.md", "package.json"} | REGION)
 _CELLS = """\
 * **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one

@@ -11,7 +11,7 @@ from mechdesign.cli.export import Exporter
 def _write_page(
     file: Path, output: Path, *, mechanisms: list[Path], title: str | None, overwrite: bool, on_progress: Any
 ) -> None:
-    """The page of a mechanism, a compact map, a sweep or an estimate."""
+    """The page of a mechanism, a device map, a sweep or an estimate."""
     from mechdesign.mechanism.storage import load
     from mechdesign.web.page import check_page_target, load_shown, save_page
 
@@ -21,7 +21,7 @@ def _write_page(
 
 
 def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:
-    """Reports in a browser or in Node, with memory and a budget; of a compact map in C too; of a session design a
+    """Reports in a browser or in Node, with memory and a budget; of a device map in C too; of a session design a
     session. Its README.md says how.
     """
     from mechdesign.verification.verify import load_any

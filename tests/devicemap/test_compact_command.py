@@ -1,4 +1,4 @@
-"""`export` to a compact map, and `verify` and `sample` from one."""
+"""`export` to a device map, and `verify` and `sample` from one."""
 
 from __future__ import annotations
 

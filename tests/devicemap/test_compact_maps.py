@@ -1,4 +1,4 @@
-"""Compact maps: the file, the formulas and the draw, against a reader in plain Python that knows the text alone."""
+"""Device maps: the file, the formulas and the draw, against a reader in plain Python that knows the text alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fixtures.rows import few_by_default
 from reference.compact_map import HALF, Reader
 
 import mechdesign as md
-from mechdesign.devicemap import load_compact
+from mechdesign.devicemap import load_device_map
 from mechdesign.devicemap.device_map import bounds, least_bound
 from mechdesign.devicemap.files import unpack
 from mechdesign.errors import MechdesignError, VerificationError
@@ -34,7 +34,7 @@ def test_map_file_round_trips_in_five_bytes_a_place(tmp_path) -> None:
     file = path.read_bytes()
     size = int.from_bytes(file[12:16], "little")
     assert len(zlib.decompress(file[16 + size : -32])) == 5 * np.prod(compact.shape)
-    again = load_compact(path)
+    again = load_device_map(path)
     assert content(again) == file
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(again, name), getattr(compact, name))
@@ -63,7 +63,7 @@ def test_reference_reader_finds_same_rows(stencil: int) -> None:
     assert len(inside) == len(compact.edges.tail)
     assert all(reader.covered(secret, step, sums) for secret, step in inside)
     assert compact.factors.breaches(compact.edges, sums) == 0
-    assert compact.beyond(sums) == (0, 0)
+    assert compact.bound_violations(sums) == (0, 0)
 
 
 def test_balls_follow_documented_order() -> None:
@@ -86,8 +86,8 @@ def test_lengths_are_line_integrals_rounded_down(stencil: int) -> None:
     def eps(at: tuple[Fraction, Fraction]) -> Fraction:
         i, j = (min(int(x), count - 2) for x, count in zip(at, compact.shape, strict=True))
         a, b = at[0] - i, at[1] - j
-        row, beyond = (level[k, j] * (1 - b) + level[k, j + 1] * b for k in (i, i + 1))
-        return unit * (row * (1 - a) + beyond * a)
+        row, bound_violations = (level[k, j] * (1 - b) + level[k, j + 1] * b for k in (i, i + 1))
+        return unit * (row * (1 - a) + bound_violations * a)
 
     for (a, b), (origin, _, length) in zip(HALF, compact.edges_by_step(), strict=False):
         square = (a * sides[0]) ** 2 + (b * sides[1]) ** 2
@@ -162,7 +162,7 @@ WRONG = {
     "empty": lambda: b"",
     "magic alone": lambda: with_digest(b"mechdesign"),
     "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + content(made())[12:-32]),
-    "header beyond the file": lambda: with_digest(b"mechdesign" + bytes([1, 0]) + b"\xff" * 4 + b"{}"),
+    "header bound_violations the file": lambda: with_digest(b"mechdesign" + bytes([1, 0]) + b"\xff" * 4 + b"{}"),
     "no JSON": lambda: with_digest(b"mechdesign" + bytes([1, 0, 2, 0, 0, 0]) + b"{,"),
     "nested": lambda: with_digest(b"mechdesign" + bytes([1, 0, 0, 255, 0, 0]) + b"[" * 65280),
     "no body": lambda: sealed(body=b""),
@@ -213,7 +213,7 @@ def test_changed_header_value_is_refused() -> None:
                 continue
             with pytest.raises(VerificationError):
                 unpack(file)
-    for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(frame=0)):
+    for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(margin=0)):
         with pytest.raises(VerificationError):
             unpack(sealed(odd))
 
@@ -225,6 +225,6 @@ def test_unsuitable_designs_are_refused(tmp_path) -> None:
 
 def test_map_names_its_source() -> None:
     told = json.loads(json.dumps(made().header()))
-    assert told["mechanism"] == design().attrs["sha256"]
+    assert told["source_sha256"] == design().attrs["sha256"]
     assert f"{CELLS[0]} x {CELLS[1]} grid" in told["claim"]
-    assert told["ledger"][:16] in told["claim"]
+    assert told["claim_digest"][:16] in told["claim"]

@@ -1,4 +1,4 @@
-"""Compact maps: what is certified of a changed one is true, and only certified ones are drawn from."""
+"""Device maps: what is certified of a changed one is true, and only certified ones are drawn from."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MUTANTS = {
     "a level lower": (lambda: changed("level", within(), -1000), False),
     "a level higher": (lambda: changed("level", within(), 1), True),
     "a level much higher": (lambda: changed("level", within(), 9000), False),
-    "a level of the frame": (lambda: changed("level", (0, 0), 1000), True),
+    "a level of the margin": (lambda: changed("level", (0, 0), 1000), True),
     "a potential": (lambda: changed("potential", within(), 1000), False),
     "a potential of 1 s": (lambda: changed("potential", within(), -1), None),
     "a weight": (lambda: changed("weight", within(), 64), False),

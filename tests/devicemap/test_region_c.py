@@ -1,4 +1,4 @@
-"""The C99 sampler of compact maps: maps and callers that are not as they must be, memory, its program."""
+"""The C99 sampler of device maps: maps and callers that are not as they must be, memory, its program."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from fixtures.random_device_maps import SAMPLER, check_counts, content, flat, region
 
-from mechdesign.devicemap.web import room
+from mechdesign.devicemap.web import arena_bytes
 
 CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler, as cc: the sampler is C99")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 NAME = "far"
-PLACES = 11 * 13  # of NAME, with its frame
+PLACES = 11 * 13  # of NAME, with its margin
 ASKED = """
 #include "sample_region.c"
 #include <stdio.h>
@@ -52,7 +52,7 @@ int main(int words, char **word) {
       if (code == REGION_GOOD) code = region_draw(&region, 3, zeros, NULL, &report);
       free(arena);
     }
-    printf("[%d,\\"%s\\",%lu],", code, region_says(code), (unsigned long)room);
+    printf("[%d,\\"%s\\",%lu],", code, region_message(code), (unsigned long)room);
     map = realloc(map, 1 << 20);
   }
   size = fread(map, 1, 1 << 20, stdin);
@@ -66,7 +66,7 @@ int main(int words, char **word) {
   printf("%d,", region_draw(&region, 0, zeros, map, &report));
   printf("%lu,", (unsigned long)report);
   printf("%d,", region_draw(&region, 62, zeros, NULL, &report));
-  printf("%lu,\\"%s\\",\\"%s\\"]", (unsigned long)report, region_says(-1), region_says(1000));
+  printf("%lu,\\"%s\\",\\"%s\\"]", (unsigned long)report, region_message(-1), region_message(1000));
   free(arena), free(map);
   return 0;
 }
@@ -108,17 +108,17 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     return {
         "empty": (b"", "all bytes"),
         "a head alone": (good[:104], "all bytes"),
-        "cut short": (good[:-1], "another size"),
-        "too long": (good + b"\0", "another size"),
-        "a changed byte": (bytes(flipped), "SHA-256"),
-        "a report.bin": (content(NAME), "no region.map"),
-        "another version": (altered(10, "<H", 2), "no region.map"),
+        "cut short": (good[:-1], "size does not match"),
+        "too long": (good + b"\0", "size does not match"),
+        "a changed byte": (bytes(flipped), "checksum mismatch"),
+        "a report.bin": (content(NAME), "not a region.map"),
+        "another version": (altered(10, "<H", 2), "not a region.map"),
         "one row": (altered(0, "<Q", 1), "n1 and n2"),
-        "more rows": (altered(0, "<Q", 10), "another size"),
+        "more rows": (altered(0, "<Q", 10), "size does not match"),
         "rows that wrap": (altered(0, "<Q", 2**31), "n1 and n2"),
         "places that wrap": (altered(16, "<Q", 2**31 + 2), "n1 and n2"),
         "a stencil": (altered(24, "<Q", 12), "stencil"),
-        "another stencil": (altered(24, "<Q", 8), "advances"),
+        "another stencil": (altered(24, "<Q", 8), "length scale"),
         "a cap of 0": (altered(32, "<Q", 0), "cap"),
         "a large cap": (altered(32, "<Q", 65_535), "cap"),
         "a shift": (altered(40, "<Q", 62), "shift"),
@@ -128,8 +128,8 @@ def hostile() -> dict[str, tuple[bytes, str]]:
         "no grain": (altered(64, "<Q", 0), "grain"),
         "a large grain": (altered(64, "<Q", 2**54), "grain"),
         "a ratio": (altered(72, "<Q", 2**60), "ratio"),
-        "no advance": (altered(80, "<Q", 0), "advances"),
-        "a large advance": (altered(88, "<Q", 2**32), "advances"),
+        "no length scale": (altered(80, "<Q", 0), "length scale"),
+        "a large length scale": (altered(88, "<Q", 2**32), "length scale"),
         "a level of 0": (altered(120, "<H", 0), "level 0"),
         "the map": (good, "good"),
     }
@@ -152,12 +152,12 @@ def test_invalid_maps_are_refused_by_name(compiled, tmp_path, sanitized) -> None
         assert word in said, f"{name}: {said}"
         assert (code == 0) is (word == "good")
     needed = told[len(maps) - 1][2]
-    assert needed == room(region(NAME)) >= 10 * PLACES
+    assert needed == arena_bytes(region(NAME)) >= 10 * PLACES
     small, crooked, none, opened, beyond, far, failed, kept, drawn, report, *words = told[len(maps) :]
     assert small == crooked == none != 0 == opened == drawn
     assert beyond == far != 0 != failed
     assert (kept, report) == (3, 62)  # of zeros the secret itself; nothing is written where nothing is drawn
-    assert all("none of this file" in word for word in words)
+    assert all("unknown error code" in word for word in words)
 
 
 def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
@@ -173,7 +173,7 @@ def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
         (["region.map"], 2, "usage"),
         (["region.map", "2x"], 2, "usage"),
         (["none", "2"], 2, "usage"),
-        (["region.map", "63"], 1, "no such cell"),
+        (["region.map", "63"], 1, "not in the map"),
         (["/dev/null", "2"], 1, "all bytes"),
     ]:
         done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)

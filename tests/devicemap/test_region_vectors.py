@@ -1,4 +1,4 @@
-"""Reports from compact maps: Python, JavaScript and C99 draw the same from the same bytes, also where masses end."""
+"""Reports from device maps: Python, JavaScript and C99 draw the same from the same bytes, also where masses end."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ int main(void) {
   }
   printf("]");
   fclose(map), fclose(vectors);
-  if (code != REGION_GOOD) fprintf(stderr, "%s", region_says(code));
+  if (code != REGION_GOOD) fprintf(stderr, "%s", region_message(code));
   return code;
 }
 """
@@ -160,10 +160,10 @@ def test_unreachable_bound_is_refused(reports, monkeypatch, language: str) -> No
     monkeypatch.setitem(globals(), "content", lambda name: file)
     monkeypatch.setitem(globals(), "region", lambda name: loose)
     never = Vector(secret=20, content=b"\x7f" * 16, reports=[0])
-    said = "more than 4 times its sum"
+    said = "exceeds 4 times the row sum"
     with pytest.raises(AssertionError, match=said):
         reports(language, "even", [never])
-    with pytest.raises(VerificationError, match="from 1 to 4 times the sum"):
+    with pytest.raises(VerificationError, match="between 1 and 4 times the row sum"):
         drawing(loose).places(20, 1, lambda count: b"\x7f" * count)
     assert not md.verify(loose).certified
 

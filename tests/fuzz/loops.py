@@ -1,6 +1,6 @@
 """The client's readers in Node and the C sampler, fuzzed by own loops: python tests/fuzz/loops.py WHAT [SECONDS].
 
-WHAT is `client` (tables, factors, compact maps and session designs, by `openClient` and `openSession`) or `region` (the
+WHAT is `client` (tables, factors, device maps and session designs, by `openClient` and `openSession`) or `region` (the
 map of sample_region.c, with the sanitizers of GCC, mutants kept that reach another branch). Checksums are made right
 again after most changes. A reader refuses by an error of its own; any other end is a finding, and its input is kept.
 """

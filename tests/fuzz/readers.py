@@ -60,7 +60,7 @@ def table(content: bytes) -> None:
 
 
 def compact(content: bytes) -> None:
-    """A compact map."""
+    """A device map."""
     compact_file.unpack(content + hashlib.sha256(content).digest())
 
 

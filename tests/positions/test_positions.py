@@ -11,7 +11,7 @@ import pytest
 from fixtures.integer_oracles import reference_breaches
 from reference.checking import ROW_SUM
 
-from mechdesign.positions.cones import LEVEL_BITS, whole_levels
+from mechdesign.positions.cones import LEVEL_BITS, integer_levels
 from mechdesign.positions.patches import AROUND, Patches
 
 ONE = 1 << LEVEL_BITS
@@ -146,7 +146,7 @@ def test_constant_level_count_matches_stated_cones():
         for turns in range(4):
             turned = np.rot90(np.array(masses, object).reshape(3, 3), turns).ravel().tolist()
             mass, one = patch_of(turned, levels)
-            z = int(whole_levels(one.corner_level, one.side)[0, 0])
+            z = int(integer_levels(one.corner_level, one.side)[0, 0])
             coarse, fine = named_cones(turned, z), [named_cones(q, z // 2) for q in chaikin(turned)]
             expected = not (all(coarse) or all(map(all, fine)))
             assert one.breaches(mass) == expected, (turned, levels)
@@ -198,7 +198,7 @@ def test_count_matches_interpolated_coefficients():
     for trial in range(24):
         masses, levels = random_case(rng, flat=trial % 4 == 0)
         mass, one = patch_of(masses, levels)
-        expected, coarse = by_interpolation(masses, whole_levels(one.corner_level, one.side)[0].tolist())
+        expected, coarse = by_interpolation(masses, integer_levels(one.corner_level, one.side)[0].tolist())
         assert one.breaches(mass) == expected, (masses, levels)
         verdicts.add((expected, coarse))
     assert verdicts >= {(0, True), (1, False)}

@@ -18,7 +18,7 @@ from fixtures.position_mechanisms import SIDES, domain_of, placed
 from fixtures.rows import few_by_default
 
 import mechdesign as md
-from mechdesign.positions.cones import whole_levels
+from mechdesign.positions.cones import integer_levels
 from mechdesign.positions.patches import Patches
 from mechdesign.verification import verify_table
 
@@ -181,7 +181,7 @@ def test_pairs_match_oracle(count):
         assert len(pairs) <= counted
         differing += len(pairs) < counted
         total += counted
-        assert whole_levels(levels, 1.0).shape == levels.shape
+        assert integer_levels(levels, 1.0).shape == levels.shape
     assert differing <= (3 if count == 1 else 0)
     assert 10 < total < 50
 

@@ -1,4 +1,4 @@
-"""An independent reader of compact maps: Python's own integers and fractions, and nothing of the package.
+"""An independent reader of device maps: Python's own integers and fractions, and nothing of the package.
 
 Written from the text of devicemap/device_map.py, file.py and draw.py. Slow: a heap, a place at a time.
 """
@@ -24,7 +24,7 @@ class Reader:
         assert hashlib.sha256(content[:-32]).digest() == content[-32:]
         size = int.from_bytes(content[12:16], "little")
         self.header = told = json.loads(content[16 : 16 + size])
-        self.frame, self.cells = told["frame"], told["cells"]
+        self.frame, self.cells = told["margin"], told["cells"]
         self.rows, self.columns = (count + 2 * self.frame for count in told["cells"])
         body = zlib.decompress(content[16 + size : -32])
         count = self.rows * self.columns
@@ -75,7 +75,7 @@ class Reader:
         else:
             half = b // 2
             m = 5 * ends + 6 * (level(0, half) + level(1, half)) + level(1, 0) + level(0, b)
-        return self.header["advance"][kind] * m
+        return self.header["length_scales"][kind] * m
 
     def units(self, p, k):
         """x of the edge from place p along k; None where there is none."""

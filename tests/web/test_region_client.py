@@ -1,4 +1,4 @@
-"""The client of a compact map: probabilities, positions, answers at fixed times, maps that are not what was written."""
+"""The client of a device map: probabilities, positions, answers at fixed times, maps that are not what was written."""
 
 from __future__ import annotations
 
@@ -166,9 +166,10 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     flipped[len(good) // 2] ^= 1
     less = {key: value for key, value in told.items() if key != "grain"}
     field = {
-        "cells": [1, 63], "frame": -1, "cell": [0.5, 0], "origin": [0, None], "stencil": 12, "advance": [1, 2, 3],
-        "grain": 0, "step": 0.5, "cap": 65_535, "ratio": "1", "shift": 62, "bound": [1, 2], "claim": None, "cost": 3,
-        "ledger": "a", "mechanism": 7, "about": "", "unit": 1, "level_unit": 0,
+        "cells": [1, 63], "margin": -1, "cell": [0.5, 0], "origin": [0, None], "stencil": 12,
+        "length_scales": [1, 2, 3], "grain": 0, "step": 0.5, "cap": 65_535, "ratio": "1", "shift": 62, "bound": [1, 2],
+        "claim": None, "cost": 3,
+        "claim_digest": "a", "source_sha256": 7, "about": "", "unit": 1, "level_unit": 0,
     }  # fmt: skip
     nan = json.dumps({**told, "cell": [float("nan"), 1.0]}).encode()
     return {
@@ -188,7 +189,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
         "a long body": (put_together(told, body + b"\0"), "another size"),
         "a body that is no zlib": (put_together(told, body, packed=b"12345678"), "another size"),
         "a level of 0": (put_together(told, bytes(2 * size) + body[2 * size :]), "level"),
-        "a potential in the frame": (with_body(good, 2 * size, 1), "frame"),
+        "a potential in the margin": (with_body(good, 2 * size, 1), "margin"),
         "not a number": (put_together(nan, body), "JSON"),
         "no object": (put_together([told], body), "no header"),
         "a key more": (changed(good, more=1), "more"),

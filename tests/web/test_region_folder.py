@@ -1,4 +1,4 @@
-"""`mechdesign client` of a compact map: verified first, the whole map in it, and a README that says how to draw."""
+"""`mechdesign client` of a device map: verified first, the whole map in it, and a README that says how to draw."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fixtures.clients import NODE, run
 from fixtures.random_device_maps import content, flat, region
 
 import mechdesign as md
-from mechdesign.devicemap import load_compact
-from mechdesign.devicemap.web import room
+from mechdesign.devicemap import load_device_map
+from mechdesign.devicemap.web import arena_bytes
 from mechdesign.web import client as folders
 from mechdesign.web import write_client
 
@@ -38,7 +38,7 @@ def test_its_readme_has_the_claim_and_the_sizes(tmp_path) -> None:
     compact = region("certified")
     said = (write_client(compact, tmp_path / "web") / "README.md").read_text()
     assert f"> {compact.claim}\n" in said
-    assert f"{room(compact) / 1e3:.1f} kB of working memory" in said
+    assert f"{arena_bytes(compact) / 1e3:.1f} kB of working memory" in said
     assert "$" not in said
     texts = [(tmp_path / "web" / name).read_text() for name in OWN - {"report.bin", "region.map"}]
     assert not any("http://" in text or "https://" in text for text in texts)
@@ -53,7 +53,7 @@ def test_a_map_that_does_not_verify_is_refused(tmp_path) -> None:
     changed[-40] ^= 1
     (tmp_path / "changed.compact").write_bytes(changed)
     with pytest.raises(md.errors.VerificationError, match="checksum"):
-        write_client(load_compact(tmp_path / "changed.compact"), tmp_path / "web")
+        write_client(load_device_map(tmp_path / "changed.compact"), tmp_path / "web")
     assert [path.name for path in tmp_path.iterdir()] == ["changed.compact"]
 
 

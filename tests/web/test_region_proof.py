@@ -1,4 +1,4 @@
-"""The proof of the page of a compact map, in Node: row sums, bounds and inequalities are the package's, and what was
+"""The proof of the page of a device map, in Node: row sums, bounds and inequalities are the package's, and what was
 changed is refused.
 """
 
@@ -103,16 +103,16 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     assert other.factors.breaches(other.edges, every_sum(other.factors)) > 0
     lower = replace(compact, bound=(1 << 30, compact.bound[1]))
     assert least > 1 << 30
-    assert lower.beyond(every_sum(compact.factors))[0] > 0
+    assert lower.bound_violations(every_sum(compact.factors))[0] > 0
     higher = replace(compact, bound=(compact.bound[0], compact.bound[1] + 2))
-    assert higher.beyond(every_sum(compact.factors))[1] > 0
+    assert higher.bound_violations(every_sum(compact.factors))[1] > 0
     return {
         "a step": (carrying(content(other), texts), "not covered by the row sums"),
         "a bound": (carrying(content(lower), texts), "more than its bound"),
         "a loose bound": (carrying(content(higher), texts), "less than a quarter of its bound"),
         "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "does not match the step"),
-        "an advance": (carrying(with_header(advance=[a + 1 for a in header["advance"]]), texts), "length of its step"),
-        "a name": (carrying(with_header(ledger="0" * 64), texts), "checksum of the levels in the claim does not match"),
+        "a length scale": (carrying(with_header(length_scales=[a + 1 for a in header["length_scales"]]), texts), "length of its step"),
+        "a name": (carrying(with_header(claim_digest="0" * 64), texts), "checksum of the levels in the claim does not match"),
         "other levels": (carrying(with_header(level_unit=2 * header["level_unit"]), texts), "length of its step"),
         "another unit": (carrying(with_header(unit="ft"), texts), "checksum of the levels in the claim does not match"),
         "the factor": (texts.changed(said={"protection/factor": 1.1}), "states factor"),

@@ -1,6 +1,6 @@
-// Draw from the compact map of a region: places are settled around a cell, nearest first, until the report is found.
+// Draw from the device map of a region: places are settled around a cell, nearest first, until the report is found.
 // Lengths, weights and bounds follow from five bytes a place as they are needed, in integers, so that a million
-// places are ready at once. devicemap/device_map.py and compact_draw.py of the package state them, and what is drawn.
+// places are ready at once. devicemap/device_map.py and draw.py of the package state them, and what is drawn.
 
 import { kernelOf } from "./draw.mjs";
 import { ReportError } from "./frame.mjs";
@@ -12,13 +12,13 @@ const MANTISSA = [4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 63
 const RISE = 1082163286n; // of the bound, from one step of 2^-7 nats to the next, in 2^-30
 const MOST_BOUND = 4n; // times a sum that its bound may be
 const DOWN_RIGHT = [[1, 0], [0, 1], [1, 1], [1, -1], [2, 1], [2, -1], [1, 2], [1, -2]]; // prettier-ignore
-const ADVANCE = [0, 1, 2, 2, 3, 3, 4, 4]; // of each of these
+const SCALE = [0, 1, 2, 2, 3, 3, 4, 4]; // of each of these
 const ROUND = 16; // random bytes of an attempt
 
-/** Draws from a compact map: P(place|u) = E(q) W / S, q the shortest-path distance in whole units, at most `cap`. A place
- * reports its cell, one in the frame the nearest. */
+/** Draws from a device map: P(place|u) = E(q) W / S, q the shortest-path distance in whole units, at most `cap`. A place
+ * reports its cell, one in the margin the nearest. */
 export class RegionRows {
-  #map; // rows, columns, frame, cells along both axes, level, potential, weight, grain, cap
+  #map; // rows, columns, margin, cells along both axes, level, potential, weight, grain, cap
   #both; // steps of either sign
   #weights = Float64Array.from({ length: 256 }, (_, b) => MANTISSA[b % 16] * 2 ** (b >> 4));
   #whole = Array.from(this.#weights, BigInt); // the same for exact products
@@ -31,13 +31,13 @@ export class RegionRows {
   #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
   #level = new Uint32Array(64); // places of one distance
 
-  constructor({ shape: [rows, columns], domain, frame, stencil, advance, grain, cap, ratio, shift, bound }, arrays) {
+  constructor({ shape: [rows, columns], domain, margin, stencil, length_scales: scales, grain, cap, ratio, shift, bound }, arrays) {
     const { level, potential, weight } = arrays;
-    this.#map = { rows, columns, frame, cells: domain.shape, grain, cap, bound, level, potential, weight };
+    this.#map = { rows, columns, margin, cells: domain.shape, grain, cap, bound, level, potential, weight };
     this.cells = domain.shape;
     this.steps = DOWN_RIGHT.slice(0, stencil / 2).map(([down, right], k) => {
       const given = { down, right, sign: 1, ahead: down * columns + right };
-      return { ...given, length: advance[ADVANCE[k]], ...counts(down, right, columns) };
+      return { ...given, length: scales[SCALE[k]], ...counts(down, right, columns) };
     });
     const back = (step) => ({ ...step, down: -step.down, right: -step.right, sign: -1 });
     this.#both = this.steps.flatMap((step) => [step, back(step)]);
@@ -67,7 +67,7 @@ export class RegionRows {
       if (place >= 0) return this.#reported(place);
       const sum = asked - this.#beyond + this.#floor * BigInt(this.#above.at(-1));
       if (bound > MOST_BOUND * sum) {
-        throw new ReportError("table", "the map bounds a row by more than 4 times its sum: use one that verify certifies");
+        throw new ReportError("table", "the map has a row bound that exceeds 4 times the row sum: use one that verify certifies");
       }
     }
   }
@@ -104,13 +104,13 @@ export class RegionRows {
   }
 
   placeOf(cell) {
-    const { columns, frame, cells } = this.#map;
-    return (Math.floor(cell / cells[1]) + frame) * columns + (cell % cells[1]) + frame;
+    const { columns, margin, cells } = this.#map;
+    return (Math.floor(cell / cells[1]) + margin) * columns + (cell % cells[1]) + margin;
   }
 
   #reported(place) {
-    const { columns, frame, cells } = this.#map;
-    const within = (at, count) => Math.min(Math.max(at - frame, 0), count - 1);
+    const { columns, margin, cells } = this.#map;
+    const within = (at, count) => Math.min(Math.max(at - margin, 0), count - 1);
     return within(Math.floor(place / columns), cells[0]) * cells[1] + within(place % columns, cells[1]);
   }
 
@@ -173,7 +173,7 @@ export class RegionRows {
         }
         const row = (place / columns) | 0;
         const column = place - row * columns;
-        const framed = this.#framed(row, column);
+        const inMargin = this.#inMargin(row, column);
         for (let e = 0; e < steps.length; e++) {
           const step = steps[e];
           const i = row + step.down;
@@ -181,7 +181,7 @@ export class RegionRows {
           if (i < 0 || j < 0 || i >= rows || j >= columns) continue;
           const other = i * columns + j;
           if (distance[other] <= reached) continue;
-          const through = reached + this.#units(place, other, step, framed || this.#framed(i, j));
+          const through = reached + this.#units(place, other, step, inMargin || this.#inMargin(i, j));
           if (through >= cap || through >= distance[other]) continue;
           if (entries === listed.length) [listed, next] = this.#wider();
           distance[other] = through;
@@ -198,9 +198,9 @@ export class RegionRows {
     return taken;
   }
 
-  #framed(row, column) {
-    const { frame, cells } = this.#map;
-    return row < frame || column < frame || row >= frame + cells[0] || column >= frame + cells[1];
+  #inMargin(row, column) {
+    const { margin, cells } = this.#map;
+    return row < margin || column < margin || row >= margin + cells[0] || column >= margin + cells[1];
   }
 
   /** The length of the edge along a step from its upper end, in 2^-48 nats, below 2^53. */
@@ -220,11 +220,11 @@ export class RegionRows {
 
   /** Units of an edge, from its length d in 2^-48 nats less what the potential takes. Every number is below 2^53, where
    * quotients of integers round to no integer above them. */
-  #units(place, other, step, framed) {
+  #units(place, other, step, inMargin) {
     const { potential, grain, cap } = this.#map;
     const d = this.lengthOf(step.sign > 0 ? place : other, step);
     let left = d;
-    if (!framed) {
+    if (!inMargin) {
       const most = d - LEFT_OUT - NATURAL * Math.abs(potential[place] - potential[other]);
       const tenths = Math.floor(d / 10);
       left = Math.max(most, 3 * tenths + Math.floor((3 * (d - 10 * tenths)) / 10));

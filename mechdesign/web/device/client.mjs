@@ -30,7 +30,7 @@ export class Client {
 
   constructor({ header, arrays }, { storage, key, perDay, outside, bits, now, answerAfter }) {
     const Cells = header.position_claim ? PositionRows : TableRows;
-    const Rows = { compact: RegionRows, factors: FactorRows, table: Cells }[header.kind];
+    const Rows = { devicemap: RegionRows, factors: FactorRows, table: Cells }[header.kind];
     this.#rows = new Rows(header, arrays);
     this.#positions = Rows === PositionRows;
     this.#accuracy = arrays.accuracy;

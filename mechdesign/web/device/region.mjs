@@ -1,5 +1,5 @@
-// Read the compact map of a region: five bytes a place; a frame as frame.mjs has it. devicemap/files.py of the
-// package says which numbers it holds, compact.py what they mean.
+// Read the device map of a region: five bytes a place; a container as frame.mjs has it. devicemap/files.py of the
+// package says which numbers it holds, device_map.py what they mean.
 
 import { ReportError, headerOf, isObject, readFrame } from "./frame.mjs";
 import { checkDomain } from "./table.mjs";
@@ -7,8 +7,8 @@ import { checkDomain } from "./table.mjs";
 const MOST_AREA = 2 ** 24; // places
 const REGION_NAME = /^[0-9a-f]{64}$/;
 const REGION_KEYS = [
-  ...["kind", "cells", "frame", "cell", "origin", "unit", "stencil", "level_unit", "advance", "grain", "step", "cap"],
-  ...["ratio", "shift", "bound", "claim", "cost", "ledger", "mechanism", "about"],
+  ...["kind", "cells", "margin", "cell", "origin", "unit", "stencil", "level_unit", "length_scales", "grain"],
+  ...["step", "cap", "ratio", "shift", "bound", "claim", "cost", "claim_digest", "source_sha256", "about"],
 ]; // and no others but a plane
 const REGION_WHOLE = [
   ["grain", 1, 2 ** 54], // 2^54 - 1 is read as 2^54
@@ -17,12 +17,12 @@ const REGION_WHOLE = [
   ["shift", 0, 61], // so that 2^shift is at most the ratio, and E falls
 ];
 
-/** Whether bytes begin as those of a compact map do. */
+/** Whether bytes begin as those of a device map do. */
 export function isRegion(bytes) {
-  return headerOf(bytes).kind === "compact";
+  return headerOf(bytes).kind === "devicemap";
 }
 
-/** {header, arrays} as `readTable` gives them, of the bytes of a compact map: arrays level, potential, weight, place by
+/** {header, arrays} as `readTable` gives them, of the bytes of a device map: arrays level, potential, weight, place by
  * place. Rejects with ReportError "table" for anything but what was written. */
 export async function readRegion(bytes) {
   let header;
@@ -30,9 +30,9 @@ export async function readRegion(bytes) {
     header = checkedRegion(told);
     return Object.entries({ level: "u2", potential: "i2", weight: "u1" }).map(([name, type]) => [name, type, header.shape, 1]);
   });
-  const [none, framed] = [arrays.level.indexOf(0), inFrame(arrays.potential, header)];
+  const [none, outside] = [arrays.level.indexOf(0), inMargin(arrays.potential, header)];
   says(none < 0, `level of place ${none}`, "positive", 0);
-  says(framed < 0, `potential of place ${framed}, in the frame,`, "0", arrays.potential[framed]);
+  says(outside < 0, `potential of place ${outside}, in the margin,`, "0", arrays.potential[outside]);
   return { header, arrays };
 }
 
@@ -41,25 +41,25 @@ function checkedRegion(told) {
   const spare = Object.keys(told).find((name) => !REGION_KEYS.includes(name) && name !== "plane");
   says(spare === undefined, "header", "without other names", spare);
   for (const name of REGION_KEYS) says(Object.hasOwn(told, name), name, "there", undefined);
-  const { kind, cells, frame, cell, origin, stencil, advance, ratio, bound, about, plane } = told;
-  says(kind === "compact", "kind", "compact", kind);
+  const { kind, cells, margin, cell, origin, stencil, length_scales: scales, ratio, bound, about, plane } = told;
+  says(kind === "devicemap", "kind", "devicemap", kind);
   for (const name of ["claim", "cost", "unit"]) says(typeof told[name] === "string", name, "text", told[name]);
-  for (const name of ["ledger", "mechanism"]) says(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
+  for (const name of ["claim_digest", "source_sha256"]) says(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
   says(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
   const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
   const pair = (list, fits) => Array.isArray(list) && list.length === 2 && list.every(fits);
   says(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two integers from 2", cells);
-  says(whole(frame, 0, MOST_AREA), "frame", "an integer from 0", frame);
-  const shape = cells.map((count) => count + 2 * frame);
-  says(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the frame", shape);
+  says(whole(margin, 0, MOST_AREA), "margin", "an integer from 0", margin);
+  const shape = cells.map((count) => count + 2 * margin);
+  says(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the margin", shape);
   says(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
   says(pair(origin, Number.isFinite), "origin", "two numbers", origin);
   const unit = told.level_unit;
   says(Number.isFinite(unit) && unit > 0, "level_unit", "a number above 0", unit);
   says(stencil === 8 || stencil === 16, "stencil", "8 or 16", stencil);
   const kinds = stencil === 8 ? 3 : 5;
-  const advances = Array.isArray(advance) && advance.length === kinds;
-  says(advances && advance.every((value) => whole(value, 1, 2 ** 32 - 1)), "advance", `${kinds} below 2^32`, advance);
+  const sized = Array.isArray(scales) && scales.length === kinds;
+  says(sized && scales.every((value) => whole(value, 1, 2 ** 32 - 1)), "length_scales", `${kinds} below 2^32`, scales);
   for (const [name, least, most] of REGION_WHOLE) {
     says(whole(told[name], least, most), name, `an integer from ${least} to ${most}`, told[name]);
   }
@@ -71,7 +71,7 @@ function checkedRegion(told) {
   checkDomain(domain);
   const count = cells[0] * cells[1];
   const also = { shape, domain, cells: count, reports: count, report_unit: told.unit, digits: [null, null], charge: 1 };
-  return { ...told, ...also };
+  return { ...told, ...also, ledger: told.claim_digest, mechanism: told.source_sha256 }; // names that tables have
 }
 
 /** Refuses a map unless a field of it is as it must be. */
@@ -81,11 +81,11 @@ function says(holds, field, must, value) {
   throw new ReportError("table", `the map's ${field} must be ${must}, not ${shown}: use an unaltered map`);
 }
 
-/** The first place of the frame that has another potential than 0, or -1. */
-function inFrame(potential, { shape: [rows, columns], frame }) {
+/** The first place of the margin whose potential is not 0, or -1. */
+function inMargin(potential, { shape: [rows, columns], margin }) {
   return potential.findIndex((value, place) => {
     if (value === 0) return false;
     const [row, column] = [Math.floor(place / columns), place % columns];
-    return row < frame || row >= rows - frame || column < frame || column >= columns - frame;
+    return row < margin || row >= rows - margin || column < margin || column >= columns - margin;
   });
 }

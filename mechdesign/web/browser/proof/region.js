@@ -1,4 +1,4 @@
-// The proof of a compact map: for every edge of length d and x units S(v) <= R S(u), R <= e^(d - x step), each way, is the
+// The proof of a device map: for every edge of length d and x units S(v) <= R S(u), R <= e^(d - x step), each way, is the
 // claim along it (factors.js says why). ball.mjs of the client lays out rows, lengths and bounds, and adds up S.
 //
 // A row has a sum over all places nearer than the cap, tens of thousands of them. So the rows of a patch around one cell
@@ -17,23 +17,23 @@ function regionFaults({ header, seals }) {
   require(header.step * header.cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS), "step times cap is too large for the kernel");
   const sides = header.cell.map(exactly);
   const [p, q] = exactly(header.level_unit);
-  for (const [k, [down, right]] of [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]].slice(0, header.advance.length).entries()) {
+  for (const [k, [down, right]] of [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]].slice(0, header.length_scales.length).entries()) {
     const [a, b] = [BigInt(down) * sides[0][0] * sides[1][1], BigInt(right) * sides[1][0] * sides[0][1]];
     const under = sides[0][1] * sides[1][1];
     const square = ((p << 48n) ** 2n * (a * a + b * b)) / (24n * q * under) ** 2n;
-    const root = BigInt(header.advance[k]);
-    require(root * root <= square && square < (root + 1n) ** 2n, `advance ${k} is not the length of its step`);
+    const root = BigInt(header.length_scales[k]);
+    require(root * root <= square && square < (root + 1n) ** 2n, `length scale ${k} is not the length of its step`);
   }
-  require(header.ledger === (seals.levels ?? header.ledger), "the checksum of the levels in the claim does not match");
+  require(header.claim_digest === (seals.levels ?? header.claim_digest), "the checksum of the levels in the claim does not match");
   return faults;
 }
 
 /** The levels of the secrets, cell by cell. */
-function secretLevels({ header: { shape, frame, domain }, arrays: { level } }) {
+function secretLevels({ header: { shape, margin, domain }, arrays: { level } }) {
   const [across, along] = domain.shape;
   const levels = new Uint16Array(across * along);
   for (let i = 0; i < across; i++) {
-    const from = (i + frame) * shape[1] + frame;
+    const from = (i + margin) * shape[1] + margin;
     levels.set(level.subarray(from, from + along), i * along);
   }
   return levels;
@@ -150,15 +150,15 @@ function regionHeadline({ map, contents }) {
   const [least, most] = levelRange(map).map((at) => at * quantum * contents.levels_per);
   const per = contents.levels_per === 1 ? unitWord(unit, false) : "km";
   const odds = `between two people however close, one report changes the odds by a factor of at most ${figure(contents.protection.factor, true)}.`;
-  return `Protects ${cellWords(cell, unit)}: ${odds} Levels fall from ${figure(most, true)} to ${figure(least, false)} nats per ${per}.`;
+  return `Protects ${cellWords(cell, unit)}: ${odds} Levels range from ${figure(least, false)} to ${figure(most, true)} nats per ${per}.`;
 }
 
 /** The claim of a map in one sentence. */
 function regionClaimWords({ map }) {
-  const { cells, domain, plane, stencil, level_unit: quantum, unit, ledger } = map.header;
+  const { cells, domain, plane, stencil, level_unit: quantum, unit, claim_digest: digest } = map.header;
   const [least, most] = levelRange(map).map((at) => at * quantum);
   const about = plane ? ` on the azimuthal equidistant plane about ${plane.latitude}, ${plane.longitude}, WGS84` : "";
-  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${cells} secrets (cells of a ${domain.shape.join(" x ")} grid${about}), where d is the shortest-path distance of the ${stencil}-neighbour graph, every edge as long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear between the centres of cells, and there an integer multiple of ${quantum} nats per ${unitWord(unit, false)} (${least} to ${most}); levels ${ledger.slice(0, 16)}. ${BUDGET}`;
+  return `One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all ${cells} secrets (cells of a ${domain.shape.join(" x ")} grid${about}), where d is the shortest-path distance of the ${stencil}-neighbour graph, every edge as long as the line integral, rounded down by less than 2^-27 nats, of a privacy level that is bilinear between the centres of cells, and there an integer multiple of ${quantum} nats per ${unitWord(unit, false)} (${least} to ${most}); levels ${digest.slice(0, 16)}. ${BUDGET}`;
 }
 
 /** The nats of the longest edge between two secrets whose cells touch. */
