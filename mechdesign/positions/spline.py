@@ -16,13 +16,14 @@ it is raised to that degree. The cones are
 which imply |grad p| <= e p on the cell: both sides are sums of coefficients with the same weights >= 0. If the four
 levels of a cell are equal degree 2 suffices. Weights of slopes are small multiples of a power of two, and exact; those
 of bounds are sums of terms >= 0.
-A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, and those of the quarters of each cell by (eps h)^2 / 24: the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
+A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, and those of the four quarters of a cell
+by (eps h)^2 / 24: the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
 
-    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells;  a report outside moves to the border (3)
+    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                     (3)
 
-The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
+where a report outside moves to the border. The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
 tip. kappa is the largest factor at which the kernel lies within the cones; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965,
 0.9888. Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
 between positions proves the integers. Continuous planar Laplace noise in floating point has none, so it is no baseline.
