@@ -23,7 +23,8 @@ The mechanism: a smoothed kernel, drawn at any position by the quadratic B-splin
 
     P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                     (3)
 
-where a report outside moves to the border. The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
+where a report outside moves to the border.
+The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
 tip. kappa is the largest factor at which the kernel lies within the cones; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965,
 0.9888. Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
 between positions proves the integers. Continuous planar Laplace noise in floating point has none, so it is no baseline.

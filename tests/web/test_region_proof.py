@@ -111,8 +111,10 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
         "a bound": (carrying(content(lower), texts), "more than its bound"),
         "a loose bound": (carrying(content(higher), texts), "less than a quarter of its bound"),
         "a ratio": (carrying(with_header(ratio=str(int(header["ratio"]) + 1)), texts), "does not match the step"),
-        "a length scale": (carrying(with_header(length_scales=[a + 1 for a in header["length_scales"]]), texts), "length of its step"),
-        "a name": (carrying(with_header(claim_digest="0" * 64), texts), "checksum of the levels in the claim does not match"),
+        "a length scale": (
+            carrying(with_header(length_scales=[a + 1 for a in header["length_scales"]]), texts), "length of its step"
+        ),
+        "a name": (carrying(with_header(claim_digest="0" * 64), texts), "checksum of the levels in the claim"),
         "other levels": (carrying(with_header(level_unit=2 * header["level_unit"]), texts), "length of its step"),
         "another unit": (carrying(with_header(unit="ft"), texts), "checksum of the levels in the claim does not match"),
         "the factor": (texts.changed(said={"protection/factor": 1.1}), "states factor"),
