@@ -2,12 +2,13 @@ from .area import Area as Area
 from .area import Plane as Plane
 from .area import area_problem as area_problem
 from .area import plane_level as plane_level
-from .area_design import AreaDesign as AreaDesign
-from .area_design import AreaReport as AreaReport
 from .area_design import design as design
 from .area_inputs import LevelsFromPeople as LevelsFromPeople
 from .area_inputs import LevelsFromRaster as LevelsFromRaster
 from .area_inputs import RasterPrior as RasterPrior
+from .area_report import Alternative as Alternative
+from .area_report import AreaDesign as AreaDesign
+from .area_report import AreaReport as AreaReport
 from .elastic import elastic_level as elastic_level
 from .geojson import read_area as read_area
 from .georeferenced import raster_on as raster_on

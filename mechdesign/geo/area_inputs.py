@@ -1,4 +1,4 @@
-"""Input files of an area's design: levels that vary, and where people live."""
+"""Input files of an area's design: levels that vary, and the population."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mechdesign.evaluation.privacy_radius import nats_of_factor
 from mechdesign.geo.area import Area
 from mechdesign.geo.elastic import elastic_level
 from mechdesign.geo.georeferenced import raster_on
-from mechdesign.geo.people import PeoplePoints, read_points
+from mechdesign.geo.people import People, PeoplePoints, read_points
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.privacy_level import PrivacyLevel
@@ -24,16 +24,16 @@ _RADII = 500.0, 5000.0  # m
 
 @dataclass(frozen=True)
 class RasterPrior:
-    """Where people live, as a raster.
+    """A raster of the population.
 
     Parameters
     ----------
     path : str or Path
         GeoTIFF, NetCDF or ESRI ASCII.
     kind : {"counts", "density"}
-        A value is a number of people in a pixel, or per unit of area; guessed, with a note, by default.
+        People in a pixel, or per unit of area. Guessed by default, with a note.
     nodata, variable : float, str
-        The value of pixels without one; the variable of a file of several.
+        Value of pixels without data; variable of a file that has several.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class LevelsFromRaster:
     Parameters
     ----------
     path, variable : str or Path, str
-        GeoTIFF, NetCDF or ESRI ASCII; the variable of a file of several.
+        GeoTIFF, NetCDF or ESRI ASCII; variable of a file that has several.
 
     Examples
     --------
@@ -70,14 +70,14 @@ class LevelsFromRaster:
 
 @dataclass(frozen=True)
 class LevelsFromPeople:
-    """Levels that vary with where people live: nats over the radius of the disc that holds `people_per_disc` people.
+    """Levels that vary with the population: nats over the radius of the disc that holds `people_per_disc` people.
 
     Parameters
     ----------
     people_per_disc, path : float, str or Path
-        Number of people in the disc about a place; a CSV file of people, by default that of the design.
+        Number of people in the disc around a place; a CSV file of people, by default that of the design.
     least, most : float
-        The smallest and the largest radius, in the unit of the area; 500 m and 5,000 m by default.
+        Minimum and maximum radius, in the unit of the area; 500 m and 5,000 m by default.
 
     Examples
     --------
@@ -96,17 +96,19 @@ Levels = LevelsFromPeople | LevelsFromRaster | PrivacyLevel | None
 
 
 def check_levels(levels: Levels, **single: float | None) -> None:
-    """Refuse arguments of one level with levels that vary; those from people take a factor."""
+    """Refuse arguments of a single level next to levels that vary; those from people take a factor."""
     if levels is None:
         return
     for name, value in single.items():
         if value is not None and not (name == "factor" and isinstance(levels, LevelsFromPeople)):
-            raise InputError("belongs to a single level", field=name, value=value)
+            raise InputError(
+                "applies only to a single level", field=name, value=value, remedy="leave it or `levels` out"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaInputs:
-    """The files of a design, read on its domain; each file of people once."""
+    """The input files of a design, on its domain. Each file of people is read once."""
 
     domain: Domain
     water: Area | None
@@ -117,8 +119,7 @@ class AreaInputs:
 
     def points(self, path: str | Path) -> PeoplePoints:
         if str(path) not in self.read:
-            found = read_points(path, columns=self.columns, crs=self.crs, on_note=self.on_note)
-            self.read[str(path)] = found
+            self.read[str(path)] = read_points(path, columns=self.columns, crs=self.crs, on_note=self.on_note)
         return self.read[str(path)]
 
     def prior(self, prior: RasterPrior | str | Path) -> Raster:
@@ -135,12 +136,13 @@ class AreaInputs:
 
     def level(
         self,
-        flat: tuple[float, dict[str, float]] | None,
+        single: tuple[float, dict[str, float]] | None,
         levels: Levels,
         *,
         factor: float | None,
         people: str | Path | None,
-    ) -> tuple[float | PrivacyLevel, Raster | None, dict[str, float]]:
+    ) -> tuple[float | PrivacyLevel, People | None, dict[str, float]]:
+        """The level, the people that it follows if any, and its parameters for files."""
         if isinstance(levels, LevelsFromPeople):
             return self._level_of_people(levels, factor, levels.path or people)
         if isinstance(levels, LevelsFromRaster):
@@ -148,22 +150,30 @@ class AreaInputs:
             return PrivacyLevel(raster=raster), None, {}
         if levels is not None:
             return levels, None, {}
-        assert flat is not None
-        return flat[0], None, flat[1]
+        assert single is not None
+        return single[0], None, single[1]
+
+    def residents(self, people: str | Path | None, of_level: People | None) -> People | None:
+        """The people of a file, by default those that the level follows."""
+        if people is None or (of_level is not None and of_level.path == Path(people)):
+            return of_level
+        return self.points(people).spread(self.domain, water=self.water)
 
     def _level_of_people(
         self, levels: LevelsFromPeople, factor: float | None, path: str | Path | None
-    ) -> tuple[PrivacyLevel, Raster, dict[str, float]]:
+    ) -> tuple[PrivacyLevel, People, dict[str, float]]:
         if path is None:
-            raise InputError("levels from people need a CSV file of them", field="people")
+            remedy = "pass people='people.csv'"
+            raise InputError("levels from people need a CSV file", field="people", value="none", remedy=remedy)
         metre = METRES[self.domain.unit]
-        usual = [radius / metre for radius in _RADII]
+        shortest, longest = (radius / metre for radius in _RADII)
         rule = {
             "people": float(levels.people_per_disc),
-            "least": usual[0] if levels.least is None else float(levels.least),
-            "most": usual[1] if levels.most is None else float(levels.most),
+            "least": shortest if levels.least is None else float(levels.least),
+            "most": longest if levels.most is None else float(levels.most),
         }
         nats = 2.0 if factor is None else nats_of_factor(factor)
         margin = positive(rule["most"], "most")
-        density = self.points(path).spread(self.domain, margin=margin, water=self.water).density
-        return elastic_level(density, nats=nats, **rule), density, {**rule, "nats": nats}
+        # Discs of cells at the border reach beyond the domain by up to the maximum radius.
+        residents = self.points(path).spread(self.domain, margin=margin, water=self.water)
+        return elastic_level(residents.density, nats=nats, **rule), residents, {**rule, "nats": nats}

@@ -16,8 +16,8 @@ from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.geo import choose
 from mechdesign.geo.area import area_problem
+from mechdesign.geo.choice_words import reason_words
 from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice, Named, Refused, WithLimit
-from mechdesign.geo.terminal import reason_words
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
@@ -33,13 +33,14 @@ from mechdesign.solvers.solve import solve
 if TYPE_CHECKING:
     from mechdesign.posteriors.limits import PosteriorCap
 
-HELD = 8  # 64-bit numbers for every pair of cells that a run holds at most, as measured
-_LEAST_SECONDS = 1.0
+TABLES_IN_MEMORY = 8  # tables of doubles over all pairs of cells that a run holds at most, as measured
+_MIN_SECONDS = 1.0  # that a search gets although the limit has passed, to return some certified table
+_STENCIL = 16  # neighbours of a level that varies: paths are at most 2.8 % longer than straight lines
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaStatement:
-    """The problem of an area, between positions or cells."""
+    """The problem of an area, stated between positions or between cells."""
 
     domain: Domain
     level: float | PrivacyLevel
@@ -59,7 +60,8 @@ class AreaStatement:
         if positions and not isinstance(level, PrivacyLevel) and "within" in self.parameters:
             from mechdesign.positions.patches import rounding_length
 
-            # The factor holds within the radius, rounding of positions included.
+            # Positions are rounded before a draw, which adds to their distance. A level that is lower by this share,
+            # and 1 % of it for floating point, keeps the factor at `within` itself.
             level = level / (1 + 1.01 * rounding_length(self.parameters["cell"]) / self.parameters["within"])
         return area_problem(
             self.domain,
@@ -67,7 +69,7 @@ class AreaStatement:
             positions=positions,
             density=self.density,
             nats_per_cell=self.nats_per_cell,
-            stencil=16,  # of a level that varies: at most 2.8 % above straight lines
+            stencil=_STENCIL,
             loss=self.loss,
             paths=self.paths,
             name=self.name,
@@ -77,9 +79,9 @@ class AreaStatement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaSearch:
-    """A problem, its program and positions, and the targets of the search; it ends at a moment of `time.monotonic`."""
+    """A problem, its program and positions, and the targets of the search; `ends` is a time of `time.monotonic`."""
 
-    stated: AreaStatement
+    statement: AreaStatement
     program: str
     positions: str | None
     limit: PosteriorCap | None
@@ -91,31 +93,35 @@ class AreaSearch:
 
     @property
     def remaining(self) -> float:
-        return max(self.ends - time.monotonic(), _LEAST_SECONDS)
+        return max(self.ends - time.monotonic(), _MIN_SECONDS)
 
     def solve(self) -> tuple[xr.Dataset, DesignProblem, Choice, CellsReason | None]:
-        """The mechanism, its problem, the choice of the program, and why cells alone are protected, if unasked."""
-        stated, explicit = self.stated, self.positions is not None
+        """The mechanism, its problem, the choice of the program, and the reason for cells if nobody asked for them."""
+        statement, is_explicit = self.statement, self.positions is not None
         reason = None
-        if not explicit:
-            reason = choose.cells_reason(stated.domain, stated.loss, varies=stated.varies, program=self.program)
+        if not is_explicit:
+            reason = choose.cells_reason(
+                statement.domain, statement.loss, varies=statement.varies, program=self.program
+            )
         if self.positions != "cells" and reason is None:
-            problem = stated.problem(positions=True)
+            problem = statement.problem(positions=True)
             try:
                 mechanism, method = self._between_positions(problem)
             except (SizeError, UnsuitableError) as error:
-                if explicit:
+                if is_explicit:
                     raise
                 reason = Refused(error.message)
             else:
-                if stated.varies and not explicit:
-                    by_cells = position_loss(self._between_cells(stated.problem(), "eikonal"))
-                    unit = problem.loss.unit(stated.domain.unit)
-                    reason = choose.too_far_off(position_loss(mechanism), by_cells, unit)
+                if statement.varies and not is_explicit:
+                    # No formula predicts the cost of positions where levels vary. Factors between cells take seconds,
+                    # so the two are compared.
+                    by_cells = position_loss(self._between_cells(statement.problem(), "eikonal"))
+                    unit = problem.loss.unit(statement.domain.unit)
+                    reason = choose.too_costly(position_loss(mechanism), by_cells, unit)
                 if reason is None:
                     return mechanism, problem, BetweenPositions(method=method), None
-        problem = stated.problem()
-        check_cell(stated.domain, stated.parameters.get("within"), reason)
+        problem = statement.problem()
+        check_cell(statement.domain, statement.parameters.get("within"), reason)
         choice: Choice = Named(program=self.program)
         if self.limit is not None:
             choice = WithLimit()
@@ -127,7 +133,7 @@ class AreaSearch:
         from mechdesign.positions.program import Positions
 
         size = problem.domain.size
-        require_memory(size, size, tables=HELD, what="any two positions of the area", field="cell")
+        require_memory(size, size, tables=TABLES_IN_MEMORY, what="any two positions of the area", field="cell")
         program = Positions(problem)
         method = choose.positions_method(program, explicit=self.positions == "any")
         mechanism = solve(
@@ -142,7 +148,7 @@ class AreaSearch:
 
     def _between_cells(self, problem: DesignProblem, program: str) -> xr.Dataset:
         if program == "planar-laplace":
-            if problem.domain.size > choose.TABLES:
+            if problem.domain.size > choose.MAX_PAIR_CELLS:
                 self.on_note(f"{problem.domain.size:,} cells have {choose.pairs(problem.domain)}")
             return planar_laplace_mechanism(problem)
         stated: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
@@ -153,16 +159,14 @@ class AreaSearch:
 
 
 def check_cell(domain: Domain, within: float | None, reason: CellsReason | None) -> None:
-    """Refuse cells wider than the radius within which they are to protect people; reason, why no position is."""
+    """Refuse cells wider than the radius within which people are protected; reason, for cells instead of positions."""
     if within is None or domain.spacing <= within:
         return
-    unit = domain.unit
-    why = "" if reason is None else f", and cells are protected, because {reason_words(reason)}"
+    cell, radius = (length(size, domain.unit) for size in (domain.spacing, within))
+    message = f"a cell of {cell} is wider than the {radius} of `within`, and nothing within a cell is protected"
     remedy = f"use cell={choose.two_digits(within, up=False):g} or less"
-    raise InputError(
-        f"nothing within a cell is protected, and a cell of {length(domain.spacing, unit)} is wider than the "
-        f"{length(within, unit)} of `within`{why}",
-        field="cell",
-        value=domain.spacing,
-        remedy=f"{remedy}, or positions='any'" if reason is None else remedy,
-    )
+    if reason is None:
+        remedy += ", or positions='any'"
+    else:
+        message += f"; only cells are protected because {reason_words(reason)}"
+    raise InputError(message, field="cell", value=domain.spacing, remedy=remedy)

@@ -148,14 +148,22 @@ def raster_on(
     return made(x=axes[0], y=axes[1], values=read, amounts=amounts)
 
 
-def prior_figures(raster: Raster, domain: Domain) -> dict[str, Any]:
-    """The kind of a prior from a raster (counts or density), the people in all cells if counted, the empty cells."""
-    amounts = amounts_in_cells(raster, domain)
-    return {
-        "prior_is": PRIORS[0] if raster.counts else PRIORS[1],
-        "people": float(amounts.sum()) if raster.counts else None,
-        "empty_cells": int((amounts == 0).sum()),
-    }
+@dataclass(frozen=True, kw_only=True)
+class PriorFigures:
+    """Figures of a prior from a raster: "counts" or "density", the people in all cells if counted, the empty cells."""
+
+    prior_is: str
+    people: float | None
+    empty_cells: int
+
+    @classmethod
+    def of(cls, raster: Raster, domain: Domain) -> PriorFigures:
+        amounts = amounts_in_cells(raster, domain)
+        return cls(
+            prior_is=PRIORS[0] if raster.counts else PRIORS[1],
+            people=float(amounts.sum()) if raster.counts else None,
+            empty_cells=int((amounts == 0).sum()),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

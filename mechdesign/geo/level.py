@@ -26,23 +26,22 @@ def level_document(
     interest: float | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """The level of epsilon, in nats per unit, in all its forms: in the plane for a unit of length, else on one axis.
+    """The meanings of an epsilon in nats per unit: in the plane for a unit of length, else on one axis.
 
-    nats and factor are between two places up to radius apart; nats_both_within for two within radius of a person;
-    disc_share or interval_share for people or values spread evenly; nats_together for all reports at this epsilon,
-    epsilon_each where they share it; retrieval_radius is None without `interest`.
+    nats and factor apply to two places up to radius apart, nats_both_within to two within radius of a person,
+    disc_share or interval_share to people or values spread evenly, nats_together to all reports at this epsilon, and
+    epsilon_each to reports that split it. retrieval_radius is None without `interest`.
     """
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":
-        raise UnitError("an angle is no length", field="unit", value=unit, remedy="give the radius in m or km")
+        raise UnitError("is an angle, not a length", field="unit", value=unit, remedy="pass the radius in m or km")
     within, axes = nats_within(radius, epsilon), 2 if known in LENGTHS or known == "cell" else 1
     retrieved = None
     if interest is not None and axes == 1:
-        raise UnitError(
-            "is for positions on a plane, in a unit of length", field="interest", value=f"{interest:g} {unit}"
-        )
+        message = "applies only to positions on a plane, in a unit of length"
+        raise UnitError(message, field="interest", value=f"{interest:g} {unit}")
     if interest is not None:
-        from mechdesign.evaluation.retrieval import retrieval_radius  # here: it takes seconds to load
+        from mechdesign.evaluation.retrieval import retrieval_radius  # takes seconds to import
 
         retrieved = float(retrieval_radius(interest, confidence, epsilon))
     return {
@@ -69,51 +68,54 @@ def level_document(
 
 
 def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of `level_document` in words; factors and distances rounded up."""
+    """The document of `level_document` as text. Factors and distances are rounded up, so that they stay bounds."""
     unit, count, on_plane = document["unit"], document["reports"], "disc_share" in document
     places = "places" if on_plane else "values"
     radius = length(document["radius"], unit, digits=6)
 
-    def up(name: str) -> str:
+    def rounded_up(name: str) -> str:
         return number(document[name], up=True, digits=6)
 
-    def away(value: float) -> str:
+    def distance(value: float) -> str:
         return length(value, unit, up=True, digits=6)
 
-    quantiles = ", ".join(f"{float(p):.0%} {away(r)}" for p, r in document["quantiles"].items())
+    quantiles = ", ".join(f"{float(p):.0%} {distance(r)}" for p, r in document["quantiles"].items())
     epsilon = f"{number(document['epsilon'], digits=9)} {document['epsilon_unit']}"
-    odds = f"one report changes anybody's odds by a factor of at most {up('factor')}"
+    odds = f"one report changes anybody's odds by a factor of at most {rounded_up('factor')}"
     yield f"Within {radius}, {odds}: epsilon is {epsilon}."
     lines = {
         "epsilon": epsilon,
-        "odds": f"between {places} up to {radius} apart change by a factor of at most {up('factor')} "
-        f"({up('nats')} nats)",
+        "odds": f"between {places} up to {radius} apart change by a factor of at most {rounded_up('factor')} "
+        f"({rounded_up('nats')} nats)",
         "odds nearby": f"between {places} both within {radius} of {'a person' if on_plane else 'the true one'}: "
-        f"{up('factor_both_within')} ({up('nats_both_within')} nats)",
-        **_shares(document, radius),
-        "planar Laplace noise" if on_plane else "Laplace noise": f"mean distance {away(document['expected_distance'])}",
+        f"{rounded_up('factor_both_within')} ({rounded_up('nats_both_within')} nats)",
+        **_share_line(document, radius),
+        "planar Laplace noise"
+        if on_plane
+        else "Laplace noise": f"mean distance {distance(document['expected_distance'])}",
         "reports within": quantiles,
     }
     if count > 1:
         lines |= {
-            f"{count} reports": f"at this epsilon, together: a factor of {up('factor_together')} "
-            f"({up('nats_together')} nats)",
-            "sharing it": f"each at {number(document['epsilon_each'], up=False, digits=6)} {document['epsilon_unit']}, "
-            f"mean distance {away(document['expected_distance_each'])}",
+            f"{count} reports": f"each at this epsilon, together a factor of at most {rounded_up('factor_together')} "
+            f"({rounded_up('nats_together')} nats)",
+            "split epsilon": f"{number(document['epsilon_each'], up=False, digits=6)} {document['epsilon_unit']} for "
+            f"each report, mean distance {distance(document['expected_distance_each'])}",
         }
     if document["retrieval_radius"] is not None:
         lines["retrieve"] = (
-            f"{away(document['retrieval_radius'])} around the report, for all within {away(document['interest'])} of "
-            f"the location with probability {percent(document['confidence'], up=False)}"
+            f"{distance(document['retrieval_radius'])} around the report contain all within "
+            f"{distance(document['interest'])} of the location with probability "
+            f"{percent(document['confidence'], up=False)}"
         )
     yield lines
 
 
-def _shares(document: Mapping[str, Any], radius: str) -> dict[str, str]:
+def _share_line(document: Mapping[str, Any], radius: str) -> dict[str, str]:
     if "interval_share" in document:
         name, share = "in one interval", document["interval_share"]
-        even = f"up to {radius} from any value, where values are spread evenly; more where they are not"
+        even = f"up to {radius} from any value, if values are spread evenly; more if they are not"
     else:
         name, share = "in one disc", document["disc_share"]
-        even = "where people live evenly; in towns and at coasts more, which audit --disc tells"
-    return {name: f"{percent(share, up=True, digits=3)} of the probability at most, {even}"}
+        even = "if people are spread evenly; more in towns and at coasts (see audit --disc)"
+    return {name: f"at most {percent(share, up=True, digits=3)} of the probability, {even}"}

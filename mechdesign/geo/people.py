@@ -49,12 +49,21 @@ _BYTES = 160  # of a cell, while its people are looked for: position in the plan
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People(FrozenRecord):
-    """density, people per square unit; points, the number with people; inside and outside, numbers of people."""
+    """density, people per square unit; points, the number with people; inside and outside, numbers of people; path."""
 
     density: Raster
     points: int
     inside: float
     outside: float
+    path: Path | None = None
+
+    def by_place(self, domain: Domain) -> NDArray[np.float64]:
+        """The number of people (n,) at each place of the grid that they were spread on."""
+        assert domain.cell is not None and domain.index is not None and domain.shape is not None
+        persons = self.density.values * math.prod(domain.cell)
+        # The lattice extends the domain by one margin on either side of each axis.
+        margin = (np.array(persons.shape) - np.array(domain.shape)) // 2
+        return np.asarray(persons[tuple((domain.index + margin).T)])
 
 
 @validated
@@ -135,6 +144,7 @@ class PeoplePoints:
             points=int((people[here] > 0).sum()),
             inside=float(people[here].sum()),
             outside=float(people[~here].sum()),
+            path=self.path,
         )
 
 
@@ -143,14 +153,7 @@ def people_of_places(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
 ) -> NDArray[np.float64]:
     """How many people (n,) of a CSV file live at the places of a grid with a plane, as `read_people` spreads them."""
-    return persons_of(read_people(path, domain, columns=columns, crs=crs, on_note=on_note), domain)
-
-
-def persons_of(people: People, domain: Domain) -> NDArray[np.float64]:
-    """How many people (n,) live at the places of the grid that they were spread on, without a margin."""
-    assert domain.cell is not None and domain.index is not None
-    persons = people.density.values * math.prod(domain.cell)
-    return np.asarray(persons[tuple(domain.index.T)])
+    return read_people(path, domain, columns=columns, crs=crs, on_note=on_note).by_place(domain)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

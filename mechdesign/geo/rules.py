@@ -24,7 +24,7 @@ Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,8 @@ from scipy.special import ndtr
 
 from mechdesign.base.validation import validated
 from mechdesign.errors import InputError
-from mechdesign.geo.terminal import rule_words
 from mechdesign.output.reports.verdict import RuleAuditor
+from mechdesign.output.text_tables import Block, TextTable
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells
@@ -183,6 +183,33 @@ def _at(rule: Rule, distance: int) -> dict[str, Any]:
     }
 
 
-ROUNDING_RULES = RuleAuditor(
-    audit=lambda rule: audit_rule(rule) | {"vectors": vectors(rule)}, words=lambda document: rule_words(document)
-)
+def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
+    """The document of an audit of a rule as text: nats by distance, errors, and the model."""
+    yield f"No epsilon bounds {document['rule']}: {document['why']}."
+    first, laplace = document["distances"][0], document["laplace"]
+    heads = ["true cell" if k == "0" else f"{k} cells off" for k in first["cells"]]
+    heads += [f"p >= {p}" for p in first["probabilities"]]
+    rows = [
+        [
+            f"{row['distance']} m",
+            f"{row['total_variation']:.3g}",
+            f"{row['separated']:.0%}",
+            *(f"{loss['nats_per_km']:.3g}" for loss in (*row["cells"].values(), *row["probabilities"].values())),
+        ]
+        for row in document["distances"]
+    ]
+    yield TextTable(["distance", "total variation", "separated", *heads], rows)
+    yield {
+        "columns": "largest nats per km between two positions at this distance along one axis, over reports at most so "
+        "many cells off, or at least so probable"
+        if heads
+        else "0 nats within a cell, infinite across a border; separated: the share of pairs that a border separates",
+        "error": f"{document['mean_distance']:.6g} m on average, {document['mean_squared_error']:.6g} m^2",
+        "planar Laplace": f"{laplace['mean_distance']:.3g} nats per km at the same mean error, "
+        f"{laplace['mean_squared_error']:.3g} at the same mean squared error, for all reports and distances",
+        "model": document["modelled"],
+        "not modelled": document["left_out"],
+    }
+
+
+ROUNDING_RULES = RuleAuditor(audit=lambda rule: audit_rule(rule) | {"vectors": vectors(rule)}, words=rule_words)

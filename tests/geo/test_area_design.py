@@ -65,10 +65,10 @@ def test_the_call_is_the_command(run_json, tmp_path, people):
     assert file.read_bytes() == found[0][0] == found[1][0]
     assert found[0][1] == found[1][1]
     chosen = found[0][1].pop("chosen"), found[0][1].pop("positions_reason")
-    assert chosen == ("eikonal, as --program says", "--program eikonal protects cells alone")
+    assert chosen == ("eikonal, as requested by --program", "--program eikonal protects only cells")
     assert (document["chosen"], document["positions_reason"]) == (
-        "eikonal, as `program` says",
-        "program='eikonal' protects cells alone",
+        "eikonal, as requested by `program`",
+        "program='eikonal' protects only cells",
     )
     assert {name: document[name] for name in found[0][1]} == found[0][1]
 
@@ -131,6 +131,19 @@ def test_errors_name_arguments_of_python_and_options_of_the_command(run_json, tm
     code, said = run_json(*WORDS, *words, "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"]) == (2, field.replace("_", "-"))
     assert named[1] in said["error"]["message"]
+
+
+@needs("posteriors")
+@pytest.mark.parametrize("levels", [None, md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)])
+def test_limit_counts_the_people_of_the_prior(people, levels):
+    """Next to water the people of a point live in its dry cells, and a margin adds points beyond the area."""
+    west, south, east, north = BOX
+    water = md.geo.Area.box((west + east) / 2, south, east + 0.01, north)
+    limit = md.posteriors.PosteriorCap(radius=300.0, share="90%")
+    level = {"epsilon": 0.01} if levels is None else {"levels": levels}
+    made = md.geo.design(md.geo.Area.box(*BOX), 300, forbidden=water, people=people, limit=limit, gap=0.1, **level)
+    counts = np.asarray(made.limit.people)
+    assert counts / counts.sum() == pytest.approx(made.problem.prior_array)
 
 
 def test_levels_from_people_need_people():

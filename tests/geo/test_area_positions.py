@@ -17,8 +17,8 @@ from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.geo import area_problem, plane_level
-from mechdesign.geo.choose import cells_reason, check_pairs, positions_method, too_far_off
-from mechdesign.geo.terminal import reason_words
+from mechdesign.geo.choice_words import reason_words
+from mechdesign.geo.choose import cells_reason, check_pairs, positions_method, too_costly
 from mechdesign.positions import Positions
 
 pyproj = pytest.importorskip("pyproj")
@@ -123,9 +123,9 @@ def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
         (9999, "squared", False, "auto", None),
         (9999, "squared", False, "optimal", None),
         (250, "distance", True, "auto", None),
-        (400, "zero-one", False, "auto", "the zero-one loss counts cells"),
-        (400, "distance", False, "eikonal", "program='eikonal' protects cells alone"),
-        (9216, "distance", True, "auto", "9,216 cells with levels that vary are more than the 250 .*cell=1300"),
+        (400, "zero-one", False, "auto", "the zero-one loss depends only on the cell"),
+        (400, "distance", False, "eikonal", "program='eikonal' protects only cells"),
+        (9216, "distance", True, "auto", ".*limited to 250 cells, got 9,216 .*cell=1300"),
     ],
 )
 def test_why_cells_are_protected_instead(size, loss, varies, program, why):
@@ -134,9 +134,9 @@ def test_why_cells_are_protected_instead(size, loss, varies, program, why):
 
 
 def test_any_position_is_given_up_where_it_costs_half_as_much_again():
-    assert too_far_off(1499.0, 1000.0, "m") is None
-    assert too_far_off(None, 1000.0, "m") is None
-    assert "1,501 m off, not 1,000 m" in reason_words(too_far_off(1501.0, 1000.0, "m"))
+    assert too_costly(1499.0, 1000.0, "m") is None
+    assert too_costly(None, 1000.0, "m") is None
+    assert "1,501 m of error instead of 1,000 m" in reason_words(too_costly(1501.0, 1000.0, "m"))
 
 
 def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
@@ -217,7 +217,10 @@ def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
 @needs("positions")
 def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
     words = ["area", "--box", "36.75,-1.35,36.90,-1.22", "--cell", "2000", "--within", "200", "--factor", "2"]
-    for options, why in ((["--positions", "cells"], "is wider than"), (["--loss", "zero-one"], "zero-one loss counts")):
+    for options, why in (
+        (["--positions", "cells"], "is wider than"),
+        (["--loss", "zero-one"], "zero-one loss depends"),
+    ):
         code, said = run_json(*words, *options, "-o", tmp_path / "a.nc")
         assert (code, said["error"]["field"]) == (2, "cell")
         assert why in said["error"]["message"]
@@ -225,7 +228,7 @@ def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
     assert list(tmp_path.iterdir()) == []
     code, said, _ = run(*words, "-o", tmp_path / "a.nc")
     assert code == 0
-    assert "with --cell 270 about 7 %" in " ".join(said.split())
+    assert "with --cell 270 about 7 %." in " ".join(said.split())
 
 
 @needs("positions")
@@ -234,7 +237,7 @@ def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_pat
     words += ["--program", "planar-laplace"]
     assert (
         run_json(*words, "-o", tmp_path / "a.nc")[1]["positions_reason"]
-        == "--program planar-laplace protects cells alone"
+        == "--program planar-laplace protects only cells"
     )
     said = run(*words, "-o", tmp_path / "b.nc")[1]
     assert " ".join(said.split()).startswith("Protects cells of 200 m, not positions, because --program planar-laplace")
@@ -246,10 +249,8 @@ def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
     """Beside the mean distance to the middle of a rectangle, by random positions; what is advised does what it says."""
     box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
     code, said, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
-    found = re.search(
-        r"reporting one place in the middle is ([\d,]+) m off, this report ([\d,]+) m", " ".join(said.split())
-    )
-    constant, loss = (float(word.replace(",", "")) for word in found.groups())
+    found = re.search(r"the same place: a mean error of ([\d,]+) m instead of ([\d,]+) m", " ".join(said.split()))
+    loss, constant = (float(word.replace(",", "")) for word in found.groups())
     assert code == 0
     assert 0.6 * constant < loss < constant
     domain = domain_of(md.load(tmp_path / "a.nc"))

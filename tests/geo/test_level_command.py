@@ -92,8 +92,8 @@ def test_the_command_prints_what_the_document_says(run):
         "both within 200 m of a person: 4",
         "mean distance 577.079 m",
         "50% 484.269 m, 90% 1,122.34 m, 95% 1,368.79 m, 99% 1,915.43 m",
-        "together: a factor of 8",
-        "each at 0.00115524 nats per m, mean distance 1,731.24 m",
+        "together a factor of at most 8",
+        "0.00115524 nats per m for each report, mean distance 1,731.24 m",
         "1,668.79 m around the report",
     ):
         assert text in words
@@ -101,7 +101,7 @@ def test_the_command_prints_what_the_document_says(run):
     assert (code, json.loads(out)) == (0, level_document(radius=1, unit="km", epsilon=3))
     code, out, _ = run("--within", 1000, "--epsilon", 3, "--json")
     assert json.loads(out)["factor"] is None  # e^3000
-    assert "sharing" not in run("--within", 1, "--factor", 2)[1]
+    assert "split epsilon" not in run("--within", 1, "--factor", 2)[1]
 
 
 @pytest.mark.parametrize(
