@@ -214,7 +214,7 @@ def _sentences(report: AreaReport) -> str:
     plane = problem.domain.plane
     assert plane is not None
     sentences = [
-        f"The centre of the area is at {_degrees(plane.latitude, 'NS')}, {_degrees(plane.longitude, 'EW')}.",
+        f"Centre of the area: {_degrees(plane.latitude, 'NS')}, {_degrees(plane.longitude, 'EW')}.",
         _prior_sentence(design),
         _usefulness_sentence(report),
         _cell_sentence(design),
@@ -268,7 +268,7 @@ def _alternative_sentence(report: AreaReport) -> str:
         error = f"a root-mean-square error of {length(math.sqrt(loss), unit, up=True)}"
     else:
         error = f"a mean loss of {amount(loss, problem.loss.unit(unit), up=True)}"
-    sentence = f"{noise} would have {error}."
+    sentence = f"{noise} has {error}."
     if share is None or limit is None:
         return sentence
     verb = "satisfies" if share <= limit.exact else "exceeds"

@@ -21,8 +21,8 @@ from mechdesign.geo.choose import (
 
 _NAMES = {
     "optimal": "the optimal program",
-    "cones": "the optimal program between any two positions",
-    "columns": "weights of columns certified between any two positions",
+    "cones": "the optimal program for any two positions",
+    "columns": "weights of columns certified for any two positions",
     "planar-laplace": "the planar Laplace mechanism",
     "eikonal": "eikonal weights",
 }
