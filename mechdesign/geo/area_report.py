@@ -22,7 +22,7 @@ from mechdesign.geo.choose import MAX_PAIR_CELLS, BetweenPositions, CellsReason,
 from mechdesign.geo.georeferenced import PriorFigures
 from mechdesign.output.reports.solve import SolveReport
 from mechdesign.output.text_tables import Block, where_possible
-from mechdesign.problem.metric import level_range
+from mechdesign.problem.metrics import level_range
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.verification.verify import Verification
