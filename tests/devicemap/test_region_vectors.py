@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures.clients import NODE, modules, run
+from fixtures.device_draws import compiled_sampler, reports_in_c, reports_in_node
 from fixtures.random_device_maps import (
     MAPS,
-    SAMPLER,
     Vector,
     border_vectors,
     content,
@@ -22,7 +18,6 @@ from fixtures.random_device_maps import (
     drawn_vectors,
     flat,
     region,
-    vector_file,
 )
 from fixtures.rows import few_by_default
 
@@ -31,80 +26,13 @@ from mechdesign.errors import VerificationError
 
 pytestmark = pytest.mark.obligation("same-draws")
 
-CC = shutil.which("cc")
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 DRAWS = ("javascript", "c99")
-IN_NODE = """
-import { readFileSync } from "node:fs";
-import { memoryStorage, openClient } from "./web/report.mjs";
-const given = readFileSync("vectors");
-let [at, left, day] = [0, 0, 0];
-const bits = (count) => {
-  if (count > left) throw new RangeError("more bytes than the vector has");
-  left -= count;
-  return new Uint8Array(given.buffer, given.byteOffset + (at += count) - count, count);
-};
-const table = new Uint8Array(readFileSync("web/report.bin"));
-const client = await openClient({ table, bits, storage: memoryStorage(), now: () => (day += 1e8), answerAfter: 0 });
-const found = [];
-while (at < given.length) {
-  const [secret, reports, size] = [0, 4, 8].map((more) => given.readUInt32LE(at + more));
-  [at, left] = [at + 12, size];
-  for (let k = 0; k < reports; k++) {
-    found.push((await client.reportCell(secret)).report.number);
-    await client.forget();
-  }
-  if (left > 0) throw new RangeError("fewer bytes than the vector has");
-}
-console.log(JSON.stringify(found));
-"""
-IN_C = """
-#include "sample_region.c"
-#include <stdio.h>
-#include <stdlib.h>
-
-static uint32_t left;
-
-static int bits(void *context, unsigned char *bytes, size_t count) {
-  if (count > left) return 1;
-  left -= (uint32_t)count;
-  return fread(bytes, 1, count, (FILE *)context) != count;
-}
-
-int main(void) {
-  FILE *map = fopen("region.map", "rb"), *vectors = fopen("vectors", "rb");
-  static unsigned char bytes[1 << 24];
-  size_t size = fread(bytes, 1, sizeof bytes, map), room;
-  struct region region;
-  uint32_t head[3], report;
-  int code = region_room(bytes, size, &room);
-  if (code == REGION_GOOD) code = region_open(&region, bytes, size, malloc(room), room);
-  printf("[-1");
-  while (code == REGION_GOOD && fread(head, 4, 3, vectors) == 3) {
-    for (left = head[2]; code == REGION_GOOD && head[1] > 0; head[1]--) {
-      code = region_draw(&region, head[0], bits, vectors, &report);
-      printf(",%lu", (unsigned long)report);
-    }
-    if (left > 0) code = REGION_SIZE;
-  }
-  printf("]");
-  fclose(map), fclose(vectors);
-  if (code != REGION_GOOD) fprintf(stderr, "%s", region_message(code));
-  return code;
-}
-"""
 
 
 @pytest.fixture(scope="session")
-def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sampler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The C program that follows vectors."""
-    assert CC is not None
-    place = tmp_path_factory.mktemp("c")
-    (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
-    (place / "main.c").write_text(IN_C)
-    done = subprocess.run([CC, *STRICT, "main.c", "-o", "main"], cwd=place, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return place / "main"
+    return compiled_sampler(tmp_path_factory.mktemp("c"))
 
 
 @pytest.fixture
@@ -112,18 +40,9 @@ def reports(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, st
     """What a language draws from a map for vectors, in turn."""
 
     def drawn(language: str, name: str, vectors: list[Vector]) -> list[int]:
-        (tmp_path / "vectors").write_bytes(vector_file(vectors))
         if language == "javascript":
-            if NODE is None:
-                pytest.skip("needs Node: the client is JavaScript")
-            return list(run(modules(tmp_path / "web", content(name)), IN_NODE))
-        if CC is None:
-            pytest.skip("needs a C compiler, as cc: the sampler is C99")
-        (tmp_path / "region.map").write_bytes(flat(region(name)))
-        program = request.getfixturevalue("harness")
-        done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return list(json.loads(done.stdout))[1:]
+            return reports_in_node(tmp_path, content(name), vectors)
+        return reports_in_c(tmp_path, flat(region(name)), vectors, request.getfixturevalue("sampler"))
 
     return drawn
 
