@@ -2,7 +2,7 @@
 
 python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--late 0] [--states]
 
-Synthetic people on 12 x 12 cells of 200 m (mechdesign/sessions/study/walks.py), a session a day. The model is fitted,
+Synthetic people on 12 x 12 cells of 200 m (sessions/study/synthetic.py), a session a day. The model is fitted,
 and parameters are chosen, on other people than those measured; all tables are certified. Totals are nats per 200 m and
 day. --late: minutes that departures are off from the model's. --states: what a table designed for each belief gains.
 The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
@@ -159,14 +159,16 @@ def measured(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, s
     """Total, name, seed and mean error in m."""
     others, people, days = (60, 30, 14) if options.full else (12, 10, 7)
     domain = md.Domain.grid((12, 12), cell=200.0, unit="m")
-    walks = partial(md.sessions.walks, domain, ticks=ticks)
-    model = md.sessions.fit_home_away(walks(people=200, days=14, seed=PUBLIC))
+    synthetic_days = partial(md.sessions.synthetic_days, domain, ticks=ticks)
+    model = md.sessions.fit_home_away(synthetic_days(people=200, days=14, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    other = walks(people=others, days=7, seed=OTHERS).places.reshape(-1, ticks)
+    other = synthetic_days(people=others, days=7, seed=OTHERS).places.reshape(-1, ticks)
     for total in options.totals:
         for name, run in contenders(setting, other, total).items():
             for seed in range(1, (options.seeds or (3 if options.full else 1)) + 1):
-                places = walks(people=people, days=days, seed=seed, late=options.late).places.reshape(-1, ticks)
+                places = synthetic_days(people=people, days=days, seed=seed, late=options.late).places.reshape(
+                    -1, ticks
+                )
                 released = run(places, np.random.default_rng([seed, int(total)]))
                 assert released.nats.sum(axis=1).max() <= total * (1 + 1e-9), name
                 yield total, name, seed, mean_error(setting, places, released)
@@ -175,9 +177,9 @@ def measured(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, s
 def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
     """Nats, then for some beliefs of sessions the error in m of one table for all and of one for each, and the gain."""
     domain = md.Domain.grid((6, 6), cell=200.0, unit="m")
-    model = md.sessions.fit_home_away(md.sessions.walks(domain, people=200, days=14, ticks=50, seed=PUBLIC))
+    model = md.sessions.fit_home_away(md.sessions.synthetic_days(domain, people=200, days=14, ticks=50, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    traces = md.sessions.walks(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
+    traces = md.sessions.synthetic_days(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
     rng, chain, belief = np.random.default_rng(0), setting.filter, setting.beliefs(beliefs)
     for tick in range(20):
         if tick:

@@ -8,8 +8,8 @@ from .design_files import save_design as save_design
 from .home_away import HomeAway as HomeAway
 from .movement import Chain as Chain
 from .movement import Movement as Movement
+from .movement import RandomWalk as RandomWalk
 from .movement import Transitions as Transitions
-from .movement import Walk as Walk
 from .record import Step as Step
 from .record import Transcript as Transcript
 from .rules import Clock as Clock
@@ -20,9 +20,9 @@ from .session import Release as Release
 from .session import Session as Session
 from .study.propose import Proposal as Proposal
 from .study.propose import propose as propose
-from .study.walks import Walks as Walks
-from .study.walks import fit_home_away as fit_home_away
-from .study.walks import walks as walks
+from .study.synthetic import Trajectories as Trajectories
+from .study.synthetic import fit_home_away as fit_home_away
+from .study.synthetic import synthetic_days as synthetic_days
 from .tables import loss_after as loss_after
 from .tables import report_table as report_table
 from .tables import state_table as state_table

@@ -35,7 +35,7 @@ class Belief(FrozenRecord):
     Examples
     --------
     >>> problem = md.load_problem("line", cells=3)
-    >>> chain = md.sessions.Walk().over(problem.domain, problem.metric, problem.prior_array)
+    >>> chain = md.sessions.RandomWalk().over(problem.domain, problem.metric, problem.prior_array)
     >>> md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0).estimate
     0
     """

@@ -38,7 +38,7 @@ from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
 
-REMEMBERED = "nothing: the report of this secret was remembered"
+REMEMBERED = "0: the report of this secret was remembered"
 _UNIT = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,17 +66,16 @@ class Paid(Content):
         return self.spends
 
     @property
-    def left(self) -> Fraction:
-        """What is left, exact."""
+    def remaining(self) -> Fraction:
         return self.limit - self.spent
 
-    def charged(self, cost: Fraction) -> Self:
-        """After one payment more. Raises: BudgetError where less is left."""
-        if cost > self.left:
+    def charge(self, cost: Fraction) -> Self:
+        """The content after one more payment. Refuses a cost above the remaining amount."""
+        if cost > self.remaining:
             raise BudgetError(
-                f"costs more than is left of a limit of {float(self.limit):.12g}",
+                f"costs more than remains of a limit of {float(self.limit):.12g}",
                 field="budget",
-                value=f"{float(cost):.12g}, {float(self.left):.12g} left",
+                value=f"{float(cost):.12g}, {float(self.remaining):.12g} remaining",
                 remedy="report no more: the limit stays",
             )
         return replace(self, spent=self.spent + cost, spends=self.spends + 1)
@@ -135,7 +134,7 @@ class Budget(FrozenRecord):
     @classmethod
     @validated
     def create(cls, path: str | Path, *, limit: float) -> Budget:
-        """A ledger of nothing spent, with a limit in multiples of the metric, which stays. `path` must not exist."""
+        """Create a ledger with a permanent limit in multiples of the metric. `path` must not exist."""
         return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
 
     @property
@@ -145,21 +144,21 @@ class Budget(FrozenRecord):
 
     @property
     def spent(self) -> Fraction:
-        """What was paid so far, exact."""
+        """The exact sum of payments."""
         return self._ledger.current().spent
 
     @property
     def remaining(self) -> Fraction:
-        """What is left, exact."""
-        return self._ledger.current().left
+        """The exact remaining amount."""
+        return self._ledger.current().remaining
 
     def spend(self, amount: float) -> Fraction:
         """Pay for reports that were drawn elsewhere, and return the remaining budget, or raise BudgetError."""
         cost = amount_of(amount, "amount")
         with self._ledger.locked():
-            paid = self._ledger.read().charged(cost)
+            paid = self._ledger.read().charge(cost)
             self._ledger.write(paid)
-        return paid.left
+        return paid.remaining
 
     def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
         """The report of a secret, or of a position `at` (k,) in the unit of the domain; attribute `cost`.
@@ -172,7 +171,7 @@ class Budget(FrozenRecord):
             paid = self._ledger.read()
             if paid.unit not in (None, certificate.unit_id):
                 raise InputError(
-                    "the ledger counts another metric, or other places",
+                    "the ledger is for another metric or other places",
                     field="mechanism",
                     value=sampler.mechanism.attrs.get("problem"),
                     remedy="keep one ledger for each metric and grid",
@@ -181,13 +180,16 @@ class Budget(FrozenRecord):
             key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
             if key in paid.remembered:
                 if not sampler.rows.can_report(report := paid.remembered[key]):
-                    raise self._ledger.damaged("a report that the mechanism does not have")
+                    raise self._ledger.damaged("a report that the mechanism cannot make")
                 return sampler.released(report, cost=REMEMBERED)
-            paid = paid.charged(certificate.cost)
+            # Pay first, draw second: a refusal must not depend on the report.
+            paid = paid.charge(certificate.cost)
             drawn = sampler.drawn_for(place)
             remembered = {**paid.remembered, key: int(drawn)}
             self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered))
-        return drawn.assign_attrs(cost=f"{float(certificate.cost):.12g} times the metric; {float(paid.left):.12g} left")
+        return drawn.assign_attrs(
+            cost=f"{float(certificate.cost):.12g} times the metric; {float(paid.remaining):.12g} remaining"
+        )
 
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:

@@ -25,7 +25,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, check_loss
 from mechdesign.problem.metric import Metric
 from mechdesign.sessions.belief import Belief
-from mechdesign.sessions.movement import Chain, Movement, Walk
+from mechdesign.sessions.movement import Chain, Movement, RandomWalk
 from mechdesign.sessions.record import Transcript
 from mechdesign.sessions.rules import Rule
 from mechdesign.sessions.windows import MOST_TICKS, Window
@@ -59,7 +59,7 @@ class SessionDesign(FrozenRecord):
     tables: Sequence[xr.Dataset]
     rule: Rule
     ticks: int = 48
-    movement: Movement = field(default_factory=Walk)
+    movement: Movement = field(default_factory=RandomWalk)
     loss: Loss = field(default_factory=Distance)
     samplers: tuple[Sampler, ...] = field(init=False, repr=False)
 

@@ -24,12 +24,12 @@ from mechdesign.mechanism.storage import load, save
 from mechdesign.problem.losses import named_loss
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.home_away import HomeAway
-from mechdesign.sessions.movement import Movement, Transitions, Walk
+from mechdesign.sessions.movement import Movement, RandomWalk, Transitions
 from mechdesign.sessions.rules import Clock, Risk, Rule
 
 SCHEMA = "mechdesign/session-design/1"
 RULES: dict[str, type[Rule]] = {kind.kind: kind for kind in (Clock, Risk)}
-MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (Walk, Transitions, HomeAway)}
+MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (RandomWalk, Transitions, HomeAway)}
 WINDOWS = ("1d", "24h")  # that a file says the worst of
 _MOST_BYTES = 1 << 26
 _REMEDY = "give the path of a session design"
@@ -87,7 +87,7 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
 
 
 def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
-    """What the file of a design says; `files`, the names of those of its tables."""
+    """The document of a design; `files` are the names of its table files."""
     fields = design.describe()
     content = {
         "schema": SCHEMA,
@@ -100,7 +100,7 @@ def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
 
 
 def is_design(path: str | Path) -> bool:
-    """Whether there is a file that begins as a session design does."""
+    """True if the file begins like a session design."""
     try:
         with open_regular(path, field="file", remedy=_REMEDY) as stream:
             return SCHEMA.rpartition("/")[0].encode() in stream.read(_HEAD)
@@ -131,7 +131,7 @@ def load_design(path: str | Path) -> SessionDesign:
     ...     md.sessions.load_design(md.sessions.save_design(design, folder + "/design.json")).ticks
     2
     """
-    return rebuilt(read_document(path), Path(path).parent)
+    return design_of(read_document(path), Path(path).parent)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -143,15 +143,15 @@ def read_document(path: str | Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _damaged(f"cannot be read ({error})", path) from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise _damaged("is no session design of this schema", path)
+        raise _damaged("is not a session design of this schema", path)
     if odd := set(content) ^ _FIELDS:
-        raise _damaged(f"misses, or has besides, {', '.join(sorted(odd))[:80]}", path)
+        raise _damaged(f"missing or unexpected fields: {', '.join(sorted(odd))[:80]}", path)
     if content["sha256"] != json_sha256({name: value for name, value in content.items() if name != "sha256"}):
         raise _damaged("the checksum does not match the content", path)
     return content
 
 
-def rebuilt(content: Mapping[str, Any], folder: Path) -> SessionDesign:
+def design_of(content: Mapping[str, Any], folder: Path) -> SessionDesign:
     """The design of a document, with the tables that it names in `folder`."""
     try:
         files = {each["file"]: each["sha256"] for each in content["tables"]}
@@ -173,7 +173,7 @@ def rebuilt(content: Mapping[str, Any], folder: Path) -> SessionDesign:
         problem = f"the file contradicts itself: {error.message}"
         raise VerificationError(problem, field=error.field, value=error.value) from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise _damaged(f"is no complete file ({type(error).__name__}: {error})", folder) from error
+        raise _damaged(f"is incomplete ({type(error).__name__}: {error})", folder) from error
 
 
 def movement_from_description(description: object) -> Movement:
@@ -186,10 +186,10 @@ def movement_from_description(description: object) -> Movement:
 
 def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise _damaged("must be the name of a file beside the design", ascii(name))
+        raise _damaged("must be the name of a file in the folder of the design", ascii(name))
     table = load(folder / name)
     if table.attrs["sha256"] != sha256:
-        raise _damaged("is another table than the design was made with", name)
+        raise _damaged("is not the table that the design was made with", name)
     return table
 
 

@@ -89,7 +89,7 @@ class HomeAway(Movement):
             raise InputError(f"must have one value for each of the {n} places", field="home", value=len(home))
         if n > MOST_HOMES:
             problem = f"takes at most {MOST_HOMES:,} places"
-            raise SizeError(problem, field="movement", value=n, remedy="use larger cells, or Walk")
+            raise SizeError(problem, field="movement", value=n, remedy="use larger cells, or RandomWalk")
         initial = np.concatenate([HOUSED * home, ((1 - HOUSED) * home[:, None] * away).ravel()])
         place = np.concatenate([np.arange(n), np.tile(np.arange(n), n)])
         distances = domain.euclidean_to(domain)

@@ -1,8 +1,8 @@
 """PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600.
 
 Writes are atomic. Symbolic links are followed at opening; a second hard link is refused, because writing would part
-the two. The lock file stays next to the file. The sha256 detects damage, not intent. Counts never fall: whoever has
-seen more refuses an older file.
+the two. The lock file stays next to the file. The sha256 detects damage, not tampering. Counts never fall: a process
+that has seen a higher count refuses an older file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPENT = "treat the budget as spent"
 
 
 class Content(ABC):
-    """What a ledger says. schema, of its files; argument and noun, how errors name it; make, how one is made."""
+    """The content of a ledger: schema of its files, argument and noun in errors, `make`, the call that creates one."""
 
     schema: ClassVar[str]
     argument: ClassVar[str]
@@ -42,16 +42,16 @@ class Content(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """An integer that rises whenever something is paid or released."""
+        """An integer that increases with every payment or release."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """The content as JSON holds it."""
+        """The content in JSON types."""
 
     @classmethod
     @abstractmethod
     def of(cls, *names: Any, **document: Any) -> Self:
-        """The content of a document by anybody. Raises: any error for one that contradicts itself."""
+        """The content of an untrusted document. Raises any error for an invalid one."""
 
 
 C = TypeVar("C", bound=Content)
@@ -71,21 +71,21 @@ class PrivateLedger(Generic[C]):
                 regular, taken = self.path.is_file(), False
             else:
                 self.path = Path(os.path.realpath(self.path.parent, strict=True)) / self.path.name
-                regular, taken = True, _stands(self.path)
+                regular, taken = True, _exists(self.path)
         except FileNotFoundError as error:
-            raise (self._none() if new is None else self._refused("has no folder")) from error
+            raise (self._none() if new is None else self._refused("has no parent folder")) from error
         except (OSError, ValueError) as error:
             problem = f"cannot be opened ({getattr(error, 'strerror', error)})"
             raise InputError(problem, field=kind.argument, value=ascii(str(path))) from error
         if not regular:
-            raise self._refused("is no regular file")
+            raise self._refused("is not a regular file")
         if taken:
             raise self._taken()
         with self.locked():
             if new is None:
                 self._remove_left_over()
                 self.read()
-            elif _stands(self.path):
+            elif _exists(self.path):
                 raise self._taken()
             else:
                 self.write(new)
@@ -128,7 +128,7 @@ class PrivateLedger(Generic[C]):
         document = {"schema": self.kind.schema, **content.document()}
         text = json.dumps({**document, "sha256": json_sha256(document)}, indent=1, sort_keys=True).encode()
         if len(text) > MOST_BYTES:
-            raise self._refused(f"the {self.kind.noun} is full", "begin another with what is left")
+            raise self._refused(f"the {self.kind.noun} is full", "create another with the remaining amount")
 
         def put(temporary: Path) -> None:
             temporary.write_bytes(text)
@@ -137,16 +137,17 @@ class PrivateLedger(Generic[C]):
         self._count = content.count
 
     def damaged(self, why: str) -> FileFormatError:
-        """The error for a file whose content cannot be."""
-        return self._unread(f"the {self.kind.noun} is damaged ({why})", f"{_SPENT}: it does not tell what was reported")
+        """The error for a file with impossible content."""
+        return self._unread(f"the {self.kind.noun} is damaged ({why})", f"the record is lost: {_SPENT}")
 
     def _bytes(self) -> bytes:
-        """The bytes of the file, if it is a regular one of one name and no more than MOST_BYTES."""
+        """The bytes of the file. Refuses links, special files and more than MOST_BYTES."""
+        # All checks are on the open descriptor: the path may point elsewhere by the next call.
         try:
             with os.fdopen(os.open(self.path, _OPENING), "rb") as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
-                    raise self._refused("is no regular file", _SPENT)
+                    raise self._refused("is not a regular file", _SPENT)
                 if status.st_nlink != 1:
                     problem = f"has {status.st_nlink} names (hard links), each of which could be spent"
                     raise self._refused(problem, f"delete the others: a {self.kind.noun} has one")
@@ -160,14 +161,14 @@ class PrivateLedger(Generic[C]):
         return content
 
     def _remove_left_over(self) -> None:
-        """Remove what writers left when they were killed. Cost: a look at every name in the folder."""
+        """Remove temporary files of killed writers. Cost: one look at every name in the folder."""
         part = re.compile(rf"\.{re.escape(self.path.name)}\.[a-z0-9_]{{8}}\.part")  # as write_atomically names them
         try:
             for entry in os.scandir(self.path.parent):
                 if part.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                     Path(entry).unlink()
         except OSError as error:
-            problem = f"what a killed writer left cannot be removed ({error.strerror})"
+            problem = f"temporary files of a killed writer cannot be removed ({error.strerror})"
             raise self._unread(problem, f"delete the files .{self.path.name}.*.part in its folder") from error
 
     def _refused(self, problem: str, remedy: str | None = None) -> InputError:
@@ -177,18 +178,18 @@ class PrivateLedger(Generic[C]):
         return FileFormatError(problem, field=self.kind.argument, value=self.path, remedy=remedy)
 
     def _taken(self) -> InputError:
-        return self._refused("exists already", "name another file: a limit stays")
+        return self._refused("exists already", "name another file: a limit is permanent")
 
     def _none(self) -> InputError:
         return self._refused(f"no such {self.kind.noun}", f"make one: {self.kind.make}")
 
     def older(self) -> FileFormatError:
-        """The error for a file that says less than was seen of it."""
+        """The error for a file that counts less than this process has seen."""
         return self._unread(f"the {self.kind.noun} was deleted, or put back in an older state", _SPENT)
 
 
-def _stands(path: Path) -> bool:
-    """Whether there is something of this name, if only a link."""
+def _exists(path: Path) -> bool:
+    """True if the name is taken, even by a dangling link."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -197,14 +198,15 @@ def _stands(path: Path) -> bool:
 
 
 def fraction(text: object) -> Fraction:
-    """The exact fraction >= 0 that a document says. Raises: ValueError for any other text."""
+    """Parse an exact fraction >= 0. Raises ValueError for any other text."""
+    # Only the canonical text passes, so that equal contents have equal checksums.
     if not isinstance(text, str) or not _FRACTION.fullmatch(text) or str(value := Fraction(text)) != text:
-        raise ValueError("no exact fraction")
+        raise ValueError("not an exact fraction")
     return value
 
 
 def whole_number(value: object) -> int:
-    """An integer >= 0. Raises: ValueError."""
+    """Check an integer >= 0, or raise ValueError."""
     if type(value) is not int or value < 0:
-        raise ValueError("no integer")
+        raise ValueError("not an integer")
     return value

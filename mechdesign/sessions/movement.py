@@ -44,7 +44,7 @@ class Chain(FrozenRecord):
     Examples
     --------
     >>> problem = md.load_problem("line", cells=3)
-    >>> chain = md.sessions.Walk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+    >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
     >>> chain.matrices[0].toarray()
     array([[0.5 , 0.5 , 0.  ],
            [0.25, 0.5 , 0.25],
@@ -61,11 +61,12 @@ class Chain(FrozenRecord):
         return np.asarray(belief @ self.matrices[tick % len(self.matrices)])
 
     def back(self, values: _Floats, tick: int) -> _Floats:
-        """The expectations, given the state at the tick before, of values (s,) or (k, s) of the state at `tick`."""
+        """Conditional expectations, given the state one tick before, of values (s,) or (k, s) at `tick`."""
         return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
 
     def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
-        """The distributions (s,) or (k, s) after likelihoods (n,) or (k, n); one that they rule out stays unchanged."""
+        """Bayes' rule for likelihoods (n,) or (k, n)."""
+        # A report that the model rules out keeps the belief: the model is public and may simply be wrong.
         seen = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
         total = seen.sum(axis=-1, keepdims=True)
         possible = (total > 0) & (total < np.inf)
@@ -92,7 +93,7 @@ class Movement(FrozenRecord, ABC):
 
     Examples
     --------
-    >>> md.sessions.Walk().kind
+    >>> md.sessions.RandomWalk().kind
     'walk'
     """
 
@@ -115,7 +116,7 @@ class Movement(FrozenRecord, ABC):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Walk(Movement):
+class RandomWalk(Movement):
     """A random walk: at every tick with probability `stay` no move, else to one of the neighbours, all alike.
 
     Neighbours on a grid are the cells around (two, eight or 26 of them) that no masked cell cuts off; elsewhere those
@@ -128,7 +129,7 @@ class Walk(Movement):
 
     Examples
     --------
-    >>> md.sessions.Walk(stay=0.8).stay
+    >>> md.sessions.RandomWalk(stay=0.8).stay
     0.8
     """
 
@@ -235,7 +236,7 @@ class Transitions(Movement):
                 matrix = sp.csr_array((data, *rows), shape=(states, states))
                 matrix.check_format(full_check=True)
             except ValueError as error:
-                raise InputError("are no compressed rows", field="matrices", value=str(error)) from error
+                raise InputError("is not a valid CSR matrix", field="matrices", value=str(error)) from error
             matrices.append(matrix)
         initial = None if "initial" not in description else finites(description["initial"], "initial")
         place = None if "place" not in description else wholes(description["place"], "place", 0, MOST_STATES)

@@ -1,11 +1,12 @@
-"""Rules: at which ticks a session reports, and from which table, by public history alone.
+"""Rules: public history alone decides at which ticks a session reports, and from which table.
 
-A rule is a frozen object of numbers and words, and sees only the transcript and the filter's belief, never a place.
+A rule is a frozen object of numbers and strings that sees only the transcript and the filter's belief, never a place.
 Then the account of a session is a theorem (McSherry 2009, adaptive sequential composition; with a metric, as in Andrés
 et al. 2013, section 3.3). Let h be the transcript before tick t, and let the report at t be drawn from a table chosen
 by h that is private for c_t(h) d. For traces x, x' and every transcript y,
 
-    P(y|x) <= e^{sum over t of c_t(h) d(x_t, x'_t)} P(y|x') <= e^{C d_inf(x, x')} P(y|x'),  d_inf = max_t d(x_t, x'_t),
+    (1)  P(y|x) <= e^{sum over t of c_t(h) d(x_t, x'_t)} P(y|x') <= e^{C d_inf(x, x')} P(y|x')
+         d_inf = max_t d(x_t, x'_t),
 
 where C is the largest sum of the c_t on any transcript: P(y|x) is the product of the factors P(y_t|x_t, h), each
 bounded by its table. For traces that differ only in a window, C is its largest sum. Movement is arbitrary.
@@ -53,30 +54,31 @@ class Rule(FrozenRecord, ABC):
         for each in fields(self):
             value = getattr(self, each.name)
             for part in value if isinstance(value, tuple) else (value,):
+                # Any other object could hold a place, and the theorem (1) needs rules that know none.
                 if not isinstance(part, (int, float, str, type(None))):
-                    problem = "holds what is no number and no word, and could know a place"
+                    problem = "fields must be numbers or strings"
                     raise InputError(problem, field="rule", value=each.name)
 
     @abstractmethod
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
-        """The number of the table to report from at `tick`, None for none. Nothing but its arguments may decide."""
+        """The table to report from at `tick`, or None. Must depend on its arguments alone."""
 
     @abstractmethod
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """An upper bound of what any transcript pays in a window, where table k costs charges[k]; ticks, of a day."""
+        """An upper bound on the cost of a window, C of (1), if table k costs charges[k]; ticks per day."""
 
     @abstractmethod
     def tables(self) -> int:
-        """How many tables it may name: 0, 1 and so on below this."""
+        """The number of tables that it may name, counted from 0."""
 
     def describe(self) -> dict[str, Any]:
-        """Kind and the fields, as JSON holds them."""
+        """The kind and the fields, in JSON types."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {"kind": self.kind, **{n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
-        """The rule of `describe`; description holds data from anybody. Raises: InputError, TypeError or ValueError."""
+        """The rule that `describe` described. The description is untrusted."""
         names = [each.name for each in fields(cls)]
         check_keys(description, "rule", ("kind", *names))
         rule = cls(
@@ -85,8 +87,9 @@ class Rule(FrozenRecord, ABC):
                 for name in names
             }
         )
+        # Values that were converted, such as true for 1, would pass unnoticed otherwise.
         if rule.describe() != description:
-            raise InputError("is not as a rule describes itself", field="rule", value=cls.kind)
+            raise InputError("is not in the form that a rule describes itself", field="rule", value=cls.kind)
         return rule
 
 
@@ -100,10 +103,10 @@ class _Numbered(Rule):
     def __post_init__(self) -> None:
         widths = tuple(float(width) for width in self.widths)
         if any(not 0 < width < float("inf") for width in widths) or list(widths) != sorted(set(widths)):
-            raise InputError("must be positive and rise", field="widths", value=list(widths))
+            raise InputError("must be positive and increasing", field="widths", value=list(widths))
         number = tuple(check_whole(each, "number", least=0) for each in self.number)
         if number and widths:
-            raise InputError("must not go with widths", field="number", value=list(number))
+            raise InputError("cannot be combined with widths", field="number", value=list(number))
         object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "number", number)
         super().__post_init__()
@@ -139,7 +142,7 @@ class Clock(_Numbered):
     def __post_init__(self) -> None:
         hours = tuple(float(hour) for hour in self.hours)
         if not hours or any(not 0 <= hour < _HOURS for hour in hours) or len(set(hours)) != len(hours):
-            raise InputError("must be hours of a day, all different", field="hours", value=list(hours))
+            raise InputError("must be distinct hours from 0 to below 24", field="hours", value=list(hours))
         object.__setattr__(self, "hours", hours)
         super().__post_init__()
         if self.number and len(self.number) != len(hours):
@@ -163,7 +166,7 @@ class Clock(_Numbered):
         return periodic_worst(amounts, window)
 
     def _at(self, ticks: int) -> dict[int, int]:
-        """Which hour reports at which tick of a day. Raises: InputError where two fall into one tick."""
+        """The index of the hour by tick of the day. Refuses two hours in one tick."""
         at = {int(hour * ticks / _HOURS): k for k, hour in enumerate(self.hours)}
         if len(at) < len(self.hours):
             raise InputError(f"two fall into one of {ticks} ticks", field="hours", value=list(self.hours))

@@ -26,7 +26,7 @@ from mechdesign.sessions.windows import Window
 
 @dataclass(frozen=True, kw_only=True)
 class Release(FrozenRecord):
-    """What may be released at a tick.
+    """The release at a tick.
 
     Attributes
     ----------
@@ -37,9 +37,9 @@ class Release(FrozenRecord):
     error : float
         That expected loss.
     drawn, report : bool, int or None
-        True if a report was drawn; which.
-    charge, left : Fraction
-        Paid at this tick, and left in the window that ends with it, exact multiples of the metric.
+        True if a report was drawn; its number.
+    charge, remaining : Fraction
+        Paid at this tick, and remaining in the window that ends with it, exact multiples of the metric.
 
     Examples
     --------
@@ -59,21 +59,21 @@ class Release(FrozenRecord):
     drawn: bool
     report: int | None
     charge: Fraction
-    left: Fraction
+    remaining: Fraction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account(FrozenRecord):
-    """What a session paid, in exact multiples of the metric.
+    """The payments of a session, in exact multiples of the metric.
 
     Attributes
     ----------
     window, limit : str, Fraction
         The window in words, and the limit of every window.
     spent, worst, first : Fraction, Fraction, int
-        Paid in all; the most in one window so far, and the tick at which that window begins.
-    left, promised : Fraction
-        Left in the window that ends with the last tick; the most that any transcript of the design can reach.
+        Total paid; the most in one window so far, and the tick at which that window begins.
+    remaining, promised : Fraction
+        Remaining in the window that ends with the last tick; the most that any transcript of the design can reach.
     last, reports : int
         The last tick, and how many reports were drawn.
 
@@ -83,7 +83,7 @@ class Account(FrozenRecord):
     >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
     >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     md.sessions.Session.create(folder + "/session.json", design=design, limit=4).account().left
+    ...     md.sessions.Session.create(folder + "/session.json", design=design, limit=4).account().remaining
     Fraction(4, 1)
     """
 
@@ -92,7 +92,7 @@ class Account(FrozenRecord):
     spent: Fraction
     worst: Fraction
     first: int
-    left: Fraction
+    remaining: Fraction
     promised: Fraction
     last: int
     reports: int
@@ -122,7 +122,7 @@ class Session(FrozenRecord):
     >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     session = md.sessions.Session.create(folder + "/session.json", design=design, limit=4)
-    ...     round(float(session.report(2, tick=0).left), 3)
+    ...     round(float(session.report(2, tick=0).remaining), 3)
     3.381
     """
 
@@ -138,14 +138,14 @@ class Session(FrozenRecord):
         record = self._ledger.current()
         if self.design is None:
             if record.path is None:
-                raise InputError("is needed: the session was made without its file", field="design")
+                raise InputError("is required: the session does not name the file of its design", field="design")
             object.__setattr__(self, "design", load_design(record.path))
         if self.design.sha256 != record.design or self.design.ticks != record.transcript.ticks:
             raise InputError(
-                "is another one than the session was made with",
+                "is not the design that the session was made with",
                 field="design",
                 value=self.design.sha256,
-                remedy=f"give the design {record.design}",
+                remedy=f"pass the design {record.design}",
             )
         self._require_sound(record)
 
@@ -193,12 +193,13 @@ class Session(FrozenRecord):
             record = self._ledger.read()
             if tick <= record.transcript.last:
                 problem = "is not after the last one: a clock was set back, or ticks are out of order"
-                remedy = f"go on after tick {record.transcript.last}"
+                remedy = f"continue after tick {record.transcript.last}"
                 raise InputError(problem, field="tick", value=tick, remedy=remedy)
             self._require_sound(record)
             plan = plan_tick(self.design, self._state(record), tick)
             window = Window.of(record.window, self.design.ticks)
             charge = Fraction(0) if plan.table is None else self.design.charges[plan.table]
+            # The check comes before the draw, so that a refusal depends on public history alone.
             due = plan.transcript.paid(window, tick) + charge
             if due > record.limit:
                 raise BudgetError(
@@ -207,9 +208,11 @@ class Session(FrozenRecord):
                     value=self.path,
                     remedy="report no more in this window: the limit stays",
                 )
+            # Without a fix a report is drawn and paid all the same, so that its absence reveals nothing.
             if place is None:
                 place = self._fix[0] if self._fix else plan.belief.estimate
             state = draw_report(self.design, plan, place, live_draws(self.design))
+            # The cost is on the disk before the report leaves: a crash in between loses a report, never a payment.
             self._ledger.write(replace(record, transcript=state.transcript))
             self._known[:], self._fix[:] = [state], [place]
         domain, belief = self.design.domain, state.belief
@@ -222,11 +225,11 @@ class Session(FrozenRecord):
             drawn=plan.table is not None,
             report=None if plan.table is None else state.transcript.steps[-1].report,
             charge=charge,
-            left=record.limit - due,
+            remaining=record.limit - due,
         )
 
     def account(self) -> Account:
-        """What was paid, exact, summed afresh over every window of the file."""
+        """The exact payments, summed again over every window of the file."""
         record = self._ledger.current()
         self._require_sound(record)
         transcript, window = record.transcript, Window.of(record.window, self.design.ticks)
@@ -237,7 +240,7 @@ class Session(FrozenRecord):
             spent=sum((step.charge for step in transcript.steps), Fraction(0)),
             worst=worst,
             first=first,
-            left=record.limit - transcript.paid(window, max(transcript.last, 0)),
+            remaining=record.limit - transcript.paid(window, max(transcript.last, 0)),
             promised=self.design.worst(record.window),
             last=transcript.last,
             reports=len(transcript.steps),
@@ -245,7 +248,7 @@ class Session(FrozenRecord):
 
     @property
     def transcript(self) -> Transcript:
-        """What was released so far: all that an observer knows."""
+        """The releases so far: all that an observer knows."""
         return self._ledger.current().transcript
 
     def repr_fields(self) -> Mapping[str, object]:
@@ -255,7 +258,7 @@ class Session(FrozenRecord):
         """The place of a fix; None without one."""
         domain: Domain = self.design.domain
         if cell is not None and at is not None:
-            raise InputError("two places", field="cell", value=cell)
+            raise InputError("and at exclude each other", field="cell", value=cell)
         if cell is not None:
             (place,) = self.design.samplers[0].rows.checked([cell]).tolist()
             return int(place)
@@ -267,7 +270,7 @@ class Session(FrozenRecord):
         return nearest_node(domain, coordinates) if all(math.isfinite(x) for x in coordinates) else None
 
     def _state(self, record: Record) -> SessionState:
-        """The state before the next tick: what is in memory, gone on with where other processes wrote more."""
+        """The state before the next tick: that in memory, continued by the steps of other processes."""
         known = self._known[0] if self._known else None
         steps = record.transcript.steps
         if known is not None and known.transcript.steps != steps[: len(known.transcript.steps)]:
@@ -275,7 +278,6 @@ class Session(FrozenRecord):
         return replay(self.design, record.transcript, known)
 
     def _require_sound(self, record: Record) -> None:
-        """Refuse a file whose steps the design could not have made."""
         try:
             self.design.check(record.transcript)
         except InputError as error:

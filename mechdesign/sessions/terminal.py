@@ -1,7 +1,6 @@
-"""What `mechdesign session` says of estimates, accounts and designs.
+"""The text of `mechdesign session`: releases, accounts and proposals.
 
-Estimates are cells, with no more digits than a cell has, and accounts are exact. Of a design it says the rule, error
-against total, and homes found beside the certified odds.
+Released places have no more digits than a cell needs; accounts are exact.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from mechdesign.sessions.rules import Clock
 from mechdesign.sessions.session import Account, Release
 from mechdesign.sessions.study.propose import DAYS, Point, Proposal
 
-_LARGEST = 1e6  # odds beyond which a power of ten is told
+_LARGEST = 1e6  # larger odds are printed as powers of ten
 
 
 def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
-    """Print the release, and nothing else, in words or as JSON; coordinates to a tenth of a cell."""
+    """Print the release in words or as JSON, coordinates to a tenth of a cell."""
     digits = identifying_digits(domain.points)
     location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)}
     degrees: dict[str, float] = {}
@@ -43,7 +42,7 @@ def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
         "drawn": release.drawn,
         "report": release.report,
         "charge": str(release.charge),
-        "left": str(release.left),
+        "remaining": str(release.remaining),
     }
     where = " ".join(f"{x:.12g}" for x in location.values())
     unit = "" if release.unit == "1" else f" {release.unit}"
@@ -51,7 +50,7 @@ def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
     words = {
         "expected error": f"{release.error:.6g}{unit}",
         "drawn": f"report {release.report}" if release.drawn else "nothing",
-        "cost": f"{float(release.charge):.9g} times the metric; {float(release.left):.9g} left in its window",
+        "cost": f"{float(release.charge):.9g} times the metric; {float(release.remaining):.9g} remaining in its window",
     }
     show(document, [f"Tick {release.tick}: place {release.place}, at {where}{unit}{earth}.", words], as_json=as_json)
 
@@ -62,12 +61,12 @@ def show_account(account: Account, *, as_json: bool) -> None:
     words = {
         "window": account.window,
         "limit": _exact(account.limit),
-        "spent in all": _exact(account.spent),
+        "total spent": _exact(account.spent),
         "worst window": _exact(account.worst) + (f", from tick {account.first}" if account.worst else ""),
-        "left": f"{_exact(account.left)} in the window that ends with the last tick",
-        "promised": f"{_exact(account.promised)} at most, whatever is reported",
+        "remaining": f"{_exact(account.remaining)} in the window that ends with the last tick",
+        "largest possible": f"{_exact(account.promised)} in one window, for any reports",
     }
-    sentence = f"{account.reports} reports up to tick {account.last}; no window is above the limit."
+    sentence = f"{account.reports} reports up to tick {account.last}. Every window is within the limit."
     show(document, [sentence, words], as_json=as_json)
 
 
@@ -76,7 +75,7 @@ def _exact(value: Fraction) -> str:
 
 
 def proposal_document(proposal: Proposal) -> dict[str, Any]:
-    """The proposal as JSON: worst windows exact, as text; errors in the unit; nats within the radius."""
+    """The proposal as JSON: exact worst windows as text, errors in the unit of the domain."""
     design = proposal.design
     return {
         "sha256": design.sha256,
@@ -92,40 +91,40 @@ def proposal_document(proposal: Proposal) -> dict[str, Any]:
         "people": proposal.people,
         "days": DAYS,
         "constant_error": proposal.constant,
-        "curve": [_described(point) for point in proposal.points],
+        "curve": [_point_record(point) for point in proposal.points],
     }
 
 
 def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
-    """The same in words."""
-    unit, own, design = proposal.design.domain.unit, proposal.own, proposal.design
+    """The proposal in words."""
+    unit, chosen, design = proposal.design.domain.unit, proposal.chosen, proposal.design
     day, any_day, weeks = (f"{float(design.worst(words)):.9g}" for words in ("1d", "24h", f"{DAYS}d"))
-    attacks = list(own.identified)
+    attacks = list(chosen.identified)
     homes = [f"home by {name}" for name in attacks]
     head = ["nats a day", f"mean error, {unit}", "reports a day", "rule", *homes, "certified odds"]
     rows = []
     for point in proposal.points:
         measured = [f"{point.error:.0f}", f"{point.reports:.1f}", _short(point)]
         shares = [f"{point.identified[name]:.0%}" for name in attacks]
-        rows.append([f"{point.total:g}{' *' if point is own else ''}", *measured, *shares, _odds(point.nats)])
+        rows.append([f"{point.total:g}{' *' if point is chosen else ''}", *measured, *shares, _odds(point.nats)])
     return [
-        f"Proposed for {proposal.limit:g} nats within {proposal.within:g} {unit} a day: {_rule(own, unit)}. Simulated, "
-        f"the estimates are {own.error:.0f} {unit} off on average; the best fixed place is {proposal.constant:.0f} "
-        f"{unit} off.",
+        f"Proposed for {proposal.limit:g} nats within {proposal.within:g} {unit} a day: {_rule(chosen, unit)}. In the "
+        f"simulation the mean error is {chosen.error:.0f} {unit}; always naming the best fixed place gives "
+        f"{proposal.constant:.0f} {unit}.",
         {
-            "file": f"{file}, with its table",
+            "file": f"{file}, with its tables",
             "certified": f"{day} nats a calendar day, {any_day} in any 24 hours, {weeks} in {DAYS} days",
             "places": f"{design.domain.size}, {design.ticks} ticks a day",
         },
         TextTable(head, rows, groups=[[1, 2, 3], [*range(4, len(head))]]),
-        f"* the design. {proposal.people} synthetic people, {DAYS} days each; a home counts as found where an attack "
-        f"names a point within {proposal.within:g} {unit} of it. Certified odds: the most that {DAYS} days of reports "
-        f"can multiply the odds of two homes {proposal.within:g} {unit} apart by. Real people walk otherwise: the odds "
-        "hold for them, the errors need not.",
+        f"* the design. {proposal.people} synthetic people, {DAYS} days each; a home is found if an attack names "
+        f"a point within {proposal.within:g} {unit} of it. Certified odds: the largest factor by which {DAYS} days of "
+        f"reports can change the odds of two homes {proposal.within:g} {unit} apart, if nothing else of the two traces "
+        "is farther apart. The odds hold for everyone; the errors are for simulated people.",
     ]
 
 
-def _described(point: Point) -> dict[str, Any]:
+def _point_record(point: Point) -> dict[str, Any]:
     return {
         "total": point.total,
         "rule": point.rule.describe(),
@@ -146,7 +145,7 @@ def _rule(point: Point, unit: str) -> str:
         hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in rule.hours)
         return f"a report at {hours}, of {each}"
     most = f"at most {count} reports a day" if count > 1 else "at most one report a day"
-    return f"{most}, of {each}, where the expected error exceeds {rule.above:.0f} {unit}"
+    return f"{most}, of {each}, when the expected error exceeds {rule.above:.0f} {unit}"
 
 
 def _short(point: Point) -> str:

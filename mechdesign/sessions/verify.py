@@ -13,7 +13,7 @@ from typing import Any
 
 from mechdesign.sessions.advance import SessionState, append_report, begin, plan_tick
 from mechdesign.sessions.design import SessionDesign
-from mechdesign.sessions.design_files import WINDOWS, document, is_design, load_design, read_document, rebuilt
+from mechdesign.sessions.design_files import WINDOWS, design_of, document, is_design, load_design, read_document
 from mechdesign.sessions.windows import Window
 from mechdesign.verification.verify import FileKind, Verification, verify
 
@@ -23,12 +23,12 @@ MOST, LONGEST = 2000, 500  # transcripts that are walked through, and ticks of o
 def check_design(source: Path | SessionDesign, **options: object) -> Verification:
     """The verification of a design, or of its file."""
     content = None if isinstance(source, SessionDesign) else read_document(source)
-    design = source if isinstance(source, SessionDesign) else rebuilt(content or {}, source.parent)
+    design = source if isinstance(source, SessionDesign) else design_of(content or {}, source.parent)
     reasons = [] if content is None else _differences(content, design)
     proved = [verify(table) for table in design.tables]
     reasons += [f"table {k}: {reason}" for k, verification in enumerate(proved) for reason in verification.reasons]
     windows = [Window.of(words, design.ticks) for words in WINDOWS]
-    reached, count = exhausted(design, windows)
+    reached, count = worst_of_all_transcripts(design, windows)
     bounds = [design.worst(words) for words in WINDOWS]
     for words, most, bound in zip(WINDOWS, reached, bounds, strict=True):
         if most > bound:
@@ -46,7 +46,7 @@ def check_design(source: Path | SessionDesign, **options: object) -> Verificatio
     )
 
 
-def exhausted(
+def worst_of_all_transcripts(
     design: SessionDesign, windows: Sequence[Window], most: int | None = None
 ) -> tuple[list[Fraction], int | None]:
     """The largest sum of every window on all transcripts of twice the longest, and their number; None beyond `most`."""
@@ -57,13 +57,13 @@ def exhausted(
     if length > LONGEST or draws > LONGEST or branches ** int(draws) > (MOST if most is None else most):
         return worst, None
     count = 0
-    for state in _walked(design, begin(design), length):
+    for state in _states_at(design, begin(design), length):
         count += 1
         worst = [max(each, state.transcript.worst(window)[0]) for each, window in zip(worst, windows, strict=True)]
     return worst, count
 
 
-def _walked(design: SessionDesign, state: SessionState, end: int) -> Iterator[SessionState]:
+def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator[SessionState]:
     """The states at tick `end` that follow from one, whatever is drawn."""
     tick = state.transcript.last + 1
     if tick == end:
@@ -71,7 +71,7 @@ def _walked(design: SessionDesign, state: SessionState, end: int) -> Iterator[Se
         return
     plan = plan_tick(design, state, tick)
     for report in [None] if plan.table is None else range(design.samplers[plan.table].rows.reports):
-        yield from _walked(design, append_report(design, plan, report), end)
+        yield from _states_at(design, append_report(design, plan, report), end)
 
 
 def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:

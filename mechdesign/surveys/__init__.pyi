@@ -1,4 +1,4 @@
-from .estimation import Estimate as Estimate
+from .estimation import DistributionEstimate as DistributionEstimate
 from .estimation import empirical as empirical
 from .estimation import expectation_maximization as expectation_maximization
 from .estimation import maximum_likelihood as maximum_likelihood

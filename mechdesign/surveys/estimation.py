@@ -29,7 +29,7 @@ LIMIT = 100_000  # steps of expectation maximization where none are counted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate(FrozenRecord):
+class DistributionEstimate(FrozenRecord):
     """A distribution of secrets estimated from reports.
 
     Attributes
@@ -64,7 +64,7 @@ class Estimate(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Rule:
-    """Stopping rule: name and words of an Estimate, the last step, an upper bound on L*, and the support if known."""
+    """Stopping rule: name and words of an estimate, the last step, an upper bound on L*, and the support if known."""
 
     name: str
     words: str
@@ -75,7 +75,9 @@ class _Rule:
 
 
 @validated
-def maximum_likelihood(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9) -> Estimate:
+def maximum_likelihood(
+    counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9
+) -> DistributionEstimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
     Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
@@ -118,8 +120,8 @@ def expectation_maximization(
     mechanism: xr.Dataset | ArrayLike,
     *,
     stop: float | str = "deviance",
-    maximum: Estimate | None = None,
-) -> Estimate:
+    maximum: DistributionEstimate | None = None,
+) -> DistributionEstimate:
     """The iterative Bayesian update from the uniform distribution to a stopping rule.
 
     "deviance" stops before the steps fit the noise of the sample: at N (L* - L) <= SHARE |support of p*|, L* and p* of
@@ -163,7 +165,7 @@ def expectation_maximization(
 
 
 @validated
-def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
+def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> DistributionEstimate:
     """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
 
     Parameters
@@ -201,9 +203,11 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Estimate:
     )
 
 
-def _estimate(program: Likelihood, point: CertifiedPoint, *, gap: float | None = None, **figures: Any) -> Estimate:
+def _estimate(
+    program: Likelihood, point: CertifiedPoint, *, gap: float | None = None, **figures: Any
+) -> DistributionEstimate:
     """The estimate of a judged point, by default with its own gap."""
-    return Estimate(
+    return DistributionEstimate(
         distribution=point.distribution,
         gap=point.gap if gap is None else gap,
         log_likelihood=point.log_likelihood,
@@ -221,7 +225,7 @@ def support_size(point: CertifiedPoint) -> int:
     return int((len(distribution) * distribution > abs(1 - point.ratio)).sum())
 
 
-def _rule(stop: float | str, program: Likelihood, maximum: Estimate | None) -> _Rule:
+def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate | None) -> _Rule:
     """The rule that `stop` names; solves the program where it needs L* and nobody did."""
     if stop == "deviance":
         best, support = _bound_and_support(program, maximum)
@@ -242,7 +246,7 @@ def _rule(stop: float | str, program: Likelihood, maximum: Estimate | None) -> _
     raise InputError(message, field="stop", value=stop)
 
 
-def _bound_and_support(program: Likelihood, maximum: Estimate | None) -> tuple[float, int]:
+def _bound_and_support(program: Likelihood, maximum: DistributionEstimate | None) -> tuple[float, int]:
     """The proved upper bound on L*, and the support of the maximum-likelihood solution."""
     if maximum is None:
         solution = solve_likelihood(program).point

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.surveys.channel import Channel
-from mechdesign.surveys.estimation import Estimate, maximum_likelihood
+from mechdesign.surveys.estimation import DistributionEstimate, maximum_likelihood
 
 REFUSED = 1e-3  # p values under which reports are said not to fit
 _SMOOTHING = 5.0  # c, reports: h is at most (N_y + c) / c
@@ -52,7 +52,7 @@ class FitTest(FrozenRecord):
         return min(1.0, 2 * min(self.p_all, self.p_halves))
 
 
-def fit_test(channel: Channel, counts: _Floats, best: Estimate, *, seed: int = 0) -> FitTest:
+def fit_test(channel: Channel, counts: _Floats, best: DistributionEstimate, *, seed: int = 0) -> FitTest:
     """The test for counts (M,) and their maximum-likelihood solution `best`; the seed is that of the split."""
     total = float(counts.sum())
     observed = counts[counts > 0]

@@ -24,7 +24,7 @@ from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
 from mechdesign.mechanism.storage import load_sealed
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.channel import Channel, channel_and_counts, shared_domain
-from mechdesign.surveys.estimation import Estimate, expectation_maximization, maximum_likelihood
+from mechdesign.surveys.estimation import DistributionEstimate, expectation_maximization, maximum_likelihood
 from mechdesign.surveys.goodness_of_fit import FitTest, fit_test
 from mechdesign.surveys.intervals import Intervals, linear_intervals, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
@@ -220,7 +220,11 @@ def _differences(
 
 
 def _attributes(
-    mechanisms: Sequence[xr.Dataset], counts: list[NDArray[np.int64]], domain: Domain, shown: Estimate, fit: FitTest
+    mechanisms: Sequence[xr.Dataset],
+    counts: list[NDArray[np.int64]],
+    domain: Domain,
+    shown: DistributionEstimate,
+    fit: FitTest,
 ) -> dict[str, Any]:
     """Attributes of an estimate without areas, in the order of its document."""
     return {

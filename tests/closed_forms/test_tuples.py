@@ -87,7 +87,7 @@ def test_the_script_measures_what_it_says():
     for simulated, closed in pairs:
         assert float(simulated) == pytest.approx(float(closed), rel=SIMULATED)
     assert ended.stdout.count("left\n") == 4
-    assert "nothing: the report of this secret was remembered" in ended.stdout
+    assert "0: the report of this secret was remembered" in ended.stdout
     assert "refused: budget: costs more than is left of a limit of 4" in ended.stdout
 
 

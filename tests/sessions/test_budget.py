@@ -93,7 +93,7 @@ def test_reports_are_paid_once_and_remembered(path: Path) -> None:
             }
             assert again.attrs["cost"] == REMEMBERED
     assert budget.spent == 2
-    assert first[6].attrs["cost"] == "1 times the metric; 1 left"
+    assert first[6].attrs["cost"] == "1 times the metric; 1 remaining"
     budget.report(sampler(), 0)
     with pytest.raises(BudgetError):
         budget.report(sampler(), 1)
@@ -115,7 +115,7 @@ def test_multiples_of_one_metric_add_up(path: Path) -> None:
     budget.report(sampler(1.5), 5)
     assert budget.spent == Fraction(5, 2)
     assert steep.certificate.cost == Fraction(2 * steep.mechanism.attrs["scale"]) > 1
-    with pytest.raises(BudgetError, match="costs more than is left"):
+    with pytest.raises(BudgetError, match="costs more than remains"):
         budget.report(steep, 5)
     assert budget.spent == Fraction(5, 2)
 

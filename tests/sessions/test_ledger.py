@@ -160,7 +160,7 @@ def test_names_that_no_ledger_can_have(tmp_path: Path, name: str, monkeypatch: p
             use()
         assert caught.value.field in ("budget", "output")
     assert names(tmp_path) == ["file"]
-    with pytest.raises(InputError, match="has no folder"):
+    with pytest.raises(InputError, match="has no parent folder"):
         md.sessions.Budget.create("no/such/folder", limit=1)
 
 
@@ -169,7 +169,7 @@ def test_a_ledger_that_became_something_else_is_refused(path: Path, kind: str) -
     budget = md.sessions.Budget.create(path, limit=2)
     path.unlink()
     KINDS[kind](path)
-    with pytest.raises(InputError, match=r"is no regular file|cannot be read"):
+    with pytest.raises(InputError, match=r"is not a regular file|cannot be read"):
         budget.spend(1)
     path.rmdir() if kind == "folder" else path.unlink()
     path.symlink_to(md.sessions.Budget.create(path.parent / "another", limit=9).path)
@@ -389,7 +389,7 @@ def test_a_remembered_report_that_the_mechanism_cannot_give_is_not_given(path: P
     budget.report(drawn_by, 5)
     document = json.loads(path.read_text())
     path.write_text(sealed(document | {"remembered": dict.fromkeys(document["remembered"], place)}))
-    with pytest.raises(FileFormatError, match=r"damaged.*the mechanism does not have"):
+    with pytest.raises(FileFormatError, match=r"damaged.*the mechanism cannot make"):
         budget.report(drawn_by, 5)
     assert budget.spent == 1
 

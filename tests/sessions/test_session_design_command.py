@@ -76,7 +76,7 @@ def test_the_curve_is_told_at_any_width(columns, monkeypatch, capsys) -> None:
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= columns
     words = " ".join(shown.split())
-    for text in ("3 nats within 200 m a day: at most 2 reports a day, of 1.5 nats each, where", "exceeds 134 m"):
+    for text in ("3 nats within 200 m a day: at most 2 reports a day, of 1.5 nats each, when", "exceeds 134 m"):
         assert text in words
     row = next(line for line in shown.splitlines() if line.startswith("3 *"))
     assert all(cell in row for cell in ("300", "50%", "25%", "100%", "10^18"))

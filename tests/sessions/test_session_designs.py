@@ -142,7 +142,7 @@ def test_a_table_that_was_replaced_is_refused(files: Path, tmp_path: Path) -> No
     for file in files.glob("clock*"):
         shutil.copy(file, tmp_path)
     md.save(table(1.5), tmp_path / "clock-0.nc", overwrite=True)
-    with pytest.raises(VerificationError, match="another table"):
+    with pytest.raises(VerificationError, match="not the table"):
         md.verify(tmp_path / "clock.json")
     (tmp_path / "clock-0.nc").unlink()
     with pytest.raises(MechdesignError):
@@ -279,5 +279,5 @@ def test_other_documents_are_no_designs(tmp_path: Path, text: str) -> None:
 
 def test_a_design_of_a_losing_model_is_no_less_private() -> None:
     """The model and the prior are nobody's secret and no part of the promise: any of them costs the same."""
-    walks = [md.sessions.Walk(stay=stay) for stay in (0.0, 0.5, 0.99)]
+    walks = [md.sessions.RandomWalk(stay=stay) for stay in (0.0, 0.5, 0.99)]
     assert len({design(RULES["risk"](), movement=walk).worst("24h") for walk in walks}) == 1

@@ -56,7 +56,7 @@ def played(made: md.sessions.SessionDesign, trace: list[int], seed: int):
 
 
 MOVEMENTS = {
-    "walk": md.sessions.Walk(stay=0.6),
+    "walk": md.sessions.RandomWalk(stay=0.6),
     "given, two a period": md.sessions.Transitions(
         [sp.csr_array(np.full((5, 5), 0.2)), np.eye(5) * 0.5 + np.eye(5)[::-1] * 0.5]
     ),
@@ -140,7 +140,7 @@ def test_a_walk_goes_around_masked_cells() -> None:
     mask[1, 1] = mask[0, 1] = mask[2, 1] = False
     mask[1, 2] = False
     domain = md.Domain.grid((3, 3), cell=1.0, unit="km", mask=mask)
-    walk = md.sessions.Walk(stay=0.75)
+    walk = md.sessions.RandomWalk(stay=0.75)
     matrix = walk.over(domain, md.Euclidean(epsilon=1.0, unit="km"), md.priors.uniform(domain)).matrices[0].toarray()
     at = domain.lookup
     assert matrix[at[0, 0], at[1, 0]] == 0.25
@@ -152,11 +152,11 @@ def test_a_walk_goes_around_masked_cells() -> None:
 def test_a_walk_on_streets_and_on_scattered_points() -> None:
     graph = md.Graph(tail=np.array([0, 1]), head=np.array([1, 2]), length=np.array([1.0, 2.0]))
     nodes = md.Domain.nodes(3)
-    matrix = md.sessions.Walk(stay=0.5).over(nodes, graph, md.priors.uniform(nodes)).matrices[0].toarray()
+    matrix = md.sessions.RandomWalk(stay=0.5).over(nodes, graph, md.priors.uniform(nodes)).matrices[0].toarray()
     assert matrix.tolist() == [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]
     points = md.Domain.points_at([[0.0], [1.0]], unit="km")
     with pytest.raises(UnsuitableError) as caught:
-        md.sessions.Walk().over(points, md.Euclidean(epsilon=1.0, unit="km"), md.priors.uniform(points))
+        md.sessions.RandomWalk().over(points, md.Euclidean(epsilon=1.0, unit="km"), md.priors.uniform(points))
     assert caught.value.field == "movement"
 
 

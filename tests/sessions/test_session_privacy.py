@@ -20,7 +20,7 @@ from reference.exact import lower_ratio
 import mechdesign as md
 from mechdesign.sessions import Transcript
 from mechdesign.sessions.advance import Plan, append_report, begin, plan_tick
-from mechdesign.sessions.verify import exhausted
+from mechdesign.sessions.verify import worst_of_all_transcripts
 from mechdesign.sessions.windows import Window
 
 pytestmark = pytest.mark.obligation("session-limit")
@@ -36,7 +36,7 @@ RULES_AND_MORE = {
 
 @cache
 def made(rule: str) -> md.sessions.SessionDesign:
-    return design(RULES_AND_MORE[rule](), movement=md.sessions.Walk(stay=0.7))
+    return design(RULES_AND_MORE[rule](), movement=md.sessions.RandomWalk(stay=0.7))
 
 
 @cache
@@ -154,7 +154,7 @@ SMALL = {"clock": 25**2, "risk": None}
 @pytest.mark.parametrize("rule", SMALL)
 def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str) -> None:
     given = made(rule)
-    (reached,), count = exhausted(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
+    (reached,), count = worst_of_all_transcripts(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
     assert count == SMALL[rule]
     assert reached == (given.worst("1d") if count else 0)
 
@@ -163,7 +163,7 @@ def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 def test_two_windows_of_every_design_are_summed_over_every_transcript(rule: str) -> None:
     given, words = made(rule), ("1d", "24h")
-    reached, count = exhausted(given, [Window.of(each, TICKS) for each in words], most=10**9)
+    reached, count = worst_of_all_transcripts(given, [Window.of(each, TICKS) for each in words], most=10**9)
     assert count is not None
     for each, most in zip(words, reached, strict=True):
         assert 0 < most <= given.worst(each)

@@ -22,14 +22,14 @@ from mechdesign.sessions import (
     propose,
     report_table,
     state_table,
-    walks,
+    synthetic_days,
 )
 from mechdesign.sessions.advance import begin, draw_report, plan_tick, seeded_draws
 from mechdesign.sessions.design_files import movement_from_description
 from mechdesign.sessions.study.propose import homes_found, session_design
 from mechdesign.sessions.study.setting import Setting, SimulatedRun
 from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions, split
-from mechdesign.sessions.study.walks import nights
+from mechdesign.sessions.study.synthetic import nights
 from mechdesign.sessions.windows import Window, ordered_worst
 
 TICKS = 12
@@ -45,18 +45,18 @@ def domain():
 
 @pytest.fixture(scope="module")
 def setting(domain):
-    seen = walks(domain, people=60, days=7, ticks=TICKS, seed=100)
+    seen = synthetic_days(domain, people=60, days=7, ticks=TICKS, seed=100)
     return Setting(domain=domain, model=fit_home_away(seen), within=400.0)
 
 
 @pytest.fixture(scope="module")
 def people(domain):
-    return walks(domain, people=8, days=3, ticks=TICKS, seed=1)
+    return synthetic_days(domain, people=8, days=3, ticks=TICKS, seed=1)
 
 
 def test_days_are_those_of_their_seed_at_any_number_of_ticks(domain):
     few, many, other = (
-        walks(domain, people=20, days=7, ticks=ticks, seed=seed) for ticks, seed in ((12, 3), (36, 3), (12, 4))
+        synthetic_days(domain, people=20, days=7, ticks=ticks, seed=seed) for ticks, seed in ((12, 3), (36, 3), (12, 4))
     )
     np.testing.assert_array_equal(few.homes, many.homes)
     assert not np.array_equal(few.homes, other.homes)
@@ -70,7 +70,7 @@ def test_days_are_those_of_their_seed_at_any_number_of_ticks(domain):
 
 
 def test_late_people_are_the_same_people(domain):
-    usual, late = (walks(domain, people=5, days=2, ticks=8, seed=3, late=minutes) for minutes in (0.0, 180.0))
+    usual, late = (synthetic_days(domain, people=5, days=2, ticks=8, seed=3, late=minutes) for minutes in (0.0, 180.0))
     np.testing.assert_array_equal(usual.homes, late.homes)
     assert not np.array_equal(usual.places, late.places)
 
@@ -78,13 +78,13 @@ def test_late_people_are_the_same_people(domain):
 @pytest.mark.parametrize(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("seed", -1), ("late", -1.0)])
 def test_days_that_are_none_are_refused(domain, field, value):
     with pytest.raises(InputError) as caught:
-        walks(domain, **{"people": 2, "days": 1, "ticks": 4, "seed": 0} | {field: value})
+        synthetic_days(domain, **{"people": 2, "days": 1, "ticks": 4, "seed": 0} | {field: value})
     assert caught.value.field == field
 
 
 def test_nobody_walks_on_a_line():
     with pytest.raises(UnsuitableError):
-        walks(Domain.grid(5, cell=1.0, unit="m"), people=1, days=1, ticks=4, seed=0)
+        synthetic_days(Domain.grid(5, cell=1.0, unit="m"), people=1, days=1, ticks=4, seed=0)
 
 
 def dense(chain, tick):
@@ -136,7 +136,7 @@ def test_models_of_anybody_are_checked(field, value):
 
 
 def test_a_fit_finds_the_rates_of_its_days(domain):
-    seen = walks(domain, people=150, days=7, ticks=24, seed=5)
+    seen = synthetic_days(domain, people=150, days=7, ticks=24, seed=5)
     model = fit_home_away(seen)
     home = seen.places[:, 0, 0]
     left = [((seen.places[:, :5, 8] != home[:, None]) & (seen.places[:, :5, 7] == home[:, None])).mean()]

@@ -153,7 +153,7 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     (beside / "calls.json").write_text(json.dumps({"calls": calls(), "window": window, "again": -1}))
     told = run(folder(name), OPEN + WALKED)
     assert [compared(each) for each in told["estimates"]] == [
-        (each.tick, each.place, each.report, each.charge, each.left) for each in expected
+        (each.tick, each.place, each.report, each.charge, each.remaining) for each in expected
     ]
     np.testing.assert_allclose(
         [each["error"] for each in told["estimates"]], [each.error for each in expected], rtol=ROUNDED

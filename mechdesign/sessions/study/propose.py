@@ -1,6 +1,6 @@
 """A session designed by simulation: rule, reports a day and their table for a total, with its measured error.
 
-The public model is fitted to some synthetic people (walks.py), clock and risk rules are ranked on others, and error
+The public model is fitted to some synthetic people (synthetic.py), clock and risk rules are ranked on others, and error
 and attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
 Three attacks name one home a person: mean or mode of the positions of the nights, and the filter's belief. For every
 attack, over D days at C nats within a radius r, the odds of two homes d apart change by a factor of at most
@@ -25,7 +25,7 @@ from mechdesign.problem.losses import Distance
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.study.setting import Setting, SimulatedRun
 from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions
-from mechdesign.sessions.study.walks import Walks, fit_home_away, nights, walks
+from mechdesign.sessions.study.synthetic import Trajectories, fit_home_away, nights, synthetic_days
 
 MOST_PLACES = 400
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the limit, at which the curve has a point
@@ -79,7 +79,7 @@ class Proposal(FrozenRecord):
     stopped: str = ""
 
     @property
-    def own(self) -> Point:
+    def chosen(self) -> Point:
         """The point of the design."""
         return next(point for point in self.points if point.total == self.limit)
 
@@ -131,7 +131,7 @@ def propose(
     if domain.size > MOST_PLACES:
         raise SizeError(f"must make at most {MOST_PLACES} places; use larger ones", field="cell", value=domain.size)
     public, others, measured = (
-        walks(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
+        synthetic_days(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
         for group, count in enumerate((PUBLIC, OTHERS, people))
     )
     setting = Setting(domain=domain, model=fit_home_away(public), within=positive(within, "within"))
@@ -185,10 +185,10 @@ def homes_found(setting: Setting, run: SimulatedRun, homes: NDArray[np.float64])
 
 
 def _point(
-    setting: Setting, others: Walks, measured: Walks, total: float, seed: int, deadline: float
+    setting: Setting, others: Trajectories, measured: Trajectories, total: float, seed: int, deadline: float
 ) -> tuple[Point, bool]:
-    """The best rule at a total, and what it is worth to other people; and whether there was time to try all rules."""
-    chosen = _chosen(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
+    """The best rule at a total, measured on other people; and True if there was time to try all rules."""
+    chosen = _best_rule(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
     in_time = time.monotonic() <= deadline
     traces = measured.places.reshape(len(measured.places), -1)
     [released] = sessions(setting.exactly, traces, [chosen], np.random.default_rng([seed, 1]))
@@ -203,7 +203,7 @@ def _point(
     return point, in_time
 
 
-def _chosen(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> PricedRule:
+def _best_rule(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> PricedRule:
     """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
     rules: list[PricedRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
     now = time.monotonic()

@@ -43,7 +43,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Walks(FrozenRecord):
+class Trajectories(FrozenRecord):
     """Where people were.
 
     Attributes
@@ -55,7 +55,8 @@ class Walks(FrozenRecord):
 
     Examples
     --------
-    >>> md.sessions.walks(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=1, ticks=24, seed=0).places.shape
+    >>> domain = md.Domain.grid((6, 6), 500.0, unit="m")
+    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, seed=0).places.shape
     (2, 1, 24)
     """
 
@@ -70,7 +71,7 @@ class Walks(FrozenRecord):
 
 
 @validated
-def walks(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Walks:
+def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Trajectories:
     """Draw synthetic days; one seed draws the same people and days at every number of ticks.
 
     Parameters
@@ -85,12 +86,13 @@ def walks(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late
 
     Returns
     -------
-    Walks
+    Trajectories
         Places and homes. Cost: 3 microseconds a position.
 
     Examples
     --------
-    >>> md.sessions.walks(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=1, ticks=24, seed=0).homes.shape
+    >>> domain = md.Domain.grid((6, 6), 500.0, unit="m")
+    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, seed=0).homes.shape
     (2, 2)
     """
     for value, name in ((people, "people"), (days, "days"), (ticks, "ticks")):
@@ -107,7 +109,7 @@ def walks(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late
     at = (np.arange(ticks) + 0.5) / ticks * DAY
     points = _positions(when, where, at) + fine.normal(0, BLUR * box.min(), (people, days, ticks, 2))
     _, places = cKDTree(domain.points).query(points.reshape(-1, 2) + low)
-    return Walks(domain=domain, places=places.reshape(people, days, ticks).astype(np.int64), homes=home + low)
+    return Trajectories(domain=domain, places=places.reshape(people, days, ticks).astype(np.int64), homes=home + low)
 
 
 def _box(domain: Domain) -> tuple[_Floats, _Floats]:
@@ -171,12 +173,12 @@ def _positions(when: _Floats, where: _Floats, at: _Floats) -> _Floats:
 
 
 @validated
-def fit_home_away(seen: Walks) -> HomeAway:
+def fit_home_away(seen: Trajectories) -> HomeAway:
     """The model of everybody whose days are given.
 
     Parameters
     ----------
-    seen : Walks
+    seen : Trajectories
         Days of people.
 
     Returns
@@ -186,7 +188,7 @@ def fit_home_away(seen: Walks) -> HomeAway:
 
     Examples
     --------
-    >>> days = md.sessions.walks(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=2, ticks=24, seed=0)
+    >>> days = md.sessions.synthetic_days(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=2, ticks=24, seed=0)
     >>> md.sessions.fit_home_away(days).ticks
     24
     """
