@@ -1,4 +1,4 @@
-"""The typer app: which commands there are, and in which panel of the help. `cli.main` runs it."""
+"""The typer app: its commands, and their panels in the help. `cli.main` runs it."""
 
 from collections.abc import Callable
 from functools import cache
@@ -36,7 +36,7 @@ PANELS = {
     "Trust": ("verify", "audit"),
     "Use": ("sample", "export", "session"),
     "Statistics": ("plan", "estimate"),
-}  # every command by its name; one of another package stands after them
+}  # commands by panel; those of other packages follow
 panel_of = {name: panel for panel, names in PANELS.items() for name in names}
 ordered = [name for name in panel_of if name in COMMANDS] + [name for name in COMMANDS if name not in panel_of]
 add_commands(app, {name: COMMANDS[name] for name in ordered}, panel_of)

@@ -1,4 +1,4 @@
-"""`mechdesign audit`: the effective epsilon of a table of another program, for a metric of the user's choice."""
+"""`mechdesign audit`: the effective epsilon of a table that another program made, for a given metric."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from mechdesign.cli.options import (
     JsonOption,
     OverwriteOption,
     VerboseOption,
+    check_outputs,
 )
 from mechdesign.cli.parameters import epsilon_words, parameter_values, parse_problem
 from mechdesign.errors import InputError
@@ -26,44 +27,44 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
-    "A mechanism file (.nc): its metric. A problem, its parameters after it: its metric. euclidean --within METRES "
-    "--factor ODDS, with --grid AxB --cell H or --places FILE.csv (and --reports FILE.csv), and --unit U for lengths "
-    "that are not in m; or discrete --factor ODDS. Both take --loss, and --epsilon E for the level (then --unit U is "
-    "needed)."
+    "The metric of the claim. FILE.nc: that of a mechanism. PROBLEM and its parameters: that of a problem. euclidean "
+    "--within METRES --factor ODDS, with --grid AxB --cell H or --places FILE.csv (and --reports FILE.csv); add --unit "
+    "U for lengths that are not in m. discrete --factor ODDS. Both take --loss, and --epsilon E instead of --factor "
+    "(with --unit U for euclidean)."
 )
 _TABLE_HELP = (
-    "A table: .csv, .npy or .parquet; or how devices round positions: android-coarse or webkit-grid, and with --disc, "
-    "--people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
+    "A table (.csv, .npy, .parquet), or a rule by which devices round positions: android-coarse or webkit-grid. With "
+    "--disc, --people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
 )
 
-_OUTPUT_HELP = "NetCDF file of the repaired table; or a picture of the shares of --disc by radius: .png, .pdf, .svg."
+_OUTPUT_HELP = "The repaired table (.nc), or a picture of the shares of --disc by radius (.png, .pdf, .svg)."
 
 
 class AuditExtra(Protocol):
-    """Options that a capability adds, and what they report of a table or of a rule of devices."""
+    """Options that a capability adds to `audit`."""
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The input files that --crs may be of."""
+        """Input files to which --crs may apply."""
         ...
 
     @property
     def rule_parameters(self) -> tuple[str, ...]:
-        """The parameters that a rule takes."""
+        """Names of the parameters of a rule."""
         ...
 
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
-        """Refuse a picture that cannot be drawn, before any work."""
+        """Raise InputError if the picture cannot be drawn, before any work."""
         ...
 
     def check_table(self) -> None:
-        """Refuse options that do not fit together for a table, before any work."""
+        """Raise InputError if the options contradict each other for a table, before any work."""
         ...
 
     def audit_rule(
         self, rule: str, words: Mapping[str, str], inputs: InputOptions, picture: Path | None, *, overwrite: bool
     ) -> tuple[dict[str, Any], list[str]] | None:
-        """The JSON document of a rule, and its sentences; None if none is asked for."""
+        """The JSON document of a rule and its sentences; None if the options are not used."""
         ...
 
     def audit_table(
@@ -96,7 +97,7 @@ def audit(
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the effective epsilon of a table of another program, and with -o repair and certify it.
+    Compute the effective epsilon of a table that another program made. With -o, also repair and certify it.
     """
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(*(() if extra is None else extra.files))
@@ -105,11 +106,10 @@ def audit(
         extra.check_picture(output, overwrite=overwrite)
         picture, output = output, None
     if not Path(table).suffix and not Path(table).exists():
-        others = {"metric": metric, "output": output, "normalise": normalise or None}
         parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
-        for name, value in others.items():
+        for name, value in {"metric": metric, "output": output, "normalise": normalise or None}.items():
             if value is not None:
-                raise InputError("a rule is audited alone", field=name, value=value)
+                raise InputError("does not apply to a rule", field=name, value=value)
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
@@ -118,45 +118,61 @@ def audit(
     if extra is not None:
         extra.check_table()
     from mechdesign.base.atomic_write import check_target
+    from mechdesign.output.text_tables import show
+
+    check_outputs((output, check_target), overwrite=overwrite)
+    build, named = _problem_builder(context, metric, inputs)
+    document, words, entries, problem = _audit_table(
+        Path(table), build, named, normalise=normalise, output=output, overwrite=overwrite, verbose=verbose
+    )
+    if extra is not None:
+        fields, more = extra.audit_table(entries, problem, inputs, picture, overwrite=overwrite)
+        document |= fields
+        words += more
+    show(document, words, as_json=as_json)
+
+
+def _audit_table(
+    table: Path,
+    build: Callable[[int], DesignProblem],
+    columns: dict[str, str] | None,
+    *,
+    normalise: bool,
+    output: Path | None,
+    overwrite: bool,
+    verbose: bool,
+) -> tuple[dict[str, Any], list[Any], ArrayLike, DesignProblem]:
+    """Audit a table and write its repair: the JSON document, its words, the entries (n, m) and the problem."""
     from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import proved
     from mechdesign.output.reports.verdict import audit_words
-    from mechdesign.problem.places import PLACE_ROLES
-    from mechdesign.problem.tables import TABLE_ROLES, read_table
+    from mechdesign.problem.tables import read_table
     from mechdesign.verification.audit import audit_checked, check_table, repair_checked
 
-    if output is not None:
-        check_target(output, overwrite=overwrite)
-    named = inputs.columns_of(*TABLE_ROLES, *PLACE_ROLES, *PEOPLE)
-    setting, notes = _setting(context, metric, named), list[str]()
-    entries = read_table(Path(table), columns=named, on_note=notes.append)
-    for told in notes:
-        printing.note(told)
-    built = setting(len(entries))
+    notes = list[str]()
+    entries = read_table(table, columns=columns, on_note=notes.append)
+    for note in notes:
+        printing.note(note)
+    built = build(len(entries))
     printing.note_compiling()
-    with printing.progress(f"audit {Path(table).name}") as on_progress:
+    with printing.progress(f"audit {table.name}") as on_progress:
         checked = check_table(entries, built, normalise=normalise)
         result = audit_checked(checked, built, on_progress=on_progress)
     outcome = None
     if output is not None:
-        fixed = repair_checked(checked, built)
-        proved(fixed)
-        save(fixed, output, overwrite=overwrite)
-        loss = float(fixed.attrs["expected_loss"])
-        outcome = {"loss": loss, "claim": fixed.attrs["claim"], "file": str(output)}
+        repaired = repair_checked(checked, built)
+        proved(repaired)
+        save(repaired, output, overwrite=overwrite)
+        loss = float(repaired.attrs["expected_loss"])
+        outcome = {"loss": loss, "claim": repaired.attrs["claim"], "file": str(output)}
     document: dict[str, Any] = {**result.as_dict(), "repaired": outcome}
     document["notes"] = [*notes, *document["notes"]]
-    words = list(audit_words(result, outcome, verbose=verbose))
-    if extra is not None:
-        fields, more = extra.audit_table(entries, built, inputs, picture, overwrite=overwrite)
-        document |= fields
-        words += more
-    printing.show(document, words, as_json=as_json)
+    return document, list(audit_words(result, outcome, verbose=verbose)), entries, built
 
 
 def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as_json: bool) -> None:
-    """Print the audit of a rule that no table holds: a report of further options, else what it says of positions."""
+    """Print the audit of a rule: the report of further options, else that of the rule itself."""
     from mechdesign.output.reports.verdict import RULE_AUDITOR
     from mechdesign.output.text_tables import show
 
@@ -168,18 +184,19 @@ def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as
     show(document, auditor.words(document), as_json=as_json)
 
 
-def _setting(
-    context: typer.Context, metric: str | None, columns: dict[str, str] | None
-) -> Callable[[int], DesignProblem]:
-    """The problem of --metric for a number of secrets: of a mechanism file, a problem, or a metric with parameters."""
+def _problem_builder(
+    context: typer.Context, metric: str | None, inputs: InputOptions
+) -> tuple[Callable[[int], DesignProblem], dict[str, str] | None]:
+    """The problem of --metric as a function of the number of secrets, and the columns of --columns."""
     from mechdesign.cli.metric_problem import SETTINGS, named_problem
+    from mechdesign.problem.places import PLACE_ROLES
     from mechdesign.problem.problem_files import shipped_paths
+    from mechdesign.problem.tables import TABLE_ROLES
 
+    columns = inputs.columns_of(*TABLE_ROLES, *PLACE_ROLES, *PEOPLE)
     if metric is None:
         remedy = "pass --metric euclidean or discrete, a problem or a mechanism file"
-        raise InputError(
-            "the distance that the table is private by is needed", field="metric", value="none", remedy=remedy
-        )
+        raise InputError("is required", field="metric", value="none", remedy=remedy)
     if metric not in SETTINGS:
         if Path(metric).suffix.lower() == ".nc":
             from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -193,9 +210,9 @@ def _setting(
         else:
             file, words = parse_problem(metric, context)
             problem = file.build(**words)
-        return lambda secrets: problem
+        return lambda secrets: problem, columns
     lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
     values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
     parameters = {"unit": "m"} if "within" in values else {}
     parameters |= epsilon_words(values, radius=metric == "euclidean")
-    return lambda secrets: named_problem(metric, parameters, secrets=secrets, columns=columns)
+    return lambda secrets: named_problem(metric, parameters, secrets=secrets, columns=columns), columns

@@ -1,4 +1,4 @@
-"""`mechdesign compare`: programs, baselines and own mechanisms on one problem, or along scales of its metric."""
+"""`mechdesign compare`: programs, baselines and the user's mechanisms on one problem, or along scales of its metric."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from mechdesign.output.own_mechanisms import InputMechanisms
     from mechdesign.problem.problem import DesignProblem
 
-_OUTPUT_HELP = "File to write: .csv, .tex, .json or .html; with --scales also .nc, .png, .pdf or .svg, and no .json."
+_OUTPUT_HELP = "File to write: .csv, .tex, .json or .html. With --scales: .csv, .tex, .html, .nc, .png, .pdf or .svg."
 _ONLY_HELP = (
-    "Only these mechanisms: one, or several with commas. Beside those of the table without it there are the design "
-    "between any two positions and the mechanisms of the literature; a wrong name lists them."
+    "Only these mechanisms, separated by commas. Also available here: the design between any two positions and the "
+    "mechanisms of the literature. A wrong name lists all."
 )
-_SCALES_HELP = "The curve of loss along scales of the metric: 0.5,1,2 or FIRST:LAST:COUNT, equal ratios apart."
-_WITH_HELP = "A mechanism of yours beside them: a table (.npy, .csv, ...) or .nc; repeatable."
+_SCALES_HELP = "Loss along scales of the metric: 0.5,1,2, or FIRST:LAST:COUNT with equal ratios."
+_WITH_HELP = "Add a mechanism of yours: a table (.npy, .csv, ...) or a file (.nc). Repeatable."
 
 
 # Options of typer stand in the signature: each is a word of the command.
@@ -50,7 +50,7 @@ def compare(
 ) -> None:
     """Example: `mechdesign compare line --cells 8`.
 
-    Compare the optimal, the eikonal and the closed-form mechanisms, and your own, on one problem.
+    Compare the optimal, the eikonal and the closed-form mechanisms, and yours, on one problem.
     """
     file, parameters = parse_problem(problem, context)
     from mechdesign.output.own_mechanisms import read_mechanisms
@@ -61,7 +61,7 @@ def compare(
     check_targets(gap, time_limit)
     along = parse_scales(scales)
     if along is not None and only is not None:
-        raise InputError("is for one scale: a curve has the optimum and its baselines", field="only", value=only)
+        raise InputError("cannot be combined with --scales", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
     mechanisms = read_mechanisms(mine or (), columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note)
@@ -74,7 +74,7 @@ def compare(
 
 
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
-    """Raises: InputError where nothing can be written there."""
+    """Raise InputError if the output cannot be written."""
     from mechdesign.output.comparison_files import CURVES, TABLES, check_table_target
     from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
 
@@ -116,7 +116,8 @@ def _table(
             )
             for name, mechanism in results:
                 if isinstance(mechanism, MechdesignError):
-                    words = "had no time" if mechanism.field == "time_limit" else "does not fit this problem"
+                    is_late = mechanism.field == "time_limit"
+                    words = "was not made within the time limit" if is_late else "does not fit this problem"
                     printing.note(f"{name} {words}: {mechanism}")
                     continue
                 interrupted |= mechanism.attrs.get("stopped") == "interrupt"
@@ -136,7 +137,7 @@ def _table(
     document = [row.to_json() for row in table]
     printing.show(document, comparison_words(table, problem), as_json=as_json)
     if interrupted:
-        printing.note("error: run: interrupted; the rows that were finished are above")
+        printing.note("error: run: interrupted; the finished rows are above")
         raise SystemExit(INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""`mechdesign export`: a file as what its output's suffix says: a table, a picture, a page, a device map, a client."""
+"""`mechdesign export`: write a file as a table, picture, page, device map or client, by the suffix of the output."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mechdesign.cli.values import row_range
 from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (
-    "What to write, by its suffix. Tables: .csv, .json, .parquet. Pictures: .png, .pdf, .svg. A page that proves its "
-    "own table: .html. A device map of a factored file: .compact. Without a suffix, the folder of a client for apps."
+    "The suffix decides. Tables: .csv, .json, .parquet. Pictures: .png, .pdf, .svg. A page that proves its own table: "
+    ".html. A device map of a factored file: .compact. Without a suffix: the folder of a client for apps."
 )
-_FILES_HELP = "A mechanism, sweep, diagnosis, estimate, map or session design; after an estimate its mechanisms."
-_ROWS_HELP = "Secrets to write, as FIRST:END, or to draw, as 3,5."
+_FILES_HELP = "A mechanism, sweep, diagnosis, device map or session design; or an estimate, followed by its mechanisms."
+_ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """How a kind of output is written; takes: its options.
+    """A writer of one kind of output.
 
-    write gets the file, the target and the options by name; it returns a document and its text, or None.
+    write(file, target, **options) returns a JSON document and its text, or None; takes: names of its options.
     """
 
     write: Callable[..., tuple[Mapping[str, Any], str] | None]
@@ -44,19 +44,23 @@ TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_v
 EXPORTERS: Registry[Exporter] = Registry("exporters")  # by suffix; those of tables are `FORMATS`
 
 
+# Options of typer stand in the signature: each is a word of the command.
 def export(
     files: Annotated[list[Path], typer.Argument(help=_FILES_HELP, metavar="FILE")],
     output: Annotated[Path, typer.Option("-o", "--output", help=_OUTPUT_HELP)],
     rows: Annotated[str | None, typer.Option("--rows", help=_ROWS_HELP)] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="Tables: add longitude and latitude (extra geo).")] = False,
     with_verifier: Annotated[
-        bool, typer.Option("--with-verifier", help="Tables: write verify_table.py beside it, which needs Python alone.")
+        bool,
+        typer.Option(
+            "--with-verifier", help="Tables: also write verify_table.py, which checks them and needs only Python."
+        ),
     ] = False,
     over: Annotated[
-        Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on maps, such as streets.")
+        Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on the map, such as streets.")
     ] = None,
     title: Annotated[
-        str | None, typer.Option("--title", help="Pictures and pages: a line that stands first, such as the place.")
+        str | None, typer.Option("--title", help="Pictures and pages: the first line, such as the name of the place.")
     ] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
@@ -80,7 +84,7 @@ def export(
     options["mechanisms"] = mechanisms
     for name, value in options.items():
         if value and name not in exporter.takes:
-            raise InputError(f"is not for {suffix or 'a client'}", field=name.replace("_", "-"), value=output)
+            raise InputError(f"does not apply to {suffix or 'a client'}", field=name.replace("_", "-"), value=output)
     taken = {name: value for name, value in options.items() if name in exporter.takes}
     printing.note_compiling()
     with printing.progress(f"export {file.name}") as on_progress:

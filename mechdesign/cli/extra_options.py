@@ -1,7 +1,7 @@
 """Options that a capability adds to a command.
 
-The registered class is a dataclass of typer options, which take the place of the parameter `extra` in the help. The
-command gets an instance and calls its methods, stated as a Protocol; without a capability, `extra` is None.
+The registered class is a dataclass of typer options. They replace the parameter `extra` in the help. The command gets
+an instance and calls the methods of its Protocol; without a capability, `extra` is None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXTRA_OPTIONS: Registry[type[Any]] = Registry("command options")  # by the name 
 
 
 def with_extra_options(name: str) -> Callable[[Command], Command]:
-    """Decorate the command of a name: the options of a capability take the place of its parameter `extra`."""
+    """Decorate a command: the options of a capability replace its parameter `extra`."""
 
     def decorate(command: Command) -> Command:
         kind = EXTRA_OPTIONS.get(name)
@@ -30,12 +30,12 @@ def with_extra_options(name: str) -> Callable[[Command], Command]:
             options = {each.name: values.pop(each.name) for each in added if each.name in values}
             return command(*args, **values, extra=None if kind is None else kind(**options))
 
-        own = signature(command, eval_str=True)
+        declared = signature(command, eval_str=True)
         parameters: list[Parameter] = []
-        for parameter in own.parameters.values():
+        for parameter in declared.parameters.values():
             parameters += added if parameter.name == "extra" else [parameter]
         decorated: Any = run
-        decorated.__signature__ = own.replace(parameters=parameters)
+        decorated.__signature__ = declared.replace(parameters=parameters)
         decorated.__annotations__ = {each.name: each.annotation for each in parameters}
         result: Command = decorated
         return result

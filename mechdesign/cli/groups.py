@@ -1,4 +1,4 @@
-"""Groups of commands: how a function becomes a command, with its example first and its line in the list."""
+"""Turns functions into commands: help starts with an example, and errors name unknown options first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME_PARAMETERS = {"problem", "metric", "source"}  # arguments and options whos
 
 
 class ParameterCommand(typer.core.TyperCommand):
-    """A command whose options may be followed by parameters of a problem or metric; refuses unknown options first."""
+    """A command that also takes parameters of a problem or metric. Unknown options are reported before other errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         words = list(args)

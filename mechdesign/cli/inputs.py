@@ -21,7 +21,7 @@ PEOPLE = ("latitude", "longitude", "x", "y", "population")  # columns of a file 
 
 
 class PeopleReader(Protocol):
-    """Reads how many people live at places."""
+    """Reads the number of people at places."""
 
     def __call__(
         self,
@@ -32,7 +32,7 @@ class PeopleReader(Protocol):
         crs: str | None,
         on_note: Callable[[str], None],
     ) -> NDArray[np.float64]:
-        """How many people (n,) of a CSV file live at the places of a domain."""
+        """The number of people (n,) of a CSV file at the places of a domain."""
         ...
 
 
@@ -48,26 +48,26 @@ class InputOptions:
     people: Path | None = None
 
     def columns_of(self, *roles: str) -> dict[str, str] | None:
-        """The columns of --columns by our names, which are among `roles`."""
+        """The columns of --columns by our names; allowed names: `roles`."""
         if self.columns is None:
             return None
         columns: dict[str, str] = {}
         for word in self.columns.split(","):
             ours, equals, theirs = (part.strip() for part in word.partition("="))
             if not equals or not theirs or ours.lower() not in roles or ours.lower() in columns:
-                message = "must be OURS=THEIRS, each of ours once: " + ", ".join(dict.fromkeys(roles))
+                message = "must be OURS=THEIRS, each name once, among: " + ", ".join(dict.fromkeys(roles))
                 raise InputError(message, field="columns", value=word)
             columns[ours.lower()] = theirs
         return columns
 
     def refuse_unused_system(self, *files: Path | str | None) -> None:
-        """Refuse --crs if no file is given that it could be of."""
+        """Raise InputError for --crs without an input file that it applies to."""
         if self.crs is not None and all(file is None for file in files):
-            message = "no input has coordinates that it could be of"
+            message = "no input file has coordinates"
             raise InputError(message, field="crs", value=self.crs, remedy="leave it out")
 
     def people_of(self, domain: Domain) -> NDArray[np.float64] | None:
-        """How many people (n,) of --people live at the places of a domain; None without a file."""
+        """The number of people (n,) of --people at the places of a domain; None without the option."""
         from mechdesign.output.text_tables import note
 
         if self.people is None:

@@ -32,8 +32,8 @@ from mechdesign.errors import (
     SizeError,
 )
 
-_LEFT = "no unfinished file is left"
-_WORK = "; the --work folder keeps what was done: run it again"
+_LEFT = "no unfinished file remains"
+_WORK = "; to resume from the --work folder, run the command again"
 
 
 def main() -> None:
@@ -44,7 +44,9 @@ def main() -> None:
         except KeyboardInterrupt:
             _say(MechdesignError("interrupted", field="run", remedy=_LEFT + _WORK * ("--work" in " ".join(sys.argv))))
             code = INTERRUPTED
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # all is done: it would kill what is being closed
+    atexit.register(
+        signal.signal, signal.SIGINT, signal.SIG_IGN
+    )  # an interrupt now would kill the process while it closes files
     sys.exit(code)
 
 
@@ -55,9 +57,9 @@ def _exit_code() -> int:
     except MechdesignError as error:
         return _say(error)
     except Exception as error:
-        if _interrupted(error):
+        if _is_interrupt(error):
             raise KeyboardInterrupt from error
-        return _say(_explained(error))
+        return _say(_as_package_error(error))
 
 
 def _run() -> int:
@@ -75,7 +77,7 @@ def _run() -> int:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:
         message = error.format_message().rstrip(".")
-        if message.startswith("Missing "):  # the field before it says what
+        if message.startswith("Missing "):  # the field in front names the option
             message = "is missing"
         command_path = getattr(getattr(error, "ctx", None), "command_path", "mechdesign")
         refused = InputError(message, field=_option_of(error))
@@ -83,7 +85,7 @@ def _run() -> int:
             refused = unknown_option(_option_of(error), error.possibilities or ())
         refused.remedy = refused.remedy or f"see {command_path} --help"
         raise refused from error
-    if code == INTERRUPTED:  # Typer makes this number of a KeyboardInterrupt, and says nothing
+    if code == INTERRUPTED:  # Typer turns a KeyboardInterrupt into this code silently
         raise KeyboardInterrupt
     if sys.stdout is not None:
         sys.stdout.flush()
@@ -96,7 +98,7 @@ def _option_of(error: Exception) -> str:
 
 
 def _say(error: MechdesignError) -> int:
-    """Print an error; its exit code."""
+    """Print an error, and return its exit code."""
     error.remedy = None if error.remedy is None else as_options(error.remedy)
     shown: MechdesignError = error
     if "--json" in sys.argv and not isinstance(error, OutputError):
@@ -112,15 +114,15 @@ def _say(error: MechdesignError) -> int:
     return error.exit_code
 
 
-def _interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt led to the error, as where one comes in the middle of an import."""
+def _is_interrupt(error: BaseException | None) -> bool:
+    """True if an interrupt caused the error, for example during an import."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _explained(error: Exception) -> MechdesignError:
-    """The error of this package for an exception: no memory, a file refused, a failed problem file, or a defect."""
+def _as_package_error(error: Exception) -> MechdesignError:
+    """The error of this package for an exception: lack of memory, a file error, a failed problem file, or a defect."""
     if isinstance(error, MemoryError):
         return SizeError(f"does not fit in memory ({error})", field="size", remedy="ask for something smaller")
     if isinstance(error, OSError) and error.errno is not None:
@@ -140,7 +142,7 @@ def _explained(error: Exception) -> MechdesignError:
             return InputError(message, field="problem", value=frame.f_globals["__file__"])
         if name.startswith("mechdesign."):
             place = f"{name}, line {line}"
-    remedy = "report this, with the command; MECHDESIGN_TRACEBACK=1 shows where it comes from"
+    remedy = "report this with the command; MECHDESIGN_TRACEBACK=1 prints the traceback"
     return InternalError(f"unexpected {format_exception(error)}", field="mechdesign", value=place, remedy=remedy)
 
 

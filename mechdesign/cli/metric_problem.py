@@ -1,4 +1,4 @@
-"""The problem of `mechdesign audit --metric euclidean` or `discrete`: a metric in words, with a uniform prior."""
+"""The problem of `mechdesign audit --metric euclidean` or `discrete`, with a uniform prior."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Col
         raise InputError("must be cells per axis, such as 30x30", field="grid", value=grid)
     shape = [int(count) for count in grid.split("x")]
     if math.prod(shape) > max(secrets, 1):
-        raise InputError(f"is of {math.prod(shape)} cells, for a table of {secrets} rows", field="grid", value=grid)
+        raise InputError(f"has {math.prod(shape)} cells, but the table has {secrets} rows", field="grid", value=grid)
     return Domain.grid(shape, cell=_number(parameters, "cell"), unit=unit)
 
 

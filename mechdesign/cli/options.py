@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how numbers are read from words."""
+"""Arguments and options that several commands share, with parsers of numbers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ def whole(name: str, help: str) -> Any:
 
 
 def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
-    """Reads the words of an option; a default, which is no word, stays as it is."""
+    """A parser of the text of an option; a default value is returned as it is."""
 
     def number(text: Any) -> Any:
         if not isinstance(text, str):
@@ -53,35 +53,35 @@ ProblemArgument = Annotated[
 ]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-GapOption = Annotated[float, real("--gap", help="Target of (loss - lower_bound) / loss.")]
-LimitOption = Annotated[float, real("--time-limit", help="Seconds; the best certified table so far is kept.")]
+GapOption = Annotated[float, real("--gap", help="Target for (loss - lower_bound) / loss.")]
+LimitOption = Annotated[float, real("--time-limit", help="Seconds. At the limit the best table so far is certified.")]
 BoundOption = Annotated[
     bool | None,
     typer.Option(
         "--bound/--no-bound",
-        help="Also compute a lower bound of the loss beside a mechanism that is made without one, or leave it out.",
+        help="Compute a lower bound on the loss also if the method does not need one, or skip it.",
     ),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print every figure and the whole claim.")]
-_WITHIN_HELP = "Places up to this far apart stay hard to tell apart; in --unit, metres without it."
-_FACTOR_HELP = "What a report may multiply an attacker's odds between such places by, 2 for example."
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print all figures and the full claim.")]
+_WITHIN_HELP = "Radius of protection: places up to this far apart stay hard to distinguish. In --unit, by default m."
+_FACTOR_HELP = "Largest factor by which a report changes an attacker's odds between such places, such as 2."
 WithinOption = Annotated[float | None, real("--within", metavar="METRES", help=_WITHIN_HELP)]
 FactorOption = Annotated[float | None, real("--factor", metavar="ODDS", help=_FACTOR_HELP)]
 EpsilonOption = Annotated[float | None, real("--epsilon", help="Nats per unit, instead of --within and --factor.")]
-_COLUMNS_HELP = "Columns of a text file by our names, where they have others: report=antwort,count=anzahl."
+_COLUMNS_HELP = "Names of columns in a text file that differ from ours: report=antwort,count=anzahl."
 ColumnsOption = Annotated[str | None, typer.Option("--columns", metavar="OURS=THEIRS,...", help=_COLUMNS_HELP)]
-_CRS_HELP = "Coordinate system of inputs that declare none, as EPSG:27700; of people in columns x and y too."
+_CRS_HELP = "Coordinate system of inputs that declare none, such as EPSG:27700; also of columns x and y of --people."
 CrsOption = Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)]
-BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="Degrees, instead of a file.")]
+BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="A box in degrees, instead of a file.")]
 AREAS: Any = typer.Option(
     "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
 )
 NameFieldOption = Annotated[
     str | None,
-    typer.Option("--name-field", help="Property of polygons that names their areas; name, label or id without it."),
+    typer.Option("--name-field", help="Property of polygons with the name of the area. Default: name, label or id."),
 ]
-ConfidenceOption = Annotated[float, real("--confidence", help="Of the intervals, such as 0.95.")]
+ConfidenceOption = Annotated[float, real("--confidence", help="Confidence of the intervals, such as 0.95.")]
 SimultaneousOption = Annotated[
     bool, typer.Option("--simultaneous", help="Intervals that hold for all areas together (Bonferroni).")
 ]

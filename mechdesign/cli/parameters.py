@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mechdesign.problem.problem_files import ProblemFile
 
-_NEAR = 0.75  # likeness of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
+_NEAR = 0.75  # similarity of words, from 0 to 1, at which one is suggested for another: --aras and --areas have 0.92
 _LEVEL = ("within", "factor", "epsilon")
 
 
@@ -43,7 +43,7 @@ def parameter_values(owner: str, known: Sequence[str], words: list[str]) -> dict
 
 
 def unknown_option(word: str, known: Collection[str], *, owner: str | None = None) -> InputError:
-    """The error for an option that nothing has, with the nearest of those that are known."""
+    """The error for an unknown option, with the most similar known ones."""
     from difflib import get_close_matches
 
     name = word.partition("=")[0]
@@ -78,17 +78,17 @@ def first_unknown(words: Sequence[str], options: Collection[str], *, parameters:
 
 
 def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, dict[str, str]]:
-    """The problem file that a command names, and the words of its parameters."""
+    """The problem file that a command names, and its parameters as text."""
     from mechdesign.problem.problem_files import read_problem_file
 
     if problem.startswith("-"):
-        message = "is no option, or a parameter before its problem; write: mechdesign COMMAND PROBLEM --PARAMETER VALUE"
-        raise InputError(message, field=problem)
+        remedy = "parameters follow the problem: mechdesign COMMAND PROBLEM --PARAMETER VALUE"
+        raise InputError("unknown option", field=problem, remedy=remedy)
     file = read_problem_file(problem)
     taken = {name.lstrip("-").replace("-", "_") for p in context.command.params for name in p.opts}
     for parameter in file.parameters:
         if parameter in taken:
-            raise InputError("a parameter may not shadow an option", field=parameter, value=file.path)
+            raise InputError("a parameter must not have the name of an option", field=parameter, value=file.path)
     return file, parameter_values(file.name, tuple(file.parameters), context.args)
 
 

@@ -1,4 +1,4 @@
-"""Texts of Python as the command line says them: options in the place of arguments."""
+"""Rewrites error messages of Python for the command line: option names instead of arguments."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NAMED = re.compile(r"[a-z_]+=\w+|`[a-z_]+`(, `[a-z_]+`)*")  # a value that name
 
 
 def as_options(text: str) -> str:
-    """A text with options in the place of Python's arguments: normalise=True becomes --normalise."""
+    """Replace Python arguments in a text by options: normalise=True becomes --normalise."""
     pairs = r"\bcolumns=\{('[^']*': '[^']*'(?:, '[^']*': '[^']*')*)\}"
     text = re.sub(
-        pairs, lambda found: "--columns " + found[1].replace("': '", "=").replace("', '", ",").strip("'"), text
+        pairs, lambda match: "--columns " + match[1].replace("': '", "=").replace("', '", ",").strip("'"), text
     )
     text = re.sub(r"(?<!--columns )(?<!,)\b([a-z]+(?:_[a-z]+)*)=(True|'[^']*'|\w+)", _option, text)
-    return re.sub(r"`([a-z]+(?:_[a-z]+)*)`", lambda found: "--" + found[1].replace("_", "-"), text)
+    return re.sub(r"`([a-z]+(?:_[a-z]+)*)`", lambda match: "--" + match[1].replace("_", "-"), text)
 
 
 def _option(argument: re.Match[str]) -> str:
@@ -30,7 +30,7 @@ def _option(argument: re.Match[str]) -> str:
 
 @contextmanager
 def option_names(**renamed: str) -> Iterator[None]:
-    """Errors within name options in the place of arguments; renamed, the options of arguments of other names."""
+    """Within this context errors name options, not arguments; renamed: option names that differ."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Values of options, read from their words: levels, places, rows, scales."""
+"""Parsers of option values: epsilon, places, rows, scales."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def parse_scales(words: str | None) -> list[float] | None:
         remedy = "write scales such as 0.5,1,2, or FIRST:LAST:COUNT such as 0.25:4:9"
         raise InputError(str(error), field="scales", value=words, remedy=remedy) from error
     if not 1 <= len(set(scales)) == len(scales):
-        raise InputError("distinct scales are needed", field="scales", value=words)
+        raise InputError("must be distinct", field="scales", value=words)
     return [positive(scale, "scales") for scale in scales]

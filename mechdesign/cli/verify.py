@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class VerifyExtra(Protocol):
-    """Options that a capability adds, and what they report of a certified table."""
+    """Options that a capability adds to `verify`."""
 
     @property
     def is_given(self) -> bool:
-        """True if a report is asked for."""
+        """True if the options ask for a report."""
         ...
 
     def check(self, file: Path, *, is_table: bool) -> None:
-        """Refuse options that do not fit together or not the file, before any work."""
+        """Raise InputError if the options contradict each other or the file, before any work."""
         ...
 
     def report(self, stored: MechanismFile) -> tuple[dict[str, Any], list[str]]:
@@ -35,7 +35,7 @@ class VerifyExtra(Protocol):
 def verify(
     file: FileArgument,
     bound: Annotated[
-        bool, typer.Option("--bound/--no-bound", help="Whether the lower bound of a factored file is priced again.")
+        bool, typer.Option("--bound/--no-bound", help="Recompute the lower bound of a factored file, or skip it.")
     ] = True,
     extra: VerifyExtra | None = None,
     verbose: VerboseOption = False,
@@ -43,7 +43,7 @@ def verify(
 ) -> None:
     """Example: `mechdesign verify rome.nc`.
 
-    Prove or refuse the claim of a mechanism file, a session design or a device map, from their integers alone.
+    Prove or refuse the claim of a mechanism file, a session design or a device map, from its integers alone.
     """
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import verification_words

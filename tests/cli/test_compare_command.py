@@ -100,7 +100,7 @@ def test_an_interrupt_before_the_first_row_leaves_nothing(run, tmp_path, monkeyp
     interrupt_at(monkeypatch, "optimal")
     code, out, err = run("compare", "line", "--cells", 3, "-o", "t.csv")
     assert (code, out) == (130, "")
-    assert err.splitlines()[-1] == "error: run: interrupted; no unfinished file is left"
+    assert err.splitlines()[-1] == "error: run: interrupted; no unfinished file remains"
     assert list(tmp_path.iterdir()) == []
 
 

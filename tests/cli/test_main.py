@@ -122,7 +122,7 @@ def test_an_interrupt_in_start_up(moment, tmp_path):
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
     )
     assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr == "error: run: interrupted; no unfinished file is left\n"
+    assert ended.stderr == "error: run: interrupted; no unfinished file remains\n"
 
 
 def test_a_real_interrupt_of_the_console_script():
@@ -143,7 +143,7 @@ def test_a_real_interrupt_of_the_console_script():
         assert run.stdout.readline() == "!\n"
         run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
-    assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file is left\n")
+    assert (run.returncode, out, err) == (130, "", "error: run: interrupted; no unfinished file remains\n")
 
 
 def test_an_interrupt_while_the_interpreter_ends():

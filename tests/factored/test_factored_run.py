@@ -233,7 +233,7 @@ def test_command_keeps_mechanism_until_written(command, program, tmp_path, monke
         code, _, told = command("--work", work, "-o", out)
     assert code == 130
     assert told.splitlines()[-1] == (
-        "error: run: interrupted; no unfinished file is left; the --work folder keeps what was done: run it again"
+        "error: run: interrupted; no unfinished file remains; to resume from the --work folder, run the command again"
     )
     assert command("--work", work, "--json")[0] == 0
     assert names(work) == ["mechanism.nc", "run.json"]
