@@ -16,12 +16,12 @@ from mechdesign.errors import FileFormatError, InputError
 
 
 def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path to write to; refuses, before any work, what cannot be written or replaced."""
+    """The path to write to; refuses a target that cannot be written or replaced, before any work."""
     target = Path(path)
     shown = str(target).encode(errors="backslashreplace").decode()
     try:
         str(target).encode()
-        stands = _is_replaced(target)
+        exists = _is_replaced(target)
         _temporary(target).unlink()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError("no such folder", field="output", value=target.parent, remedy="create it first") from error
@@ -29,7 +29,7 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
         reason = error.strerror if isinstance(error, OSError) else error
         remedy = "use another name or folder"
         raise InputError(f"cannot be written to ({reason})", field="output", value=shown, remedy=remedy) from error
-    if stands and not overwrite:
+    if exists and not overwrite:
         raise InputError("exists already", field="output", value=target, remedy="pass overwrite=True, or another name")
     return target
 
@@ -42,7 +42,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _is_replaced(target: Path) -> bool:
-    """True if a regular file stands at the target; refuses anything else that stands there."""
+    """True if the target is an existing regular file; refuses folders, links and devices."""
     try:
         kind = target.lstat().st_mode
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def _is_replaced(target: Path) -> bool:
     if stat.S_ISLNK(kind):
         raise InputError("is a link", field="output", value=target, remedy="name the file that it leads to")
     if not stat.S_ISREG(kind):
-        raise InputError("is no regular file", field="output", value=target, remedy="use another name")
+        raise InputError("is not a regular file", field="output", value=target, remedy="use another name")
     return True
 
 
@@ -63,11 +63,14 @@ def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int
         _is_replaced(target)
         temporary = _temporary(target)
         write(temporary)
+        # The content reaches the disk before the name does: a crash leaves the old file or the new one.
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
+        # The umask can only be read by setting it. mkstemp made the file private.
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask if mode is None else mode)
+        # Again: the target may have become a folder or a link meanwhile.
         _is_replaced(target)
         temporary.replace(target)
         _sync_folder(target.parent)

@@ -24,7 +24,7 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
 
     def check(mode: int) -> None:
         if not stat.S_ISREG(mode):
-            raise refused("is a folder, not a file" if stat.S_ISDIR(mode) else "is no regular file")
+            raise refused("is a folder, not a file" if stat.S_ISDIR(mode) else "is not a regular file")
 
     try:
         check(source.stat().st_mode)
@@ -33,7 +33,7 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
             status = os.fstat(stream.fileno())
             check(status.st_mode)
             if status.st_size == 0 and os.read(stream.fileno(), 1):
-                raise refused("holds more bytes than it says")
+                raise refused("has content although its size is reported as 0")
             opened.pop_all()
     except FileFormatError:
         raise

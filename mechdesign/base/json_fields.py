@@ -45,8 +45,8 @@ def check_keys(
     if not isinstance(description, dict):
         raise _refused("must be a table of names and values", field, description)
     for problem, odd in (
-        ("misses a name", set(names) - set(description)),
-        ("has a name that is not known", set(description) - set(names) - set(optional)),
+        ("lacks a name", set(names) - set(description)),
+        ("has an unknown name", set(description) - set(names) - set(optional)),
     ):
         if odd:
             raise _refused(problem, field, min(odd))
@@ -124,13 +124,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ValueError(f"{key:.80} stands twice")
+            raise ValueError(f"{key:.80} is repeated")
         table[key] = value
     return table
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _listed(value: object, field: str) -> list[Any]:

@@ -58,7 +58,7 @@ def _take(path: Path, field: str, wait: bool) -> int:
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                raise InputError("is no lock file", field=field, value=path, remedy="delete it")
+                raise InputError("is not a lock file", field=field, value=path, remedy="delete it")
             free = _lock(handle, wait)
             if not wait:
                 _refuse_held(handle, free, path, field)

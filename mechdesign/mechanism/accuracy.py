@@ -46,6 +46,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
     sides = np.zeros(domain.dimension) if domain.cell is None else np.asarray(domain.cell)
     parts = list(itertools.product((0, 1), repeat=domain.dimension)) if domain.cell is not None else [(0,)]
     centres = np.concatenate([domain.points + (np.array(part) - 0.5) / 2 * sides for part in parts])
+    # Half a diagonal of a part, whose sides are half those of a cell.
     beyond = float(np.hypot.reduce(sides)) / 4
     share = SHARE * (1 + _NOISE) + (0.0 if around is None else 9 * _ROUNDED)
     radii = np.empty(len(chosen))
@@ -57,6 +58,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
             rows = column[around]
             weight = np.concatenate([prior * (rows @ np.outer(*_HALVES[list(part)]).ravel()) for part in parts])
         away = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
+        # The nearest parts first, until they hold the share of the posterior.
         order = np.argsort(away, kind="stable")
         cumulative = np.cumsum(weight[order])
         radii[k] = away[order[np.searchsorted(cumulative, share * cumulative[-1])]]
@@ -64,6 +66,6 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
 
 
 def rounded_up(radii: Vector) -> list[float]:
-    """Radii as reports say them: rounded up to three digits."""
+    """Radii rounded up to three digits, as reports show them."""
     digits = Context(prec=3, rounding=ROUND_CEILING)
     return [float(digits.create_decimal_from_float(radius)) for radius in radii.tolist()]

@@ -1,16 +1,24 @@
 """Certificate: privacy proved in integers, of an integer table and of a table of doubles.
 
-Integers. Let A (n, m) be integers >= 1 whose rows sum to exactly 2^62, and let every edge e = (u, v) satisfy, both
-ways, A[u, y] 2^s <= R A[v, y] for all y, with integers R 2^-s <= e^{d_e}. Then P = A / 2^62 satisfies P[u, y] <=
-e^{d(u, v)} P[v, y] for all u, v, d the shortest-path distance: multiply along a shortest path. Single precision
-proves most entries: with x' = x (1 + r), |r| <= 2^-24, A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]', rounded too,
-implies A[u, y] < R 2^-s A[v, y]. On the other edges every report is compared in integers.
+Integers. Let A (n, m) be integers >= 1 whose rows sum to exactly 2^62, and let integers R, s satisfy R 2^-s <= e^{d_e}
+for every edge e = (u, v). If, both ways and for all y,
 
-Doubles, each the exact number m 2^e. Let P (n, m) be finite doubles >= 0 and R 2^-s <= e^{d_e} as above. A triple (e,
-direction, y) is a breach unless P[u, y] <= R 2^-s P[v, y]: with P[u, y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b <
-2^53, that is a 2^k <= R b for k = i + s - j, and R b lies in [2^113, 2^115). No breach proves the claim for all pairs;
-a zero below a positive entry is one. An edge without a breach at its length cut to 8 bits has none at its length; only
-the others need a Taylor sum of their own.
+    A[u, y] 2^s <= R A[v, y]                                                                                    (1)
+
+then P = A / 2^62 satisfies P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, where d is the shortest-path distance: multiply
+along a shortest path. Single precision proves most entries. With x' = x (1 + r), |r| <= 2^-24, the rounded inequality
+
+    A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                                  (2)
+
+implies (1). On the other edges every report is compared in integers.
+
+Doubles, each the exact number m 2^e. Let P (n, m) be finite doubles >= 0 and R 2^-s <= e^{d_e} as above. With P[u, y] =
+a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, a triple (e, direction, y) is a breach unless
+
+    a 2^k <= R b,   k = i + s - j,   R b in [2^113, 2^115).                                                     (3)
+
+No breach proves the claim for all pairs. A zero opposite a positive entry is a breach. An edge without a breach at its
+length cut to 8 bits has none at its length; only the others need a Taylor sum of their own.
 
 Long edges. From `_VACUOUS` nats on R 2^-s stays that of `_VACUOUS`, which is below e^{d_e} and above every ratio of
 two masses; for doubles, from `_BEYOND_DOUBLES` nats on. A cap can only make the check stricter.
@@ -35,16 +43,16 @@ from mechdesign.problem.lattice import Edges
 
 ROW_BITS = 62
 ROW_SUM = 1 << ROW_BITS
-_WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept
+_WORKING_BITS = 160  # of the Taylor sum: 98 more than the result has
 ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
-_EDGES = 1 << 14  # that a thread takes at a time
-_FEW_EDGES = 1 << 10  # the same, of a table of doubles
-_REPORTS = 256  # that are compared in single precision before any is looked at more closely
-_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes
+_EDGES = 1 << 14  # edges per task of a thread
+_FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 50 times longer
+_REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
+_SAMPLED = 8  # blocks of edges per thread on which the time is estimated
 _VACUOUS = 80.0  # nats; e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
 _BEYOND_DOUBLES = 1490.0  # nats; e^1490 > 2^2149 exceeds every ratio of two positive doubles, at most 2^1024 / 2^-1074
 _BITS = 53  # of a double
-_COARSE = 8  # bits of the lengths that are tried first: a table has few different ones
+_COARSE = 8  # bits of the lengths tried first: few distinct lengths remain, and so few Taylor sums
 
 
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
@@ -55,14 +63,17 @@ def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
     exact = Fraction(min(length, longest))
+    # The argument is below 1/16 after the halvings, so that the series needs about 30 terms.
     halvings = max(0, math.ceil(exact).bit_length() + 4)
     x = (exact.numerator << _WORKING_BITS) // (exact.denominator << halvings)
+    # All terms are positive and every division rounds down: a partial sum never exceeds the exact one.
     term = total = 1 << _WORKING_BITS
     k = 1
     while term:
         term = (term * x >> _WORKING_BITS) // k
         total += term
         k += 1
+    # Squaring undoes a halving; a floored square of a lower bound is a lower bound of the square.
     for _ in range(halvings):
         total = total * total >> _WORKING_BITS
     drop = total.bit_length() - ROW_BITS
@@ -103,6 +114,7 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
     """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
     bad = 0
     for e in range(tail.size):
+        # R 2^-s is at least 2^62 here, which no ratio of two masses exceeds: (1) holds.
         if shift[e] < 0:
             continue
         u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
@@ -110,12 +122,13 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
             if not exceeds(single[u, first:last], single[v, first:last], near):
-                continue  # all hold with room, by the module docstring
+                continue  # (2) holds for the block, and so does (1)
             row, other = mass[u, first:last], mass[v, first:last]
             for y in range(row.size):
+                # (1) both ways: the larger mass 2^s against R times the smaller one.
                 high = max(row[y], other[y])
                 top, bottom = product(ratio, min(row[y], other[y]))
-                # high 2^bits in two words; shifted right twice, since a shift by 64, where bits is 0, means nothing.
+                # high 2^bits in two words. Two shifts to the right, as a shift by 64 (bits = 0) is undefined.
                 over, under = (high >> np.uint64(1)) >> rest, high << bits
                 bad += (over > top) | ((over == top) & (under > bottom))
     return bad
@@ -123,7 +136,8 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
 
 @numba.njit(inline="always")
 def exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
-    """Whether an entry is more than `ratio` times that of the other row, either way; without a branch."""
+    """True if an entry is more than `ratio` times that of the other row, either way."""
+    # No branch in the loop, so that the compiler vectorises it.
     over = False
     for y in range(row.size):
         over |= (row[y] > ratio * other[y]) | (other[y] > ratio * row[y])
@@ -132,12 +146,12 @@ def exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
-    """Where no ratio is near the best one so far nothing more is computed. single: mass, rounded."""
+    """The largest log-ratio over length; blocks that cannot exceed the current maximum are skipped."""
     best, edge, report, turned = -1.0, 0, 0, False
     for e in range(tail.size):
         u, v = tail[e], head[e]
-        most, at, down = -1.0, 0, False
-        # A block where no ratio comes near e^{best length} cannot hold the steepest one; 80 keeps it below infinity.
+        largest, report_of_edge, is_descent = -1.0, 0, False
+        # A block whose ratios stay below e^{best length} cannot raise the maximum; e^80 is finite in float32.
         near = np.float32(ROOM * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
@@ -147,14 +161,14 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
                 low, high = min(mass[u, y], mass[v, y]), max(mass[u, y], mass[v, y])
                 # The difference is exact before it is rounded: a quotient of doubles loses it where rows are close.
                 excess = np.float64(high - low) / np.float64(low)
-                if excess > most:
-                    most, at, down = excess, y, mass[v, y] > mass[u, y]
-        if most < 0:
+                if excess > largest:
+                    largest, report_of_edge, is_descent = excess, y, mass[v, y] > mass[u, y]
+        if largest < 0:
             continue
-        rise = math.log1p(most)
+        rise = math.log1p(largest)
         value = rise / length[e] if length[e] > 0 else (np.inf if rise > 0 else 0.0)
         if value > best:
-            best, edge, report, turned = value, e, at, down
+            best, edge, report, turned = value, e, report_of_edge, is_descent
     return best, edge, report, turned
 
 
@@ -169,26 +183,27 @@ def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int
 
 
 def certifying_seconds(mass: Masses, edges: Edges) -> float:
-    """The seconds that `violations` will take, about, of one block of edges in some: at the machine's load of now."""
+    """Estimate the seconds of `violations` from a sample of blocks of edges, at the current load of the machine."""
     starts = range(0, len(edges.tail), _EDGES)
     every = max(1, len(starts) // (WORKERS * _SAMPLED))
-    own = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
-    some = Edges(tail=edges.tail[own], head=edges.head[own], length=edges.length[own])
-    work = _counter(mass, some, [])
-    work(0, min(_EDGES, len(own)))  # what is cold at first is no measure of the rest
+    sample = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
+    sampled_edges = Edges(tail=edges.tail[sample], head=edges.head[sample], length=edges.length[sample])
+    work = _counter(mass, sampled_edges, [])
+    # Warm up before timing: the first call may load the compiled kernel.
+    work(0, min(_EDGES, len(sample)))
     started = time.monotonic()
-    in_blocks(work, len(own), _EDGES)
-    return (time.monotonic() - started) * len(edges.tail) / len(own)
+    in_blocks(work, len(sample), _EDGES)
+    return (time.monotonic() - started) * len(edges.tail) / len(sample)
 
 
 def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
-    """Counts the violations of a range of edges into a list."""
+    """The function that appends the number of violations on a range of edges to `counts`."""
     table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
     single, tail, head = table.astype(np.float32), edges.tail, edges.head
 
     def count(start: int, stop: int) -> None:
-        own = slice(start, stop)
-        counts.append(int(_count(table, single, tail[own], head[own], factor[own], shift[own])))
+        block = slice(start, stop)
+        counts.append(int(_count(table, single, tail[block], head[block], factor[block], shift[block])))
 
     return count
 
@@ -225,13 +240,15 @@ def max_log_ratio(mass: Masses, edges: Edges) -> MaxLogRatio:
     table, best = np.ascontiguousarray(mass), {}
     single = table.astype(np.float32)
 
-    def some(start: int, stop: int) -> None:
-        own = slice(start, stop)
-        value, edge, report, turned = _steepest(table, single, edges.tail[own], edges.head[own], edges.length[own])
+    def search_block(start: int, stop: int) -> None:
+        block = slice(start, stop)
+        ends = edges.tail[block], edges.head[block]
+        value, edge, report, turned = _steepest(table, single, *ends, edges.length[block])
         best[start] = float(value), start + int(edge), int(report), bool(turned)
 
-    in_blocks(some, len(edges.tail), _EDGES)
-    value, edge, report, turned = max((best[start] for start in sorted(best)), key=lambda at: at[0])
+    in_blocks(search_block, len(edges.tail), _EDGES)
+    # In the order of the edges, so that ties give the same triple whatever the order of the threads.
+    value, edge, report, turned = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
     return _at_edge(edges, value, edge, report, turned, value)
 
 
@@ -239,7 +256,7 @@ def row_sums_exact(mass: Masses) -> bool:
     """True if every entry lies in [1, 2^62] and every row sums to exactly 2^62."""
     if mass.min() < 1 or mass.max() > ROW_SUM:
         return False
-    # Sums of halves of 32 bits do not overflow.
+    # A sum of 64-bit masses could wrap to 2^62; sums of their 32-bit halves cannot.
     for row in mass:
         low = int((row & np.uint64(0xFFFFFFFF)).sum(dtype=np.uint64))
         high = int((row >> np.uint64(32)).sum(dtype=np.uint64))
@@ -250,12 +267,14 @@ def row_sums_exact(mass: Masses) -> bool:
 
 @numba.njit(inline="always")
 def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
-    """Whether a 2^i <= factor 2^-shift b 2^j, exactly; a zero has a or b = 0."""
+    """True if a 2^i <= factor 2^-shift b 2^j, exactly (3); a zero has a or b = 0."""
     if a == 0 or b == 0:
         return a == 0
     k = i + shift - j
+    # a 2^k < 2^53 lies below R b >= 2^113 here,
     if k <= 0:
         return True
+    # and a 2^k >= 2^115 lies above R b here. In between a 2^k has at most two words.
     if k >= 63:
         return False
     high, low = product(factor, b)
@@ -284,7 +303,7 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
     finite = 0.0
     for e in range(tail.size):
         u, v = tail[e], head[e]
-        rise, at, down = 0.0, 0, False
+        rise, report_of_edge, is_descent = 0.0, 0, False
         for y in range(table.shape[1]):
             p, q = table[u, y], table[v, y]
             if p == q:
@@ -292,31 +311,31 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
             high, low = max(p, q), min(p, q)
             if low == 0:
                 if rise < np.inf:
-                    rise, at, down = np.inf, y, q > p
+                    rise, report_of_edge, is_descent = np.inf, y, q > p
                 continue
-            # Near 1 the difference of doubles is exact; far from it the quotient may be above all doubles.
+            # Near 1 the difference of two doubles is exact; far from 1 their quotient may overflow.
             log = math.log1p((high - low) / low) if high < 2 * low else math.log(high) - math.log(low)
             finite = max(finite, log / length[e])
             if log > rise:
-                rise, at, down = log, y, q > p
+                rise, report_of_edge, is_descent = log, y, q > p
         if rise / length[e] > best:
-            best, edge, report, turned = rise / length[e], e, at, down
+            best, edge, report, turned = rise / length[e], e, report_of_edge, is_descent
     return best, edge, report, turned, finite
 
 
-Count = Callable[[int], None]  # called with how many edges of a pass are done
+Count = Callable[[int], None]  # called with the number of edges done in a pass
 
 
 def max_log_ratio_of_doubles(table: Matrix, edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
     """The largest log-ratio over length of a table (n, m) over edges, and so over all pairs; O(e m), 17 ns a triple."""
     best: dict[int, tuple[float, int, int, bool, float]] = {}
 
-    def some(start: int, stop: int) -> None:
-        own = slice(start, stop)
-        value, edge, *rest = _steepest_of_doubles(table, edges.tail[own], edges.head[own], edges.length[own])
+    def search_block(start: int, stop: int) -> None:
+        block = slice(start, stop)
+        value, edge, *rest = _steepest_of_doubles(table, edges.tail[block], edges.head[block], edges.length[block])
         best[start] = (float(value), start + int(edge), *rest)
 
-    _pass_over(edges, some, count)
+    _pass_over(edges, search_block, count)
     finite = max(entry[4] for entry in best.values())
     value, edge, report, turned, _ = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
     return _at_edge(edges, value, edge, report, turned, finite)
@@ -331,7 +350,7 @@ def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count | No
         work(start, stop)
         if count is None:
             return
-        # The lock keeps the reported number from falling.
+        # Without the lock a thread could report a smaller number after a larger one.
         with lock:
             done += stop - start
             count(done)
@@ -343,6 +362,7 @@ class Doubles:
     """A table (n, m) of finite doubles >= 0 as the exact numbers that they are, mantissas times powers of 2."""
 
     def __init__(self, table: Matrix) -> None:
+        # frexp is exact, subnormal numbers included: their mantissas are scaled up to 53 bits too.
         fraction, exponent = np.frexp(table)
         self._mantissa = np.ldexp(fraction, _BITS).astype(np.uint64)
         self._exponent = exponent.astype(np.int64)
@@ -361,26 +381,26 @@ class Doubles:
 
     def breaches_by_edge(self, edges: Edges, *, count: Count | None = None) -> Indices:
         """Number (e,) of (direction, report) pairs with P[tail, y] > R 2^-s P[head, y], by exact integers."""
-        # Module docstring: an edge without a breach at the shorter length has none at its own.
+        # A shorter length is a stricter test: an edge without a breach at it has none at its true length.
         fraction, exponent = np.frexp(edges.length)
         shorter = np.ldexp(np.floor(np.ldexp(fraction, _COARSE)), exponent - _COARSE)
-        bad = self._counted(edges, np.minimum(shorter, edges.length), count)
-        near = np.flatnonzero(bad)
-        if len(near):
-            some = Edges(tail=edges.tail[near], head=edges.head[near], length=edges.length[near])
-            bad[near] = self._counted(some, some.length, None)
+        bad = self._count_breaches(edges, np.minimum(shorter, edges.length), count)
+        doubtful = np.flatnonzero(bad)
+        if len(doubtful):
+            subset = Edges(tail=edges.tail[doubtful], head=edges.head[doubtful], length=edges.length[doubtful])
+            bad[doubtful] = self._count_breaches(subset, subset.length, None)
         return bad
 
-    def _counted(self, edges: Edges, length: Vector, count: Count | None) -> Indices:
+    def _count_breaches(self, edges: Edges, length: Vector, count: Count | None) -> Indices:
         factor, shift = edge_ratios(length, _BEYOND_DOUBLES)
         bad = np.zeros(len(length), np.int64)
 
-        def some(start: int, stop: int) -> None:
-            own = slice(start, stop)
-            ends = edges.tail[own], edges.head[own]
-            _count_of_doubles(self._mantissa, self._exponent, *ends, factor[own], shift[own], bad[own])
+        def count_block(start: int, stop: int) -> None:
+            block = slice(start, stop)
+            ends = edges.tail[block], edges.head[block]
+            _count_of_doubles(self._mantissa, self._exponent, *ends, factor[block], shift[block], bad[block])
 
-        _pass_over(edges, some, count)
+        _pass_over(edges, count_block, count)
         return bad
 
 

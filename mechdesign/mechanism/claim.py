@@ -64,6 +64,7 @@ def check_claim(file: MechanismFile) -> ClaimCheck:
         return FACTOR_FILES.get().check_factors(file)
     mass = np.ascontiguousarray(file.mechanism["mass"].values)
     reasons = file.differences()
+    # The kernel needs masses of 1 to 2^62: a failed sum is reported, and triples are counted if no mass is 0.
     exact, triples, pairs = row_sums_exact(mass), None, None
     if not exact:
         reasons.append("mass: an entry is 0, or a row does not sum to exactly 2^62")

@@ -1,15 +1,16 @@
-"""Frames: files of device maps, clients, session bundles and devices.
+"""Containers: the format of files of device maps, clients, session bundles and devices.
 
     10 bytes "mechdesign" | version 1, uint16 | bytes of the header, uint32 | header, JSON | body | SHA-256 of all
 
-Numbers are little-endian; the SHA-256 is that of every byte before it. The header is an object: kind first; arrays,
-[name, type, shape, differences] of each array in turn; then fields of the kind. The body is the arrays one after the
-other, compressed by zlib, each as planes: the lowest byte of every number, then the next, and so on. Where differences
-is 1, it holds the differences along every axis, modulo the width of the numbers: sums along every axis give the array
-back. Types are u1, u2, u4, u8, i2 and f8. In a plain frame, for readers without zlib and JSON, the body is not
-compressed, and numbers are not split into planes.
+Numbers are little-endian; the SHA-256 covers every byte before it. The header is an object: kind first, then arrays,
+[name, type, shape, differences] of each array in order, then fields of the kind. Types are u1, u2, u4, u8, i2 and f8.
 
-A frame is untrusted. `unpack_container` takes its arrays only as the kind's own header declares them.
+The body has the arrays in this order, compressed by zlib. Each is stored in planes: the lowest byte of every number,
+then the next byte, and so on. If differences is 1, the planes hold the differences along every axis, modulo the width
+of the numbers; cumulative sums along every axis restore the array. In a plain container, for readers without zlib and
+JSON, the body is not compressed, and numbers are not split into planes.
+
+A container is untrusted. `unpack_container` reads only arrays that the kind declares for such a header.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def pack_container(
     differences: Collection[str] = (),
     plain: bool = False,
 ) -> bytes:
-    """The bytes of a frame; differences, the names of arrays of integers that are small but for slow changes."""
+    """The bytes of a container; differences: names of integer arrays that change slowly, stored as differences."""
     layout: Layout = [
         [name, f"{a.dtype.kind}{a.itemsize}", [*a.shape], int(name in differences)] for name, a in arrays.items()
     ]
@@ -65,21 +66,22 @@ def pack_container(
 def unpack_container(
     content: bytes, kind: str, layout_of: Callable[[dict[str, Any]], Layout]
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """Header and arrays of a frame of this kind; layout_of(header) checks the header and returns the arrays to read."""
+    """Header and arrays of a container of this kind; layout_of(header) checks the header and returns the layout."""
     if not content.startswith(_MAGIC) or len(content) < _BEFORE + _DIGEST:
-        raise refused(f"is no file of the kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
+        raise refused(f"is not a file of kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
     if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
         raise refused("the checksum does not match the content", "sha256", None, "the bytes that were written")
     version, size = int.from_bytes(content[10:12], "little"), int.from_bytes(content[12:16], "little")
     if version != _VERSION or size > min(MOST_HEADER, len(content) - _BEFORE - _DIGEST):
-        raise refused("is of another version, or cut short", "version", version, f"version {_VERSION}")
+        raise refused("has another version or is truncated", "version", version, f"version {_VERSION}")
     try:
         header = read_json(content[_BEFORE : _BEFORE + size])
         if not isinstance(header, dict) or header.pop("kind", None) != kind:
-            raise refused("is of another kind", "kind", None, kind)
+            raise refused("has another kind", "kind", None, kind)
+        # The layout follows from checked fields of the kind, so the file cannot choose sizes for itself.
         listed, layout = header.pop("arrays", None), layout_of(header)
         if listed != layout:
-            raise refused("are others than the header says", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
+            raise refused("do not match the header", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
         return header, _arrays(content[_BEFORE + size : -_DIGEST], layout)
     except MechdesignError as error:
         raise refused(error.message, error.field or "file", error.value, "the numbers that were written") from error
@@ -88,7 +90,7 @@ def unpack_container(
 
 
 def is_container(path: str | Path, kind: str) -> bool:
-    """True if a file begins as a frame of this kind does."""
+    """True if a file begins like a container of this kind."""
     try:
         with open_regular(path, field="file", remedy="give the path of a file") as stream:
             begins = _KIND.match(stream.read(_BEFORE + len(kind) + 12))
@@ -99,6 +101,7 @@ def is_container(path: str | Path, kind: str) -> bool:
 
 def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
     sizes = [math.prod(shape) * int(kind[1]) for _, kind, shape, _ in layout]
+    # One byte more than announced shows a longer body, without inflating all of it.
     reader = zlib.decompressobj()
     content = reader.decompress(body, sum(sizes) + 1)
     if len(content) != sum(sizes) or not reader.eof or reader.unused_data:
@@ -108,6 +111,7 @@ def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
         planes = np.frombuffer(content, np.uint8, size, start).reshape(int(kind[1]), -1)
         values = np.ascontiguousarray(planes.T).view(f"<u{kind[1]}").reshape(shape)
         values = values.astype(values.dtype.newbyteorder("="))
+        # Sums wrap modulo the width of the unsigned type, as the differences did.
         for axis in range(len(shape) * differences):
             values = np.cumsum(values, axis=axis, dtype=values.dtype)
         arrays[name] = values.view(kind)

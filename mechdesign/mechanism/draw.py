@@ -23,6 +23,7 @@ from mechdesign.base.arrays import Unsigned
 @numba.njit(cache=True, nogil=True)
 def _count(row, x):  # type: ignore[no-untyped-def]
     total, report = np.uint64(0), np.uint64(0)
+    # No comparison and no early exit, which would depend on x: the sign bit of x - c(y) is the comparison.
     for y in range(row.size):
         total += row[y]
         report += np.uint64(1) - ((x - total) >> np.uint64(63))
@@ -38,10 +39,11 @@ def scan_row(row, x):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def scan_table(mass, masks, x, row):  # type: ignore[no-untyped-def]
     """The same for the row of mass (n, m) that `row_masks` (n,) selects; row (m,), zeros, receives it."""
+    # Read every row; the mask has all bits at one of them, so that the union is that row.
     for u in range(mass.shape[0]):
-        own, mask = mass[u], masks[u]
+        masses, mask = mass[u], masks[u]
         for y in range(row.size):
-            row[y] |= own[y] & mask
+            row[y] |= masses[y] & mask
     return _count(row, x)
 
 
@@ -67,6 +69,7 @@ def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: i
     i, j = first // drawn.shape[1], first % drawn.shape[1]
     for word in words:
         x, u = word >> np.uint64(2), rows[i]
+        # The guide is the report of a smaller x with the same leading bits, so that y only rises.
         y = guide[u, x >> shift]
         while cumulative[u, y] <= x:
             y += 1
@@ -78,5 +81,6 @@ def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: i
 
 def row_masks(rows: int, secret: int) -> Unsigned:
     """All bits at `secret`, none elsewhere (rows,); outside the compiled scan, where a compiler might skip rows."""
+    # The top bit of d | -d is 0 only for d = 0; minus 1 turns that 0 into all bits, and a 1 into none.
     difference = np.arange(rows, dtype=np.uint64) ^ np.uint64(secret)
     return ((difference | (np.uint64(0) - difference)) >> np.uint64(63)) - np.uint64(1)

@@ -50,10 +50,11 @@ def _smallest_scale(
     metric: Metric, domain: Domain, scale: float, step: float, is_private: Callable[[Edges], bool]
 ) -> float:
     """The first of scale, scale (1 + step), that (1 + 2 step) and so on whose edges pass."""
+    # The steps double, so that a scale far too small takes few certificates.
     while math.isfinite(scale):
         if is_private((scale * metric).edges(domain)):
             return scale
-        # the smallest double raises a scale of 0
+        # The smallest double makes a scale of 0 grow too.
         scale = scale * (1 + step) + math.ulp(0.0)
         step *= 2
     raise DesignError("no scale of the metric holds", field="table", remedy="report this mechanism")

@@ -41,15 +41,15 @@ _COPIES = 3  # of an array, while it is checked
 _LONG_TEXT = 1 << 14  # bytes of an attribute
 _TEXT_OF = "text_of_"
 _FILTERS = (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE)
-_NOT_DEFLATED = 1 << 1  # in the mask of a chunk: the library leaves out what does not make it smaller
+_NOT_DEFLATED = 1 << 1  # in the mask of a chunk: the library skips a filter that does not shrink it
 _UNREAD = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "coordinates"}  # axes, which the schema names
 _COMPRESSED = re.compile(rb"FRHP\0..(?!\0\0)", re.DOTALL)  # heap: signature, version, length of an id, of the filters
-_AROUND = 9  # bytes of that
+_AROUND = 9  # bytes of that pattern
 _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8")]
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
-    """Write a Dataset through memory: on a full disk the library would go on with half a file, and end the process."""
+    """Write a Dataset through memory: on a full disk the HDF5 library aborts the process and leaves half a file."""
     written = dataset.copy()
     for name, variable in dataset.variables.items():
         written.variables[name].attrs = {key: _fixed(value) for key, value in variable.attrs.items()}
@@ -65,7 +65,7 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
 
 def _fixed(value: Any) -> Any:
-    """A text as HDF5 keeps one of fixed length; anything else as it is."""
+    """A text as an HDF5 string of fixed length; other values unchanged."""
     if not isinstance(value, str):
         return value
     content = value.encode()
@@ -95,7 +95,7 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         for name, array in arrays.items():
             known = schema.variable(name)
             if known is None or len(known.dims) != len(array.shape):
-                raise refused("is no variable of this schema", name, array.shape)
+                raise refused("is not a variable of this schema", name, array.shape)
             variables[name] = (known.dims, _values(array, stream), _attributes(name, file[name]))
             coordinates += [name] * known.is_coordinate
     return xr.Dataset(variables, attrs=attrs).set_coords(coordinates)
@@ -145,9 +145,9 @@ class _Array:
 
 
 def _array(name: str, root: h5g.GroupID) -> _Array:
-    """How an array lies in its file; refuses anything that `write_netcdf` does not write."""
+    """The layout of an array in its file; refuses layouts that `write_netcdf` does not write."""
     raw = name.encode()
-    # what a name leads to is asked before it is opened: a link may lead out of the file
+    # Check the link before opening its target: a soft or external link may lead out of the file.
     if root.links.get_info(raw).type != h5l.TYPE_HARD or h5o.get_info(root, raw).type != h5o.TYPE_DATASET:
         raise refused("links, groups and named types are refused", name, "not an array of this file")
     array = h5d.open(root, raw)
@@ -158,14 +158,14 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
     space = array.get_space()
     if space.get_simple_extent_type() == h5s.NULL or not 1 <= space.get_simple_extent_ndims() <= 2:
         axes = space.get_simple_extent_ndims()
-        raise refused("arrays of no shape, or of more than two axes, are refused", name, f"{axes} axes")
+        raise refused("arrays without a shape or with more than two axes are refused", name, f"{axes} axes")
     shape = tuple(space.get_simple_extent_dims())
     ends = zip(shape, space.get_simple_extent_dims(True), strict=True)
     if any(side and side != most for side, most in ends) or max(shape) >= _LARGEST_SIDE:
         raise refused("axes that grow, or are of 2^31 and more, are refused", name, shape)
     if creation.get_layout() != h5d.CHUNKED:
         raise refused("values that are not in chunks of the file are refused", name, creation.get_layout())
-    # filters in this order alone: every other one is one more decoder of bytes that anybody wrote
+    # These two filters only, in this order: every further one is one more decoder of untrusted bytes.
     filters = tuple(creation.get_filter(k)[0] for k in range(creation.get_nfilters()))
     if filters != _FILTERS:
         raise refused("other filters than shuffle and deflate are refused", name, filters)
@@ -187,6 +187,7 @@ def _pieces(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tupl
         pieces.append(piece)
         return True if len(pieces) > count else None
 
+    # The iteration stops at one chunk too many, so that a forged index cannot make it endless.
     array.chunk_iter(note)
     if len(pieces) == count:
         corners = itertools.product(*(range(0, side, step) for side, step in zip(shape, chunk, strict=True)))
@@ -211,9 +212,11 @@ def _values(array: _Array, stream: BinaryIO) -> AnyArray:
         content = stream.read(piece.size)
         if not piece.filter_mask & _NOT_DEFLATED:
             inflate = zlib.decompressobj()
+            # One byte more than a chunk shows a longer stream, without inflating all of it.
             content = inflate.decompress(content, array.piece + 1)
         if len(content) != array.piece or piece.filter_mask & ~_NOT_DEFLATED:
             raise ValueError("a chunk is not of its size")
+        # Undo the shuffle filter: byte k of every number is stored in plane k.
         planes = np.frombuffer(content, np.uint8).reshape(array.dtype.itemsize, -1)
         block = np.ascontiguousarray(planes.T).view(array.dtype).reshape(array.chunk)
         place = tuple(slice(at, at + step) for at, step in zip(piece.chunk_offset, array.chunk, strict=True))
@@ -241,6 +244,7 @@ class _Watched(io.RawIOBase):
         return self._stream.tell()
 
     def readinto(self, buffer: Any) -> int:
+        # Read a margin on both sides, in which a signature across the border of two reads shows.
         start, before = self.tell(), min(self.tell(), _AROUND)
         self.seek(start - before)
         content = self._stream.read(before + len(buffer) + _AROUND)

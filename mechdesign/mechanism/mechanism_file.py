@@ -61,7 +61,7 @@ class MechanismFile:
 
     @cached_property
     def stored_edges(self) -> Edges | None:
-        """The edges of the claim as the file lists them; None where it lists none."""
+        """The edges of the claim as the file lists them, or None."""
         prefix = "claim" if self.factored else "edge"
         parts = [f"{prefix}_{part}" for part in ("tail", "head", "length")]
         if any(name not in self.mechanism for name in parts):
@@ -71,7 +71,7 @@ class MechanismFile:
 
     @cached_property
     def metric(self) -> Metric:
-        """The metric of the claim; where its edges are listed, they have the lengths listed, and the scale is 1."""
+        """The metric of the claim; if it uses stored edges, their lengths include the scale, which is then 1."""
         metric = metric_from_description(json_attribute(self.mechanism, "metric"), self.stored_edges)
         if metric.uses_stored_edges and self.stored_edges is None:
             raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
@@ -84,12 +84,13 @@ class MechanismFile:
 
     @cached_property
     def edges(self) -> Edges:
-        """The edges of the claim, rebuilt. Lengths that are listed may all be 0: reports that tell nothing."""
+        """The edges of the claim, rebuilt. Stored lengths may all be 0 (a constant mechanism)."""
         if not self.metric.uses_stored_edges or self.stored_edges is None:
             return self.metric.edges(self.domain)
         length = np.asarray(self.stored_edges.length, float)
         if not (np.isfinite(length) & (length >= 0)).all():
             raise refused("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
+        # A graph refuses edges of length 0; their ends are checked with lengths of 1.
         ones = replace(self.stored_edges, length=np.ones_like(length))
         joined = metric_from_description(self.metric.describe(), ones).edges(self.domain)
         return replace(joined, length=length)
@@ -106,22 +107,23 @@ class MechanismFile:
         scale, claimed = float(attrs["scale"]), float(json_attribute(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
             if scale != 1:
-                raise refused("must be 1 where no problem_metric is named", "scale", scale, "1, or the metric")
+                raise refused("must be 1 without a problem_metric", "scale", scale, "1, or the metric")
             return self.metric
-        own = float(json_attribute(mechanism, "problem_metric")["multiplier"])
-        if not (math.isfinite(scale) and scale >= 0 and own * scale == claimed):
-            raise refused("is not what the claim is times the metric of the problem", "scale", scale, claimed)
-        before = None
+        scale_of_problem = float(json_attribute(mechanism, "problem_metric")["multiplier"])
+        # Exact equality: `Metric.__rmul__` computes this very product of doubles.
+        if not (math.isfinite(scale) and scale >= 0 and scale_of_problem * scale == claimed):
+            raise refused("times the scale of problem_metric is not that of the claim", "scale", scale, claimed)
+        unscaled_edges = None
         if self.stored_edges is not None and "problem_length" in mechanism:
-            before = replace(self.stored_edges, length=mechanism["problem_length"].values)
-        metric = metric_from_description(json_attribute(mechanism, "problem_metric"), before)
+            unscaled_edges = replace(self.stored_edges, length=mechanism["problem_length"].values)
+        metric = metric_from_description(json_attribute(mechanism, "problem_metric"), unscaled_edges)
         if not metric.uses_stored_edges:
             if replace(metric, scale=claimed).describe() != self.metric.describe():
                 raise refused("is not the metric of the claim", "problem_metric", metric.kind, self.metric.kind)
             return metric
-        if before is None:
+        if unscaled_edges is None:
             raise refused("must be there", "problem_length", "no such variable", "the whole file")
-        metric = replace(metric, scale=own)
+        metric = replace(metric, scale=scale_of_problem)
         if not np.array_equal(replace(metric, scale=claimed).edges(self.domain).length, self.edges.length):
             raise refused("does not give the lengths of the claim", "problem_length")
         return metric
@@ -157,7 +159,7 @@ class MechanismFile:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """What the program kept beside the parameters of the problem."""
+        """Parameters of the program, and under problem_parameters those of the problem."""
         parameters = json_attribute(self.mechanism, "parameters")
         if not isinstance(parameters.get("problem_parameters"), dict):
             raise refused(
@@ -202,9 +204,9 @@ class MechanismFile:
         return FACTOR_FILES.get().stored_factors(self)
 
     def differences(self) -> list[str]:
-        """Reasons for the claim, levels, edges and units that differ from what metric and geometry give."""
+        """A reason for each of claim, levels, edges and units that differs from the one rebuilt."""
         attrs, reasons = self.mechanism.attrs, []
-        # Raises if they are no mapping, before anything uses them.
+        # Raises if the parameters are not a mapping, before anything uses them.
         self.parameters  # noqa: B018
         if attrs["claim"] != self.claim:
             reasons.append("claim: the stored sentence is not the one that the metric, level and grid give")
@@ -248,7 +250,7 @@ def json_attribute(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def verification_errors() -> Iterator[None]:
-    """Turn whatever work on a file raises into one VerificationError; infinities and nans pass."""
+    """Turn any exception raised on an untrusted file into a VerificationError; infinities and nans pass."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -267,7 +269,7 @@ def _edge_differences(stored: Edges, edges: Edges) -> list[str]:
         return [f"edge_tail: the file lists {len(stored.tail)} edges, the metric has {len(edges.tail)}"]
     if not (np.array_equal(stored.tail, edges.tail) and np.array_equal(stored.head, edges.head)):
         return ["edge_tail: the file lists other edges than the metric has"]
-    # Bits, since the claim's fingerprint is of bytes, where -0.0 is not 0.
+    # Compare bits: the fingerprint in the claim hashes bytes, and -0.0 differs from 0 there.
     different = np.flatnonzero(stored.length.view(np.int64) != edges.length.view(np.int64))
     if len(different) == 0:
         return []
@@ -339,7 +341,7 @@ FACTOR_FILES: Role[FactorFiles] = Role("factors")
 def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     """The claim in one sentence, with a fingerprint of the edge list."""
     times = ""
-    # The lengths that a graph lists are multiplied already.
+    # Stored lengths include the scale.
     if metric.scale != 1 and not metric.uses_stored_edges:
         times = f"{float(metric.scale)!r} times "
     where = "places"

@@ -1,6 +1,6 @@
 """Repair: any table of numbers becomes a certified integer table, at near zero loss.
 
-Three facts, in the order of use (r_e <= e^{d_e} the certified ratio of edge e = (u, v)):
+Three facts, in the order of use, where r_e <= e^{d_e} is the certified ratio of edge e = (u, v):
 1. Envelope. U(u, y) = max_v e^{-d(u, v)} P(v, y) is the smallest private table above P. It is swept with factors
    e^{-d}(1 + 2^-40), a margin that absorbs every rounding error of the steps below.
 2. Ceil-lift. If V_u <= r_e V_v then B = ceil(V) + c with c = ceil(1 / (min r - 1)) has B_u <= r_e B_v:
@@ -30,25 +30,26 @@ from mechdesign.problem.lattice import Edges
 
 MARGIN = 2.0**-40  # relative design margin on e^d; the claim itself keeps the full e^d
 SHORTEST = 2.0**-30  # nats; the lift of fact 2 grows as 1 / length and would fill the table below this
-_NOISE = (0.0, 1e-9)  # entries below these are treated as solver noise, in turn; the better result is kept
-_LEVEL = 1e-10  # spread of the row sums, relative, below which a table needs no other repair than rounding
-_ATTEMPTS = 60
-_COMPUTED = 1e-10  # nats that a formula of a closed form may be off by as computed: a hundred times what is seen
-_ROWS = 256  # rows that are rounded at a time
-_COLUMNS = 64  # that a thread raises at a time: those of some thousand rows stay in its cache
+_NOISE = (0.0, 1e-9)  # entries below are treated as solver noise: both are tried, the cheaper result is taken
+_LEVEL = 1e-10  # relative spread of the row sums up to which rounding alone repairs a table
+_ATTEMPTS = 60  # increases of the slack by half: a factor of 3e10
+_COMPUTED = 1e-10  # nats, error of a closed form in doubles: a hundred times the largest seen
+_ROWS = 256  # rows rounded at a time
+_COLUMNS = 64  # columns per task of a thread: of a thousand rows they stay in its cache
 _VACUOUS = 2.0**64  # the largest ratio in single precision
-_BLOCK = 512  # reports that are remapped at a time
+_BLOCK = 512  # reports remapped at a time
 
 
 @numba.njit(cache=True, nogil=True)
-def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-untyped-def]
-    for sweep in range(most):
+def _raise_to_envelope(table, tail, head, factor, max_sweeps):  # type: ignore[no-untyped-def]
+    """Relax (fact 1) every edge both ways until nothing changes, as Bellman and Ford do; False after `max_sweeps`."""
+    for sweep in range(max_sweeps):
         changed = False
         for k in range(tail.size):
-            # To and fro: paths of ascending numbers, then of descending ones.
+            # Alternate the order of edges: paths of ascending numbers settle in one sweep, descending ones in the next.
             e = k if sweep % 2 == 0 else tail.size - 1 - k
             row, other, f, short = table[tail[e]], table[head[e]], factor[e], False
-            # Most edges have nothing to raise, which shows without a branch.
+            # Most edges raise nothing. This test has no branch, so that it is vectorised.
             for y in range(row.size):
                 short |= (row[y] * f > other[y]) | (other[y] * f > row[y])
             if not short:
@@ -67,16 +68,17 @@ def _raise_to_envelope(table, tail, head, factor, most):  # type: ignore[no-unty
 
 @numba.njit(cache=True, nogil=True)
 def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-untyped-def]
-    """single: table + rest, rounded, in which most edges show at once that they need nothing."""
+    """The theta (m,) of fact 3 by column, where rest is w0; single: table + rest in single precision."""
     need = np.zeros(table.shape[1])
     for e in range(tail.size):
         u, v, r = tail[e], head[e], ratio[e]
+        # An edge that holds with room in single precision needs no slack.
         if not exceeds(single[u], single[v], np.float32(min(r, _VACUOUS) * ROOM)):
             continue
-        row, other, own, its, share = table[u], table[v], rest[u], rest[v], 1 / (r - 1)
+        row, other, rest_u, rest_v, per_excess = table[u], table[v], rest[u], rest[v], 1 / (r - 1)
         for y in range(row.size):
-            a, b = row[y] + own, other[y] + its
-            more = (a - r * b) * share if a > b else (b - r * a) * share
+            a, b = row[y] + rest_u, other[y] + rest_v
+            more = (a - r * b) * per_excess if a > b else (b - r * a) * per_excess
             need[y] = more if more > need[y] else need[y]
     return need
 
@@ -84,16 +86,18 @@ def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-un
 def envelope(table: Matrix, edges: Edges, *, overwrite: bool = False) -> Matrix:
     """The smallest table >= `table` that is private with the design margin (fact 1). Cost: O(sweeps e m)."""
     raised = table if overwrite else np.array(table, float, order="C")
-    factor, settled = np.exp(-edges.length) * (1 + MARGIN), []
+    # The margin makes the table private with room, which absorbs the rounding of every later step.
+    factor, has_converged = np.exp(-edges.length) * (1 + MARGIN), []
 
-    def some(start: int, stop: int) -> None:
+    def raise_columns(start: int, stop: int) -> None:
         part = np.ascontiguousarray(raised[:, start:stop])
-        settled.append(_raise_to_envelope(part, edges.tail, edges.head, factor, 100 + len(table)))
+        # A shortest path has at most n - 1 edges; rounding may take some sweeps more.
+        has_converged.append(_raise_to_envelope(part, edges.tail, edges.head, factor, 100 + len(table)))
         raised[:, start:stop] = part
 
-    in_blocks(some, raised.shape[1], _COLUMNS)
-    if not all(settled):
-        raise DesignError("the envelope did not settle", field="table")
+    in_blocks(raise_columns, raised.shape[1], _COLUMNS)
+    if not all(has_converged):
+        raise DesignError("the envelope did not converge", field="table")
     return raised
 
 
@@ -136,6 +140,7 @@ def repair(
             field="epsilon",
             value=f"{edges.length.min():.3g} nats",
         )
+    # Zeroing noise makes the envelope smaller, but may cost a reported mass: neither is always better.
     candidates = []
     for noise in _NOISE[:1] if overwrite else _NOISE:
         if noise >= largest:
@@ -153,10 +158,11 @@ def repair(
 
 
 def _spread(table: Matrix, kernel: Matrix) -> Matrix | None:
-    """Level the row sums by adding kernel columns with weights >= 0; None where the kernels cannot."""
+    """Level the row sums by adding kernel columns with weights >= 0; None if the kernels cannot."""
     rows = table.sum(axis=1)
     if kernel.shape[0] != kernel.shape[1]:
         return None
+    # K a = max(rows) - rows levels the sums, and K b = 1 raises all of them alike: a + t b >= 0 for some t if b > 0.
     try:
         weights = scipy.linalg.solve(kernel, np.column_stack([rows.max() - rows, np.ones(len(rows))]))
     except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
@@ -170,7 +176,7 @@ def _spread(table: Matrix, kernel: Matrix) -> Matrix | None:
 
 
 def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
-    """Facts 2 and 3 for a table with the design margin; the slack column is the one that costs least."""
+    """Facts 2 and 3 for a table with the design margin; the slack goes into the cheapest column."""
     factor, shift = edge_ratios(edges.length)
     ratio = factor.astype(float) * 2.0 ** (-shift.astype(float))
     lift = _lift(factor, shift)  # fact 2
@@ -181,21 +187,26 @@ def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
     single = (table + rest[:, None]).astype(np.float32)
     need = _slack_needed(table, single, rest, edges.tail, edges.head, ratio)
     del single
+    # Slack in column y costs w0 there, and theta in every row.
     column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))
+    # Ceilings and the lift of m entries, and the rounding of doubles, divided by the excess r - 1 as theta is.
     rounding = (m * (lift + 2) + m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
     slack = float(need[column]) * (1 + 1e-6) + rounding * most
     mass = np.empty((n, m), np.uint64)
     # Rounding can leave a row above 2^62: more slack makes the table smaller.
     for _ in range(_ATTEMPTS):
         scale = float(math.floor(ROW_SUM / (most + slack)))
+        # In blocks of rows: a second table of doubles would double the memory.
         for start in range(0, n, _ROWS):
             mass[start : start + _ROWS] = np.ceil(table[start : start + _ROWS] * scale).astype(np.uint64)
         mass += np.uint64(lift)
         missing = ROW_SUM - mass.sum(axis=1).astype(np.int64)
         if missing.min() >= 0:
             mass[:, column] += missing.astype(np.uint64)
+            # The certificate decides, not the estimates above.
             if violations(mass, edges) == 0 and row_sums_exact(mass):
                 return mass
+        # 2^-50 of a row starts the growth where the estimate was 0.
         slack = slack * 1.5 + 2.0**-50
     raise DesignError("no slack makes the table exact: lengthen the shortest edge", field="table", value=f"{n} x {m}")
 
@@ -212,13 +223,14 @@ def _lift(factor: Unsigned, shift: Integers) -> int:
 
 
 def round_to_integers(table: Matrix, edges: Edges) -> Masses:
-    """The integers of a closed form (n, m), unrepaired: rounded up, the rest to the largest entry of a row."""
+    """Round a closed form (n, m) to integers without repair: entries up, the rest into the largest of a row."""
     if not np.isfinite(table).all() or (table < 0).any() or (abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InputError("rows must be probabilities: non-negative, of sum 1", field="table")
     n, m = table.shape
+    # Two units per entry are reserved: one for the ceiling, one so that no mass is 0.
     room = ROW_SUM - (m << 1)
     mass = np.ceil(table / table.sum(axis=1, keepdims=True) * float(room)).astype(np.int64) + 1
-    # The rest is negative by some 2^12 m at most, if doubles round up; the largest entry is at least 2^62 / m.
+    # The rest is at least about -2^12 m, if doubles round up; the largest entry, at least 2^62 / m, absorbs it.
     mass[np.arange(n), np.argmax(mass, axis=1)] += ROW_SUM - mass.sum(axis=1)
     return mass.astype(np.uint64)
 
@@ -245,8 +257,9 @@ def best_reports(table: Matrix, cost: Matrix) -> tuple[Indices, float]:
     for start in range(0, len(target), _BLOCK):
         posterior_loss = table[:, start : start + _BLOCK].T @ cost
         place = np.arange(len(posterior_loss))
-        own, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)
-        least = posterior_loss[place, best]
-        target[start : start + _BLOCK] = np.where(least < own, best, start + place)
-        total += float(least.sum())
+        unchanged, best = posterior_loss[place, start + place], posterior_loss.argmin(axis=1)
+        smallest = posterior_loss[place, best]
+        # y stays on a tie: argmin would pick the first of equals, and move reports for nothing.
+        target[start : start + _BLOCK] = np.where(smallest < unchanged, best, start + place)
+        total += float(smallest.sum())
     return target, total

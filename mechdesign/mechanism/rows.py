@@ -31,7 +31,7 @@ class Rows(FrozenRecord, ABC):
     """P(y|u) = mass / sum, in integers."""
 
     dataset: xr.Dataset
-    placed: ClassVar[str]  # whose coordinates are those of reports
+    placed: ClassVar[str]  # the dimension whose coordinates are those of reports
 
     def repr_fields(self) -> Mapping[str, object]:
         attrs = self.dataset.attrs
@@ -59,7 +59,7 @@ class Rows(FrozenRecord, ABC):
 
     @abstractmethod
     def probabilities(self, secrets: ArrayLike) -> Matrix:
-        """P(y|u) (b, m) of secrets (b,), in floating point: for looking at."""
+        """P(y|u) (b, m) of secrets (b,), in floating point: to look at, not to certify."""
 
     @abstractmethod
     def integers(self, secret: int) -> tuple[list[int], int]:
@@ -71,11 +71,11 @@ class Rows(FrozenRecord, ABC):
 
     @abstractmethod
     def live(self, secret: int, scan: Scan) -> tuple[int, str]:
-        """One report, and what the addresses that were read depend on."""
+        """One report, and the inputs that its memory addresses depend on."""
 
     @abstractmethod
     def can_report(self, place: int) -> bool:
-        """Whether a report has a mass that is not 0."""
+        """True if some secret reports this place with positive mass."""
 
     def checked(self, secrets: ArrayLike) -> Indices:
         """The numbers (b,) of secrets, all of them there."""
@@ -115,19 +115,21 @@ class TableMechanism(Rows):
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)
         rows = max(1, _TABLE_BYTES // (8 * self.reports))
+        # As many leading bits as give at least m guides: a draw then takes 2 comparisons on average.
         shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())
         for first in range(0, len(distinct), rows):
-            own = np.flatnonzero((place >= first) & (place < first + rows))
+            members = np.flatnonzero((place >= first) & (place < first + rows))
             cumulative = np.cumsum(self.mass[distinct[first : first + rows]], axis=1, dtype=np.uint64)
-            guide, numbers = guides(cumulative, shift), place[own] - first
-            block = np.empty((len(own), size), np.int64)
+            guide, numbers = guides(cumulative, shift), place[members] - first
+            block = np.empty((len(members), size), np.int64)
             for start in range(0, block.size, _WORDS):
                 words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)
                 search_rows(cumulative, guide, shift, numbers, read_only(words), start, block)
-            drawn[own] = block
+            drawn[members] = block
         return drawn
 
     def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+        # The upper 62 of 64 random bits: uniform in [0, 2^62), without rejection.
         x = np.uint64(int.from_bytes(source(None)[0](8), "little") >> 64 - ROW_BITS)
         if scan == "row":
             return int(scan_row(self.mass[secret], x)), "depend on the secret's row"

@@ -31,7 +31,7 @@ from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.problem.vocabulary import words_of
 
-_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports
+_OTHER_STREAM = 1 << 64  # added to a seed: steps draw from a stream independent of that of reports
 _ROWS: Registry[Callable[..., Rows]] = Registry("rows", {TABLE: TableMechanism})  # by schema
 
 
@@ -39,7 +39,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
     """The rows of a mechanism, a table or factors."""
     schema = str(mechanism.attrs.get("schema"))
     if schema not in _ROWS:
-        raise refused("is no mechanism", "schema", schema, " or ".join(_ROWS))
+        raise refused("is not a mechanism", "schema", schema, " or ".join(_ROWS))
     return _ROWS[schema](dataset=mechanism)
 
 
@@ -122,6 +122,7 @@ class Sampler(FrozenRecord):
         row, (bits, name) = cell, source(None)
         if point:
             step = int(self._placed.drawn_steps(np.array([point]), bits)[0])
+            # Select by masks over the whole table, so that no address depends on cell or step.
             mask = row_masks(len(self._placed.around), cell)[:, None] & row_masks(9, step)
             row = int((self._placed.around.astype(np.uint64) & mask).sum())
         place, addresses = self.rows.live(row, scan)
@@ -137,7 +138,7 @@ class Sampler(FrozenRecord):
     ) -> tuple[Indices, IntegerMatrix | None]:
         """Cells (b,) and, with a claim about positions, the points in them (b, 2)."""
         if (secrets is None) == (at is None):
-            raise InputError("either secrets or positions at are needed", field="at", value=at)
+            raise InputError("pass either secrets or at", field="at", value=at)
         domain, drawn = self.certificate.domain, self.certificate.positions is not None
         if at is None:
             cells = self.rows.checked(secrets)  # type: ignore[arg-type]
@@ -151,9 +152,10 @@ class Sampler(FrozenRecord):
             return self._placed.snapped(domain, positions)
         if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():
             assert domain.origin is not None and domain.cell is not None and domain.shape is not None
-            low = domain.origin[0]  # numbers beyond a scale count for its last cell: no two get further apart
+            # Clipping to the scale is 1-Lipschitz: no two values get further apart, so the claim holds for them.
+            low = domain.origin[0]
             positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
-        return np.array([place_at(domain, each) for each in positions.tolist()]), None
+        return np.array([place_at(domain, position) for position in positions.tolist()]), None
 
     def released(self, place: int, **attributes: str) -> xr.DataArray:
         """The report `place` as `report` returns it, with these attributes beside the claim."""

@@ -4,16 +4,16 @@
 |---|---|---|
 | mass | secret, report | uint64, every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62 |
 | edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
-| prior, level, dual | secret | prior; eps(u), where there is one; multipliers of the row sums, where optimised |
-| multiplier | side_row | multipliers of the side rows, where the program has some |
-| loss_table | secret, report | the loss, where it is given as a table |
-| problem_length | edge | where a graph is claimed at another scale than 1: the lengths before scaling |
+| prior, level, dual | secret | prior; eps(u), if the metric has one; multipliers of the row sums, if optimised |
+| multiplier | side_row | multipliers of the side rows, if the program has some |
+| loss_table | secret, report | the loss, if it is a table |
+| problem_length | edge | lengths before scaling, for a graph claimed at another scale than 1 |
 
 Capabilities add variables to this schema (the registry "table schema parts") and schemas of their own ("schemas").
 
 `Schema.validate` compares dtype, dims, sizes, units and place numbers of every variable, and the type of every
-attribute, and refuses what the schema does not name. Whatever passes fits compiled code: arrays over one dimension are
-equally long, place numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
+attribute, and refuses names outside the schema. A Dataset that passes is safe for compiled code: arrays over one
+dimension are equally long, place numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
 
 Integers of a file that arithmetic reaches, and why none wraps:
 
@@ -21,7 +21,7 @@ Integers of a file that arithmetic reaches, and why none wraps:
 |---|---|---|
 | mass sums | `row_sums_exact` | halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers |
 | R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
-| masses, levels of patches | `positions/cones.py` | said there: under 2^64, of 128-bit products under 2^125 |
+| masses, levels of patches | `positions/cones.py` | see there: under 2^64, of 128-bit products under 2^125 |
 | step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
 | E(t), S(u), R_e S(u) | `Factors`, factored/certificate.py | Python integers |
 | f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
@@ -30,7 +30,7 @@ Integers of a file that arithmetic reaches, and why none wraps:
 | A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `DeviceMap`, m < 2^21: under 2^55 |
 | differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
 | W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
-| q + units | `maps/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
+| q + units | `factored/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
 | (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
@@ -55,7 +55,7 @@ from mechdesign.problem.lattice import Edges
 
 TABLE = "mechdesign/mechanism/2"
 _MOST_ENTRIES = {"edge": (1 << 30) - 1}  # by dimension; of any other 2^31 - 1
-_MAY_BE_EMPTY = ("side_row",)  # where every constraint is the user's own
+_MAY_BE_EMPTY = ("side_row",)  # if all constraints are of the user's classes
 _ATTRIBUTE_TYPES = {str: (str,), int: (int, np.integer), float: (float, np.floating)}
 
 
@@ -147,8 +147,8 @@ class Schema:
             smallest = self.sizes.get(str(dim), int(dim not in _MAY_BE_EMPTY))
             largest = self.sizes.get(str(dim), _MOST_ENTRIES.get(str(dim), (1 << 31) - 1))
             if not smallest <= size <= largest:
-                raise refused("has a size that it cannot have", str(dim), size, f"{smallest} to {largest}")
-        # Only now is it known that a variable of place numbers and the dimension that it numbers are both there.
+                raise refused("has an invalid size", str(dim), size, f"{smallest} to {largest}")
+        # After the loops above both the place numbers and the dimension that they index are known to exist.
         for name, spec in self.variables.items():
             if spec.places is not None and name in dataset.variables:
                 _validate_place_numbers(name, dataset[name].values, dataset.sizes[spec.places])
@@ -162,13 +162,13 @@ class Schema:
         for key, value in attrs.items():
             name = str(key)
             if name not in self.attribute_types:
-                raise refused("is no attribute of this schema", name, value, "no such attribute")
+                raise refused("is not an attribute of this schema", name, value, "no such attribute")
             kind = self.attribute_types[name]
-            # bool is an int to isinstance, and no attribute is one
+            # isinstance takes True for an int, which no attribute may be.
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, _ATTRIBUTE_TYPES[kind]):
                 raise refused("has another type", name, f"{type(value).__name__} {value!s:.80}", kind.__name__)
             if isinstance(value, str) and not value.isprintable():
-                raise refused("has characters that cannot be printed", name, repr(value)[:80], "printable text")
+                raise refused("has unprintable characters", name, repr(value)[:80], "printable text")
 
 
 COMMON_ATTRIBUTES = dict.fromkeys(
@@ -206,7 +206,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the schema among these that it names; errors call them `what`."""
+    """Compare a Dataset with the one of these schemas that it names; what: a noun for errors."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 
@@ -223,13 +223,13 @@ def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, what: str) -> Schema:
 
 def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | None, *, is_coordinate: bool) -> None:
     if known is None:
-        raise refused("is no variable of this schema", name, variable.dims, "no such variable")
+        raise refused("is not a variable of this schema", name, variable.dims, "no such variable")
     present = f"{variable.dtype} over {variable.dims}, {'a coordinate' if is_coordinate else 'data'}"
     if (variable.dtype, variable.dims, is_coordinate) != (np.dtype(known.dtype), known.dims, known.is_coordinate):
         raise refused(f"must be there as {known.dtype} over {known.dims}", name, present, "the array as it was written")
     units = variable.attrs.get("units", "1")
     if set(variable.attrs) - {"units", "meaning"} or not (isinstance(units, str) and units.isprintable()):
-        raise refused("has attributes that it cannot have", name, f"{variable.attrs!s:.80}", "units alone")
+        raise refused("has invalid attributes", name, f"{variable.attrs!s:.80}", "units alone")
 
 
 def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
@@ -249,7 +249,7 @@ def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
 
 
 def refused(message: str, field: str, value: object = None, wanted: object = None) -> VerificationError:
-    """The error for a file that is not as the package writes it; wanted, what stands there in an unaltered one."""
+    """The error for a file that the package did not write so; wanted: the value in an unaltered file."""
     remedy = "use an unaltered file" + ("" if wanted is None else f", with {wanted}")
     return VerificationError(message, field=field, value=value, remedy=remedy)
 

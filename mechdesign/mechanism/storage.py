@@ -51,7 +51,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     """
     target = check_target(path, overwrite=overwrite)
     if not str(mechanism.attrs.get("schema")).startswith("mechdesign/"):
-        raise InputError("was not made by this package", field="mechanism", remedy="save what md.solve returned")
+        raise InputError("was not made by this package", field="mechanism", remedy="save the result of md.solve")
     if mechanism.attrs["schema"] in MECHANISMS:
         validate(mechanism, *MECHANISMS.values())
     write_dataset(mechanism, target)
@@ -64,9 +64,9 @@ def write_dataset(mechanism: xr.Dataset, target: Path) -> None:
 
 
 def file_sha256(path: str | Path) -> str:
-    """What `sha256sum` prints of a file."""
+    """The SHA-256 of the bytes of a file, as `sha256sum` prints it."""
     with open_regular(path, field="file", remedy="give the path of a file") as stream:
-        return _hashed(stream, stream.seek(0, os.SEEK_END)).hexdigest()
+        return _hash_start(stream, stream.seek(0, os.SEEK_END)).hexdigest()
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
@@ -81,7 +81,7 @@ def _write(dataset: xr.Dataset, path: Path) -> None:
 def append_mark(path: Path) -> None:
     """Write the mark of a file behind its last byte."""
     with path.open("r+b") as stream:
-        stream.write(_MARK + _hashed(stream, stream.seek(0, os.SEEK_END)).digest())
+        stream.write(_MARK + _hash_start(stream, stream.seek(0, os.SEEK_END)).digest())
 
 
 @validated
@@ -110,13 +110,14 @@ def load(path: str | Path) -> xr.Dataset:
 
 
 def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
-    """Read a Dataset of one of these schemas; the file is opened once, so that what is hashed is what is read."""
+    """Read a Dataset of one of these schemas; the file is opened once, so that the bytes hashed are the bytes read."""
     with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
         try:
             with within_memory("file", path):
+                # Before any parsing: one wrong bit can send the HDF5 library into an endless loop.
                 _check_mark(stream)
                 read = read_netcdf(stream, *schemas, what=what)
-                digest = _hashed(stream, stream.seek(0, os.SEEK_END)).hexdigest()
+                digest = _hash_start(stream, stream.seek(0, os.SEEK_END)).hexdigest()
         except MechdesignError:
             raise
         except Exception as error:
@@ -131,13 +132,13 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
 def _check_mark(stream: BinaryIO) -> None:
     """Raise a ValueError if a file does not end with the mark of its content."""
     body = stream.seek(0, os.SEEK_END) - len(_MARK) - hashlib.sha256().digest_size
-    mark = _MARK + _hashed(stream, body).digest()
+    mark = _MARK + _hash_start(stream, body).digest()
     if body < 0 or stream.read() != mark:
-        raise ValueError("the content is not the one that was written")
+        raise ValueError("checksum mismatch")
 
 
-def _hashed(stream: BinaryIO, size: int) -> hashlib._Hash:
-    """The SHA-256 of the first `size` bytes of a file, read in blocks; the stream then stands behind them."""
+def _hash_start(stream: BinaryIO, size: int) -> hashlib._Hash:
+    """The SHA-256 of the first `size` bytes of a file; leaves the stream behind them."""
     digest, remaining = hashlib.sha256(), size
     stream.seek(0)
     while remaining > 0:

@@ -13,7 +13,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.domain import AXES
 
-_MOST_NODES_PER_PLACE = 20  # of a grid: places that leave more nodes empty are no grid
+_MOST_NODES_PER_PLACE = 20  # of the lattice; places that fill less of it are not a grid
 
 
 @validated
@@ -69,7 +69,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     units = {name: values[name].attrs for names in parts.values() for name in names}
     for dim, names in parts.items():
         if math.prod(len(np.unique(values[name])) for name in names) > _MOST_NODES_PER_PLACE * values.sizes[dim]:
-            raise InputError("the places are no grid", field="values", value=f"{values.sizes[dim]} places")
+            raise InputError("the places are not a grid", field="values", value=f"{values.sizes[dim]} places")
         values = values.set_index(dict[Any, Any]({dim: names})).unstack(dim)
     for name, attrs in units.items():
         values[name].attrs.update(attrs)

@@ -95,7 +95,7 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
     """The location [x, y] of degrees in a domain with a plane; among points that of the nearest one."""
     degrees = f"{longitude} {latitude}"
     if domain.plane is None:
-        message = "the mechanism does not say where on Earth it is"
+        message = "the mechanism has no position on Earth"
         raise InputError(message, field="lon, lat", value=degrees, remedy="give the location in the unit of the map")
     if not (abs(longitude) <= 180 and abs(latitude) <= 90):
         message = "must be a longitude within 180 and a latitude within 90 degrees"
@@ -220,7 +220,7 @@ def as_positions(domain: Domain, positions: ArrayLike) -> Points:
         array = np.empty((0, 0))
     if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
         message, alone = _several(domain), domain.dimension == 1
-        remedy = "give one number, thousands without a comma: 85000" if alone else None
+        remedy = "pass one number, e.g. 85000 (no thousands separator)" if alone else None
         raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
     refuse_degrees(domain, array)
     return array

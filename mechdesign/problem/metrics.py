@@ -335,7 +335,7 @@ def check_storable(metric: Metric, domain: Domain) -> None:
     if kept is None or not (metric.uses_stored_edges or kept == metric):
         message = f"{type(metric).__name__} cannot be kept in a file: {why}"
         remedy = (
-            "name every field in `described` with what reads it from JSON, or pass the edges as "
+            "list every field in `described` with its JSON reader, or pass the edges as "
             "md.Graph(tail=..., head=..., length=...)"
         )
         raise InputError(message, field="metric", value=", ".join(dict(metric.described)) or "no field", remedy=remedy)

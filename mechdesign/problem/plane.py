@@ -84,7 +84,9 @@ class Plane(FrozenRecord):
             )
         unit = canonical_unit(self.unit)
         if unit not in METRES:
-            raise InputError("is no unit of length", field="unit", value=self.unit, remedy="use " + ", ".join(METRES))
+            raise InputError(
+                "is not a unit of length", field="unit", value=self.unit, remedy="use " + ", ".join(METRES)
+            )
         object.__setattr__(self, "unit", unit)
 
     @validated

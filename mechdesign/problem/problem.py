@@ -75,8 +75,10 @@ class DesignProblem(FrozenRecord):
         object.__setattr__(self, "metric", self.metric.in_unit_of(self.domain))
         check_storable(self.metric, self.domain)
         if not isinstance(getattr(self.loss, "name", None), str):
-            message = f"{type(self.loss).__name__} needs a class attribute name, which files keep"
-            raise InputError(message, field="loss", remedy='write name = "mine" in it, and md.extend.LOSSES["mine"]')
+            message = f"{type(self.loss).__name__} needs a class attribute name, stored in files"
+            raise InputError(
+                message, field="loss", remedy='write name = "mine" in it, and register md.extend.LOSSES["mine"]'
+            )
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
         else:  # of a class from outside, or a table: any number may stand in it

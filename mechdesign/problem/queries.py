@@ -47,7 +47,7 @@ class Query(FrozenRecord):
         odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
         if not numbers or len(odd):
             description = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
-            raise InputError("must be integers, one per place; NODATA is none", field="labels", value=description)
+            raise InputError("must be integers, one per place; NODATA is not one", field="labels", value=description)
         object.__setattr__(self, "labels", labels.astype(np.int64))
         if len(self.values) < 2:
             raise InputError("needs at least two answers", field="labels", value=self.values.tolist())

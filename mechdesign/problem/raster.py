@@ -109,7 +109,7 @@ class Raster(FrozenRecord):
                 f"{outside.sum()} of {len(points)} places lie outside the raster ({ends} {self.unit})",
                 field=self.name,
                 value=", ".join(f"{x:.6g}" for x in points[outside.argmax()]),
-                remedy="use a raster of the whole area, or `extend` in Python to go on with its border values",
+                remedy="use a raster of the whole area, or `extend` in Python to repeat its border values",
             )
 
     def in_unit(self, unit: str) -> Raster:

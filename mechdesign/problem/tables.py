@@ -70,7 +70,7 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
             return _parquet(source, columns, on_note or silent)
         if suffix in _TEXT:
             return _text_table(source, columns, on_note or silent)
-    message = "is no table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
+    message = "is not a table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
     raise FileFormatError(message, field="table", value=source.name)
 
 

@@ -32,7 +32,7 @@ def test_what_has_no_two_axes_is_no_map() -> None:
         md.on_grid(line["prior"])
     points = md.Domain.points_at(np.random.default_rng(0).random((40, 2)), unit="km")
     problem = md.DesignProblem(points, md.Euclidean(1.0, unit="km"), np.full(40, 1 / 40), md.losses.Distance())
-    with pytest.raises(InputError, match="the places are no grid"):
+    with pytest.raises(InputError, match="the places are not a grid"):
         md.on_grid(md.baselines.exponential(problem)["prior"])
 
 

@@ -152,7 +152,7 @@ def test_a_lock_file_is_a_file_of_its_own(path: Path, hold, kind: str) -> None:
         "FIFO": lambda: os.mkfifo(path),
         "folder": path.mkdir,
     }[kind]()
-    with pytest.raises(InputError, match=f"is no lock file|cannot be locked.*{re.escape(str(path))}"), hold(path):
+    with pytest.raises(InputError, match=f"is not a lock file|cannot be locked.*{re.escape(str(path))}"), hold(path):
         pass
     assert os.path.lexists(path)
     assert not other.exists() if kind == "link to nothing" else other.read_text() == "precious"

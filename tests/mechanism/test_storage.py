@@ -134,8 +134,8 @@ STANDING = {
     "a link to a folder": (lambda path: path.symlink_to("."), "is a link"),
     "a link to a device": (lambda path: path.symlink_to("/dev/null"), "is a link"),
     "a circle of links": (lambda path: path.symlink_to(path), "is a link"),
-    "a FIFO": (os.mkfifo, "is no regular file"),
-    "a socket": (bound, "is no regular file"),
+    "a FIFO": (os.mkfifo, "is not a regular file"),
+    "a socket": (bound, "is not a regular file"),
     "a folder": (Path.mkdir, "is a folder"),
 }
 
@@ -162,7 +162,7 @@ def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypa
 
 def test_what_comes_to_stand_there_while_writing_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "m.nc"
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         storage.write_atomically(target, lambda temporary: os.mkfifo(target))
     assert [path.name for path in tmp_path.iterdir()] == ["m.nc"]
 
@@ -337,7 +337,7 @@ def test_packed_integers_are_refused(attribute: str, tmp_path: Path) -> None:
     packed = square()
     packed["mass"].attrs[attribute] = 1
     storage.write_dataset(packed, tmp_path / "m.nc")
-    with pytest.raises(VerificationError, match="mass: has attributes that it cannot have"):
+    with pytest.raises(VerificationError, match="mass: has invalid attributes"):
         load(tmp_path / "m.nc")
 
 

@@ -189,9 +189,9 @@ def test_what_no_schema_names_is_refused(schema: Schema) -> None:
         lost = mechanism.drop_attrs(deep=False).assign_attrs(kept)
         if name not in ("schema", "sha256"):
             assert said_of(lost).startswith(f"{name}: is missing")
-    assert "certainty: is no attribute" in said_of(mechanism.assign_attrs(certainty=1.0))
-    assert "further: is no variable" in said_of(mechanism.assign(further=("secret", np.zeros(16))))
-    assert "problem: has characters" in said_of(mechanism.assign_attrs(problem="red\x1b[31m"))
+    assert "certainty: is not an attribute" in said_of(mechanism.assign_attrs(certainty=1.0))
+    assert "further: is not a variable" in said_of(mechanism.assign(further=("secret", np.zeros(16))))
+    assert "problem: has unprintable characters" in said_of(mechanism.assign_attrs(problem="red\x1b[31m"))
     assert "prior: has attributes" in said_of(mechanism.assign(prior=mechanism["prior"].assign_attrs(scale_factor=2.0)))
 
 
@@ -201,7 +201,7 @@ def test_a_dimension_may_not_exceed_compiled_indices() -> None:
     schema = Schema(
         name="s", own_variables={"edge_tail": VariableSpec(dtype="int64", dims=("edge",))}, attributes={"schema": str}
     )
-    with pytest.raises(VerificationError, match="edge: has a size that it cannot have"):
+    with pytest.raises(VerificationError, match="edge: has an invalid size"):
         validate(long, schema)
 
 

@@ -324,7 +324,7 @@ BAD_FILES = {
     ),
     "traces of PrivKit": ("t.csv", "lat,lon,obf_lat,obf_lon\n1,2,3,4\n", "samples of a mechanism"),
     "NumPy cut short": ("t.npy", b"\x93NUMPY\x01\x00", "cannot be read"),
-    "MATLAB": ("t.mat", b"nothing", "is no table"),
+    "MATLAB": ("t.mat", b"nothing", "is not a table"),
     "mechanism": ("t.nc", b"", "mechdesign verify"),
     "missing": (None, None, "no such file"),
 }
