@@ -248,6 +248,7 @@ def test_likeliest_of_two_axes_of_values_are_intervals(mechanisms):
     )
 
 
+@needs("devicemap")
 def test_compact_map_needs_a_length(tmp_path):
     """No map is made of values, and none that says it is of values is read."""
     level = md.PrivacyLevel.constant(0.5, "years")
