@@ -1,4 +1,4 @@
-"""Passes that better the multipliers of the row sums by the ratios of local pricing (pricing.py).
+"""Passes that improve the multipliers of the row sums by the ratios of local pricing (pricing.py).
 
 Let g_y with g_y(y) = 1 attain rho_y, and w_y be the weights of the reports, nearly P(y|y). A pass
 
@@ -75,21 +75,24 @@ def dual_step(
     blocked = BlockedWork(work=ratio_block, state=task, total=places.size, block=BLOCK, name="ratios")
     blocks = all_blocks(executor, blocked, on_done=on_done)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
+    # Where all multipliers near a report are 0, its ratio has a denominator of 0.
     ratio = np.nan_to_num(np.minimum(ratio, CONSTANTS.largest_ratio), nan=CONSTANTS.largest_ratio)
-    worth = float(state.dual @ np.minimum(ratio, 1.0))
-    moved = _moved_state(state, ratio, SparseRays(size=places.size, blocks=blocks))
-    return replace(moved, dual=np.minimum(moved.dual, ceiling(places, blocks))), worth
+    value = float(state.dual @ np.minimum(ratio, 1.0))
+    after = _move_state(state, ratio, SparseRays(size=places.size, blocks=blocks))
+    # A multiplier above the cost of its place outside some ball would leave that report without a bound.
+    return replace(after, dual=np.minimum(after.dual, ceiling(places, blocks))), value
 
 
 def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:
     """The largest multipliers (n,) that blocks allow at the places they left out; infinity elsewhere."""
-    most = np.full(places.size, np.inf)
+    limit = np.full(places.size, np.inf)
     for arrays in blocks:
-        np.minimum.at(most, arrays["missed"], arrays["cost"])
-    return most
+        np.minimum.at(limit, arrays["missed"], arrays["cost"])
+    return limit
 
 
-def _moved_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState:
+def _move_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState:
+    # (1). A weight grows by the mean of 1 / s over its ray, so that row sums above 1 pull it down.
     total = rows.across(np.ones(rows.size))
     weight = state.weight * np.exp(-CONSTANTS.weight_step * np.clip(ratio - 1, -0.2, 0.2))
     weight = np.maximum(weight, CONSTANTS.smallest)
@@ -101,6 +104,8 @@ def _moved_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState
     def channel(values: Vector) -> Vector:
         return np.asarray(rows.down(weight * values) / sums)
 
+    # (2). I - P maps a constant to 0, so only the first term of the series moves the scale: while the scale is wrong,
+    # that term is taken alone.
     change = np.maximum(channel(ratio), CONSTANTS.smallest)
     move = np.log(change)
     if abs(np.log(float(state.dual @ change) / float(state.dual.sum()))) <= CONSTANTS.settled_scale:
@@ -109,26 +114,27 @@ def _moved_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState
             rest = rest - channel(rest)
             move = move + rest
     steps = np.clip(move, -CONSTANTS.largest_step, CONSTANTS.largest_step)
+    # Without the term in ln s the passes may settle where row sums are not 1, which is not optimal.
     steps = steps - CONSTANTS.row_sum_step * np.clip(np.log(sums), -0.5, 0.5)
     return DualState(dual=state.dual * np.exp(steps), weight=weight, ratio=ratio)
 
 
 @numba.njit(cache=True, nogil=True)
 def _across(count, place, ray, values):  # type: ignore[no-untyped-def]
-    sums, at = np.empty(count.size), 0
+    sums, start = np.empty(count.size), 0
     for y in range(count.size):
         total = 0.0
-        for i in range(at, at + count[y]):
+        for i in range(start, start + count[y]):
             total += ray[i] * values[place[i]]
         sums[y] = total
-        at += count[y]
+        start += count[y]
     return sums
 
 
 @numba.njit(cache=True, nogil=True)
 def _down(count, place, ray, values, total):  # type: ignore[no-untyped-def]
-    at = 0
+    start = 0
     for y in range(count.size):
-        for i in range(at, at + count[y]):
+        for i in range(start, start + count[y]):
             total[place[i]] += ray[i] * values[y]
-        at += count[y]
+        start += count[y]

@@ -7,19 +7,22 @@ Columns k carry integer weights W(k) >= 1 and generators, a few places v with wh
 
 Let step = m 2^-48 nats, and E(0) = 2^58, E(t + 1) = ceil(E(t) / r) with a rational r <= e^step. The mechanism is
 
-    P(k|u) = E(q_k(u)) W(k) / S(u),      S(u) = sum over k of E(q_k(u)) W(k)
+    P(k|u) = E(q_k(u)) W(k) / S(u),      S(u) = sum over k of E(q_k(u)) W(k).                                        (1)
 
 Certificate. Let e = (u, v) be an edge of the claim, d_e nats long, that has j_e units in the integer metric, and let
-ln R_e be at most d_e - j_e step. If S(v) <= R_e S(u) and S(u) <= R_e S(v) for every e, then P is private for the
-shortest-path distance of the d_e, for all columns k and after any post-processing of k.
+ln R_e be at most d_e - j_e step. If
+
+    S(v) <= R_e S(u)  and  S(u) <= R_e S(v)    for every e,                                                          (2)
+
+then P is private for the shortest-path distance of the d_e, for all columns k and after any post-processing of k.
 Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap preserve it. E does
 not increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) /
 P(k|v) <= e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
 
 All comparisons are between integers, R_e rounded down (mechanism/certificate.py). Distances are not stored: they are
 the fixed point of the edges, and the proof holds for any places and offsets.
-Nothing wraps and no compiled loop leaves its arrays: the schema of a file has every type, shape and place number
-checked (mechanism/schema.py), `first` rises from 0 and stays below the number of generators, and
+No compiled loop leaves its arrays: the schema of a file has every type, shape and place number checked
+(mechanism/schema.py), and `first` rises from 0 and stays below the number of generators. No distance wraps:
 f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
 """
 
@@ -52,10 +55,9 @@ _REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E st
 class Factors:
     """The integers of a factored mechanism over k places with c columns."""
 
-    # No product wraps: 0 < step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap, so that step times
-    # units is under 2^54 too; lengths in nats are cut at 2^13, which is 2^61 steps of 2^-48. E(q_k(u)) W(k) is under
-    # 2^87 and there are fewer than 2^31 columns, so that S(u) is under 2^118; its sums are added in parts
-    # (`_row_sums`).
+    # No product wraps. step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap: step times units is
+    # below 2^54 too. Lengths are cut at 2^13 nats, which is 2^61 in units of 2^-48. E(q_k(u)) W(k) is below 2^87 and
+    # there are fewer than 2^31 columns: S(u) is below 2^118, and is added in parts (`_row_sums`).
     metric: IntegerMetric
     step: int  # in 2^-48 nats
     weight: NDArray[np.uint32]  # (c,) in [1, 2^28]
@@ -65,7 +67,7 @@ class Factors:
     def __post_init__(self) -> None:
         if self.columns is not None and self.columns.offset.max() > self.metric.cap:
             shown = f"{self.columns.offset.max()}, cap {self.metric.cap}"
-            raise InputError("an offset is above the cap", field=GENERATORS["offset"], value=shown)
+            raise InputError("must be at most the cap", field=GENERATORS["offset"], value=shown)
         if self.weight.shape != (self.size,):
             shown = f"{self.weight.dtype} {self.weight.shape}"
             raise InputError(f"must be uint32 ({self.size},), one for every column", field="weight", value=shown)
@@ -75,10 +77,10 @@ class Factors:
         longest = int(self.metric.units.max(initial=0))
         if longest > self.metric.cap:
             shown = f"{longest}, cap {self.metric.cap}"
-            raise InputError("an edge is longer than the cap: cut it there", field="edge_units", value=shown)
+            raise InputError("must be at most the cap: cut longer edges there", field="edge_units", value=shown)
         if not 0 < int(self.step) * int(self.metric.cap) < _REACH:
             shown = f"{self.nats_per_unit:.3g} nats, cap {self.metric.cap}"
-            raise InputError("leaves no integer for places at the cap: lower it", field="step", value=shown)
+            raise InputError("step times cap is too large for the kernel: lower it", field="step", value=shown)
 
     @property
     def size(self) -> int:
@@ -92,6 +94,7 @@ class Factors:
     @cached_property
     def kernel(self) -> NDArray[np.uint64]:
         """E (cap + 1,), positive integers that do not increase, E(t) <= e^step E(t + 1). Cost: 1 microsecond each."""
+        # r = ratio / 2^shift <= e^step. Rounding the quotient up keeps E(t) <= r E(t + 1), which the proof needs.
         ratio, shift = exp_lower(self.nats_per_unit)
         values = [1 << KERNEL_BITS]
         for _ in range(self.metric.cap):
@@ -122,7 +125,8 @@ class Factors:
 
     def row_sums(self, window: Window) -> list[int]:
         """S(u), exact, of the secrets of a window of columns. Cost: 1 ns for every column and secret of the window."""
-        # The sum of (E(q) - E(F)) W inside the window, and E(F) times the sum of all W.
+        # (E(q) - E(F)) W inside the window, plus E(F) times the sum of all W: columns at the cap need no visit. The
+        # parts are sums of high and low halves of E, each as 32-bit words.
         high, low = self._above
         parts = _row_sums(window.field, high, low, self.weight, window.places).tolist()
         return [((a << 32) + b << _HALF) + (c << 32) + d + self._floor for a, b, c, d in zip(*parts, strict=True)]
@@ -137,7 +141,8 @@ class Factors:
 
     def breaches(self, edges: Edges, row_sums: list[int]) -> int:
         """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim."""
-        # Cost: 3 microseconds an edge. An edge that the integer metric lacks counts twice.
+        # (2), by cross multiplication in Python's integers of any size. Few distinct values of R_e remain after
+        # rounding down. An edge that the integer metric lacks breaks the claim in both directions.
         slack = self.slack(edges)
         distinct, place = np.unique(np.maximum(slack >> _SPARE_BITS, 0), return_inverse=True)
         factors = [exp_lower(float(c) * 2.0 ** (_SPARE_BITS - STEP_BITS)) for c in distinct.tolist()]
@@ -151,24 +156,26 @@ class Factors:
         return bad
 
     def slack(self, edges: Edges) -> NDArray[np.int64]:
-        """d_e - j_e step in 2^-48 nats (e,), rounded down, under 2^61; -1 where the integer metric has no such edge."""
+        """d_e - j_e step in 2^-48 nats (e,), rounded down, below 2^61; -1 where the integer metric has no such edge."""
+        # A length scaled by 2^48 is exact in a double; floor rounds towards the smaller claim.
         length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
         units = self.units_of(edges)
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
     def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
         """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor."""
-        # No log-ratio over length exceeds the largest; at most 1 with the slack of rounds.py the integers will certify.
+        # Its maximum bounds every log-ratio over length. At 1 or less with the slack of rounds.py, (2) will hold in
+        # integers.
         logarithm = np.log(row_sum)
         spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)
 
     def units_of(self, edges: Edges) -> NDArray[np.int64]:
-        own = _keys(self.metric.tail, self.metric.head, self.metric.size)
+        known = _keys(self.metric.tail, self.metric.head, self.metric.size)
         wanted = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
-        order = np.argsort(own)
-        edge = order[np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)]
-        return np.where(own[edge] == wanted, self.metric.units[edge].astype(np.int64), np.int64(-1))
+        order = np.argsort(known)
+        edge = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+        return np.where(known[edge] == wanted, self.metric.units[edge].astype(np.int64), np.int64(-1))
 
 
 def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -182,7 +189,9 @@ def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArra
 
 @numba.njit(cache=True, nogil=True)
 def _row_sums(distances, kernel_high, kernel_low, weight, columns):  # type: ignore[no-untyped-def]
-    """Per source the sums of high and low products, each as high and low 32 bits (the low one may carry further)."""
+    """The sums per source of high and low products, each as words of 32 bits of which the lower may exceed 2^32."""
+    # A half of E is at most 2^29 and a weight at most 2^28: 64 products fit 64 bits. Their words of 32 bits are
+    # then added for up to 2^31 columns without a carry out of 64 bits.
     size, sources = distances.shape
     total = np.zeros((4, sources), np.uint64)
     high, low = np.empty(sources, np.uint64), np.empty(sources, np.uint64)

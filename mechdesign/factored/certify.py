@@ -1,8 +1,8 @@
-"""Integers that satisfy the certificate, by a shorter step.
+"""Shorten the step of factors until the integers satisfy the certificate.
 
-A step breaks the claim by some kappa > 1, the largest log-ratio over claimed length; the next one is that much shorter
-and more. The edges nearest to their claim are tried alone before all rows are summed. At 0.49 of the step, which is 1/2
-less the rounding, the certificate holds for any weights (certificate.py).
+kappa is the largest log-ratio over claimed length. While it exceeds 1 the step is divided by it, and by a little more.
+The edges nearest to their claim are tried alone before all rows are summed. At 0.49 of the step, which is 1/2 less the
+rounding, the certificate holds for any weights: row sums then differ by no more than the distances do.
 """
 
 from __future__ import annotations
@@ -53,11 +53,13 @@ def certify_factors(
     report: Report,
 ) -> CertifiedFactors:
     """Integers that satisfy the certificate, with their rows and the factor of the step, in [0.49, 1]."""
+    # Expected row sums save a pass: they are nearly those of the exact pass, whose cost is that of a round.
     size, sums = problem.domain.size, expected
     factor = 1 / max(1.0, _kappa(factors, claim, sums))
     while True:
         factor = _factor_of_tight_edges(factors, claim, sums, factor)
         scaled = _at(factors, factor)
+        # Exact sums of all rows: only they certify, whatever the tries before said.
         data = loss_data(problem, scaled, target)
         rows = RowBlock(**exact(data))
         breaches = scaled.breaches(problem.edges, join_words(rows.row_sum))
@@ -67,12 +69,14 @@ def certify_factors(
         if breaches == 0:
             return CertifiedFactors(data=data, rows=rows, target=target, factor=scaled.step / factors.step)
         if factor <= STEP_SEARCH.least_factor:
-            raise DesignError("half the distances break the claim", field="weight", value=scaled.step)
+            raise DesignError(
+                "half of the distances break the claim: report this problem", field="weight", value=scaled.step
+            )
         factor = _shorter(factor, kappa)
 
 
 def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.float64], factor: float) -> float:
-    """A factor, at most this one, at which the edges nearest to their claim keep it; expected row sums (n,), about."""
+    """A factor of at most `factor` at which the edges nearest to their claim satisfy it; expected row sums (n,)."""
     utilisation = _at(factors, factor).claim_utilisation(claim, expected, SLACK)
     count = min(STEP_SEARCH.edges, len(utilisation) // STEP_SEARCH.edge_share)
     if count == 0:

@@ -24,7 +24,7 @@ from mechdesign.factored.work_folder import Arrays, Submit, Work, Workers, threa
 
 WAIT = 8.0  # seconds for the scheduler to answer, and for it to have a worker
 PATIENCE = 60.0  # seconds without any worker after which a run is given up
-_LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # what a client says of lost connections
+_LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # loggers of lost connections
 
 
 @contextlib.contextmanager
@@ -83,11 +83,11 @@ class _Block:
             what = type(error).__name__
             if isinstance(error, CancelledError) or what == "CommClosedError":  # closed while a result is on its way
                 remedy = "start it and its workers, then run it again"
-                raise self._failure("the scheduler is gone", remedy) from error
+                raise self._failure("the scheduler stopped", remedy) from error
             if what != "KilledWorker":
                 raise
             remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
-            raise self._failure("workers died of it, over and over", remedy) from error
+            raise self._failure("the block repeatedly killed its worker", remedy) from error
         finally:
             self.cancel()
 
@@ -118,7 +118,7 @@ def check_versions(versions: dict[str, str]) -> None:
     """Raise an InputError where this process has other versions than these of the client."""
     here = versions_here()
     if here != versions:
-        message = "the scheduler or a worker has other versions than the client"
+        message = "the scheduler or a worker has different versions from the client"
         other = ", ".join(f"{name} {here[name]}" for name in here if here[name] != versions[name])
         raise InputError(message, field="scheduler", value=other, remedy=_install(versions))
 
@@ -135,7 +135,7 @@ def versions_here() -> dict[str, str]:
 
 
 def _check_answer(scheduler: str) -> None:
-    """Ask a scheduler who it is, before a client is made: a client that cannot connect keeps trying."""
+    """Check that a scheduler answers, before a client exists: a client that cannot connect keeps trying."""
     from distributed.core import rpc
     from distributed.security import Security
 
@@ -145,16 +145,16 @@ def _check_answer(scheduler: str) -> None:
             return await asyncio.wait_for(remote.identity(), WAIT)
 
     try:
-        with ThreadPoolExecutor(1) as aside:  # this thread may run an event loop already
-            kind = aside.submit(asyncio.run, ask()).result()["type"]
-    except Exception as error:  # what answers may be anything
+        with ThreadPoolExecutor(1) as thread:  # the calling thread may run an event loop already
+            kind = thread.submit(asyncio.run, ask()).result()["type"]
+    except Exception as error:  # any program may answer at this address
         raise _unreachable(scheduler, f"no scheduler answers ({type(error).__name__})") from error
     if kind != "Scheduler":
         raise _unreachable(scheduler, f"is the address of a {kind.lower()}")
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
-    # One that cannot import a block is silent for ever.
+    # A worker that cannot import a block never answers, so each is asked for its versions first.
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError as error:
@@ -178,7 +178,7 @@ def _unreachable(scheduler: str, message: str) -> InputError:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """What the client logs of lost connections is kept off the terminal: what comes of them is raised as an error."""
+    """Keep logs of lost connections off the terminal: errors report them."""
     loggers = [logging.getLogger(name) for name in _LOGS]
     for logger in loggers:
         logger.disabled = True

@@ -1,8 +1,8 @@
-"""Lengths of edges that pay for the row sums of columns with fixed weights, until the integers certify.
+"""Shorten edges to leave room for the row sums of columns with fixed weights, until the integers certify.
 
-Lengths leave what the row sums spend (solvers/eikonal/row_sum_budget.py), in whole steps: if they could rise again, an
-excess of a step would stay. So they fall from those claimed, half of the remaining way at a time, and none rises. What
-remains is taken off the step.
+The row sums use part of each claimed length (solvers/eikonal/row_sum_budget.py), and the kernel gets the rest in
+integer units. Lengths fall from those claimed, half of the remaining way at a time, and none rises: if they could rise
+again, rounding would bring an excess of one unit back. The step then takes up the last excess (certify.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Report, counter
 
 ROUNDS = 40  # passes in which lengths fall, at most, a guess
-_PATIENCE = 8  # passes that keep no more of the lengths, a guess
+_PATIENCE = 8  # passes without an improvement that end the search, a guess
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,9 +62,10 @@ class ColumnCertifier:
         return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
 
     def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Lengths (e,) in steps that leave what the row sums spend, and the row sums (n,) up to a factor."""
-        # Those of the round that keeps the most of the claimed lengths, once its kappa is taken off.
-        edges, size, kept = self.problem.edges, self.problem.domain.size, 0.0
+        """Lengths (e,) in units that leave room for the row sums, and the row sums (n,) up to a factor."""
+        # The round with the largest mean share of claimed lengths once its kappa is divided out: a loss depends on
+        # that.
+        edges, size, best_share = self.problem.edges, self.problem.domain.size, 0.0
         units, best_round = self.units.quantise(edges.length), 0
         best = units, np.ones(size)
         for number in range(1, ROUNDS + 1):
@@ -72,9 +73,9 @@ class ColumnCertifier:
             sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
             kappa = float(factors.claim_utilisation(edges, sums, SLACK).max())
             self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
-            keeps = float(np.mean(units / edges.length)) / kappa
-            if keeps > kept:
-                kept, best, best_round = keeps, (units, sums), number
+            share = float(np.mean(units / edges.length)) / kappa
+            if share > best_share:
+                best_share, best, best_round = share, (units, sums), number
             if kappa <= GOOD or number - best_round >= _PATIENCE:
                 break
             wanted = self.units.quantise(remaining_length(edges, np.log(sums), SLACK))

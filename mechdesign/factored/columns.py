@@ -1,4 +1,4 @@
-"""Columns by their generators: a few places with offsets, from which a column spreads over all places."""
+"""Columns by their generators: a few places with offsets that determine a column at all places."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ GENERATORS = {"place": "generator_place", "offset": "generator_offset", "first":
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
-    """Columns by their generators, those of a column side by side."""
+    """Columns by their generators, stored column by column."""
 
     place: NDArray[np.int64]  # (g,)
     offset: NDArray[np.integer[Any]]  # (g,) >= 0, whole units
     first: NDArray[np.int64]  # (c,), the first generator of every column, which ends where the next one begins
 
     def __post_init__(self) -> None:
-        rises = (self.first[1:] > self.first[:-1]).all()  # compared: differences of hostile numbers wrap
+        # Compared, not subtracted: differences of untrusted numbers may wrap.
+        rises = (self.first[1:] > self.first[:-1]).all()
         if self.first[0] != 0 or not rises or self.first[-1] >= len(self.place):
             shown = f"{self.first[0]} to {self.first[-1]}, {len(self.place)} generators"
-            message = "must rise from 0 and leave every column a generator"
+            message = "must increase from 0, with a generator for every column"
             raise InputError(message, field=GENERATORS["first"], value=shown)
 
     @classmethod
-    def joined(cls, parts: Sequence[Columns]) -> Columns:
+    def concatenate(cls, parts: Sequence[Columns]) -> Columns:
         starts = np.cumsum([0, *(len(part.place) for part in parts[:-1])])
         return cls(
             place=np.concatenate([part.place for part in parts]),
@@ -69,7 +70,8 @@ def _gather(distances, place, offset, first, cap, gathered):  # type: ignore[no-
         row[:] = cap
         stop = first[k + 1] if k + 1 < first.size else place.size
         for g in range(first[k], stop):
-            other, more = distances[place[g]], offset[g]
-            room = np.uint16(cap - more)
+            # f_v + min(q, F - f_v) = min(F, f_v + q) without a sum above the cap: 16 bits suffice.
+            other, shift = distances[place[g]], offset[g]
+            limit = np.uint16(cap - shift)
             for b in range(row.size):
-                row[b] = min(row[b], np.uint16(min(other[b], room) + more))
+                row[b] = min(row[b], np.uint16(min(other[b], limit) + shift))

@@ -57,14 +57,14 @@ from mechdesign.problem.problem import DesignProblem
 def rejection_reason(problem: DesignProblem) -> str | None:
     """Why a problem has no factored mechanism; None where it has one."""
     if not problem.metric.sparse:
-        return f"the {problem.metric.kind} metric has no short list of edges"
+        return f"the {problem.metric.kind} metric has too many edges"
     if problem.loss.code is None:
-        return "a loss given as a table, or by no formula of the sums over rows, is as large as the mechanism"
+        return "factored mechanisms support only losses computed from coordinates"
     return None
 
 
 def loss_data(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
-    """What the sums over rows need: coordinates, prior and loss of a problem whose reports are its secrets."""
+    """Coordinates, prior and loss for sums over rows, of a problem whose reports are its secrets."""
     return LossData(
         factors=factors,
         secrets=problem.domain.points,
@@ -87,7 +87,7 @@ def make_factored(
     """The sealed Dataset of a factored mechanism at the claim of the metric; diagnosis, arrays (n,) to keep."""
     domain, factors = problem.domain, certified.data.factors
     if factors.breaches(problem.edges, join_words(certified.rows.row_sum)):
-        raise DesignError("the factors break the claim", field="weight", remedy="report this mechanism")
+        raise DesignError("factors break the claim", field="weight", remedy="report this problem")
     figures = loss_figures(certified.data, certified.rows, domain)
     variables = _variables(problem, certified, figures)
     variables |= {name: ("secret", values) for name, values in (diagnosis or {}).items()}
@@ -154,7 +154,7 @@ def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: Los
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ProvedBound:
-    """A lower bound of the loss and what proves it."""
+    """A lower bound of the loss and its proof."""
 
     value: float
     dual: NDArray[np.float64]  # (n,), multipliers
@@ -178,23 +178,26 @@ def loss_figures(data: LossData, rows: RowBlock, domain: Domain) -> LossFigures:
         return LossFigures(loss=loss)
     centre = data.secrets.mean(axis=0)
     assert rows.moments is not None
+    # Inside its window a column has the moments that blocks summed; E(F), the floor, counts at every secret.
     share = data.prior * data.floor / np.ldexp(rounded_words(rows.row_sum), -KERNEL_BITS)
     far = [math.fsum(share), *(math.fsum(share * axis) for axis in (data.secrets - centre).T)]
     # sums over u of prior(u) P(k|u) times 1 and the coordinates from the centre, (c, 1 + a)
     moments = rows.moments + data.factors.weight[:, None] * np.array(far)
     mass, first = moments[:, 0], moments[:, 1:]
+    # The posterior mean minimises the expected squared distance; its nearest cell is the best of the cells.
     seen = mass > 0
     mean = np.where(seen[:, None], first / np.where(seen, mass, 1.0)[:, None], 0.0)
     remap = np.asarray(cKDTree(domain.points - centre).query(mean)[1], np.int64)
-    was, becomes = data.reports - centre, domain.points[remap] - centre
-    gain = 2 * ((becomes - was) * first).sum(axis=1) + ((was**2).sum(axis=1) - (becomes**2).sum(axis=1)) * mass
+    # E|x - y|^2 - E|x - z|^2 = 2 (z - y) E x + (|y|^2 - |z|^2) mass, of coordinates from the centre: little cancels.
+    old, new = data.reports - centre, domain.points[remap] - centre
+    gain = 2 * ((new - old) * first).sum(axis=1) + ((old**2).sum(axis=1) - (new**2).sum(axis=1)) * mass
     return LossFigures(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
 
 def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
-    """A bound of every log-ratio over length, at most 1 where the integers certify."""
-    # Attained, before columns of one report are merged, where the edge is a shortest path and one of its ends is a
-    # column of its own.
+    """An upper bound of every log-ratio over length, at most 1 if the integers certify."""
+    # Attained, before columns with one report are merged, if the edge is a shortest path and one of its ends is a
+    # column.
     return min(1.0, float(factors.claim_utilisation(edges, rounded_words(row_sum)).max()))
 
 
@@ -203,12 +206,12 @@ def stored_factors(stored: MechanismFile) -> Factors:
     mechanism, attrs = stored.mechanism, stored.mechanism.attrs
     weight, inner = mechanism["weight"].values, mechanism["inner"].values
     if len(np.unique(inner)) < stored.domain.size:
-        raise refused("two secrets share a place", "inner", "", "a place of its own for every secret")
+        raise refused("must not repeat a place", "inner", "a place twice", "a separate place for every secret")
     edges = {part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "units")}
     metric = IntegerMetric(points=stored_points(mechanism, "place"), cap=int(attrs["cap"]), **edges)
     missing = [name for name in GENERATORS.values() if name not in mechanism]
     if 0 < len(missing) < len(GENERATORS):
-        raise refused("must be there", missing[0], "no such variable", "all of its generators")
+        raise refused("is missing", missing[0], "no such variable", "all variables of generators")
     columns = None if missing else Columns(**{part: mechanism[name].values for part, name in GENERATORS.items()})
     return Factors(metric=metric, step=int(attrs["step"]), weight=weight, inner=inner, columns=columns)
 

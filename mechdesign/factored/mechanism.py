@@ -29,7 +29,7 @@ _MOST_COLUMNS = 2_000_000  # each at most 2^43 + 2^15 in the high part, so that 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredMechanism(Rows):
-    """A factored Dataset that answers as a table does: rows, samples, exact integers; verified here, once.
+    """Rows, samples and exact integers of a factored Dataset, verified on construction.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class FactoredMechanism(Rows):
         object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
         columns = self.stored.mechanism.sizes["column"]
         if columns > _MOST_COLUMNS:
-            message = f"more than {_MOST_COLUMNS:,} columns: use fewer cells"
+            message = f"must be at most {_MOST_COLUMNS:,}: use fewer cells"
             raise InputError(message, field="column", value=columns)
 
     @cached_property
@@ -78,10 +78,10 @@ class FactoredMechanism(Rows):
 
     def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
         """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there."""
-        # At secrets that are left out the kernel has its least value.
+        # Secrets outside a block have the least value of the kernel.
         factors = self.factors
         if factors.columns is not None:
-            raise InputError("columns of this mechanism are no places", field="column", value=factors.size)
+            raise InputError("must be a mechanism whose columns are places", field="column", value=factors.size)
         kernel, total = factors.kernel.astype(float), rounded_words(self.dataset["row_sum"].values)
         target, room = self.dataset["target"].values, factors.metric.windows()
         secret = np.full(factors.size, -1)
@@ -91,10 +91,10 @@ class FactoredMechanism(Rows):
             reports = factors.order[first : first + BLOCK]
             columns = np.flatnonzero((ordered >= first) & (ordered < first + BLOCK))
             window = room.window_of(columns)
-            own = secret[window.places] >= 0
-            secrets = secret[window.places[own]]
+            is_secret = secret[window.places] >= 0
+            secrets = secret[window.places[is_secret]]
             block = np.zeros((len(reports), len(secrets)))
-            np.add.at(block, ordered[columns] - first, (kernel[window.field[own]] * factors.weight[columns]).T)
+            np.add.at(block, ordered[columns] - first, (kernel[window.field[is_secret]] * factors.weight[columns]).T)
             yield reports, secrets, block.T / total[secrets, None]
 
     def row(self, secret: int) -> xr.DataArray:
@@ -140,8 +140,8 @@ class FactoredMechanism(Rows):
         bits, _ = source(rng)
         target = self.dataset["target"].values
         drawn = np.empty((len(numbers), size), np.int64)
-        for own, distances in dense_rows(self.factors, numbers):
-            for b, row in enumerate(range(own.start, own.stop)):
+        for part, distances in dense_rows(self.factors, numbers):
+            for b, row in enumerate(range(part.start, part.stop)):
                 high, low = self._cumulative(distances[:, b])
                 self._check_sum(numbers[row], (int(high[-1]) << _LIMB) + int(low[-1]))
                 drawn[row] = target[_draw(high, low, size, bits)]
@@ -149,11 +149,13 @@ class FactoredMechanism(Rows):
 
     def _check_sum(self, secret: int, total: int) -> None:
         if total != self.row_sums[secret]:
-            message = "a row sums to something else than was certified"
+            message = "a row does not sum to its certified sum"
             raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
 
     def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Cumulative masses (c,), exact, as a high part and the low 43 bits."""
+        # A mass of up to 87 bits is split at bit 43 from the halves of E: no product exceeds 57 bits, and the low parts
+        # of up to 2^21 columns add up below 2^64. The carries of the low sums go to the high ones at the end.
         mask = np.uint64((1 << _LIMB) - 1)
         kernel_high, kernel_low = self.factors.halves
         weight = self.factors.weight.astype(np.uint64)
@@ -174,13 +176,15 @@ class FactoredMechanism(Rows):
 def _draw(
     high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
 ) -> NDArray[np.int64]:
-    """Columns drawn by cumulative masses (c,): how many of them are at most a uniform integer below the last."""
+    """Draw columns by inversion: the number of cumulative masses (c,) that are at most a uniform integer."""
+    # Uniform integers of as many bits as the last mass has; those that are not below it are drawn again. Two words are
+    # compared: the low ones only where high ones tie.
     columns, done = np.empty(size, np.int64), 0
     last = (high[-1], low[-1])
-    spare = np.uint64(64 - int(last[0]).bit_length())
+    dropped = np.uint64(64 - int(last[0]).bit_length())
     while done < size:
         raw = np.frombuffer(bits(16 * (size - done)), np.uint64).reshape(-1, 2)
-        top, rest = raw[:, 0] >> spare, raw[:, 1] >> np.uint64(64 - _LIMB)
+        top, rest = raw[:, 0] >> dropped, raw[:, 1] >> np.uint64(64 - _LIMB)
         mask = (top < last[0]) | ((top == last[0]) & (rest < last[1]))
         top, rest = top[mask], rest[mask]
         place, beyond = np.searchsorted(high, top, side="left"), np.searchsorted(high, top, side="right")

@@ -178,7 +178,7 @@ class Pool:
 
     def with_more(self, more: Pool) -> Pool:
         return Pool(
-            columns=Columns.joined([self.columns, more.columns]),
+            columns=Columns.concatenate([self.columns, more.columns]),
             target=np.concatenate([self.target, more.target]),
             cost=np.concatenate([self.cost, more.cost]),
             weight=np.concatenate([self.weight, more.weight]),
@@ -297,7 +297,7 @@ class PoolRun:
         self.state = replace(self.state, ratio=ratio)
         self.pricing_seconds = time.monotonic() - started
         if fresh:
-            self._add(Columns.joined(fresh), np.concatenate(targets))
+            self._add(Columns.concatenate(fresh), np.concatenate(targets))
         return bool(fresh)
 
     def _unseen(self, columns: Columns, reports: NDArray[np.int64]) -> NDArray[np.int64]:

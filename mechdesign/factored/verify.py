@@ -1,7 +1,7 @@
-"""Verify a factored mechanism: the certificate is derived again from its integers.
+"""Verify a factored mechanism from its integers.
 
-The row sums that prove the claim (mechanism/claim.py) are added again exactly, from distances relaxed again in
-integers. A lower bound is recomputed from its multipliers, in the balls of the stored radii.
+Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is
+recomputed from its multipliers, in balls of the stored radii.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mechdesign.verification.verify import (
 def check_factored(
     stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:
-    """The verification of a factored mechanism; bound: its lower bound is priced again."""
+    """The verification of a factored mechanism; bound: recompute its lower bound."""
     mechanism, factors, edges, proof = stored.mechanism, stored.factors, stored.edges, check_claim(stored)
     reasons = proof.reasons
     data = loss_data(stored.problem, factors, mechanism["target"].values)
@@ -66,12 +66,13 @@ def check_factored(
 
 
 def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] | None) -> bool | None:
-    """Whether the stored bound follows from the stored multipliers in balls of the stored radii; None for no bound."""
+    """True if the stored multipliers prove the stored bound; None if there is no bound."""
     mechanism = stored.mechanism
     stated = [name in mechanism.attrs for name in ("lower_bound", "bound_reach", "bound_core")] + ["dual" in mechanism]
     if not all(stated):
         return False if any(stated) else None
     dual, reach, core = mechanism["dual"].values, *(float(mechanism.attrs[f"bound_{of}"]) for of in ("reach", "core"))
+    # Untrusted radii: a wider ball than any design has would take hours.
     if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
     proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
@@ -83,16 +84,16 @@ def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] 
 def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]:
     mechanism, reasons = stored.mechanism, []
     if float(mechanism.attrs["scale"]) != 1:
-        reasons.append("scale: a factored mechanism is made at its claim")
+        reasons.append("scale: must be 1 in a factored mechanism")
     if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
-        reasons.append("remapped_loss: is for the squared distance")
+        reasons.append("remapped_loss: applies only to the squared distance")
     wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
     if has_curvature_rule(stored.metric, stored.domain):
         wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
     for name, values in wanted.items():
         stated = mechanism.get(name)
         if stated is not None and (values is None or not np.allclose(stated.values, values, rtol=AGREE, atol=0.0)):
-            reasons.append(f"{name}: differs from what the file gives")
+            reasons.append(f"{name}: differs from the recomputed values")
     return reasons
 
 
@@ -100,9 +101,9 @@ def _row_differences(stored: MechanismFile, rows: RowBlock) -> list[str]:
     mechanism, reasons = stored.mechanism, []
     different = np.flatnonzero((mechanism["row_sum"].values != rows.row_sum).any(axis=1))
     if len(different):
-        reasons.append(f"row_sum: {len(different)} rows sum to something else, first secret {int(different[0])}")
+        reasons.append(f"row_sum: {len(different)} sums differ from the rows, first secret {int(different[0])}")
     if not np.allclose(mechanism["row_loss"].values, rows.loss, rtol=AGREE, atol=0.0):
-        reasons.append("row_loss: differs from the losses recomputed")
+        reasons.append("row_loss: differs from the recomputed losses")
     return reasons
 
 
@@ -110,8 +111,7 @@ def worst_edge(
     factors: Factors, edges: Edges, row_sum: NDArray[np.uint64], target: NDArray[np.int64]
 ) -> dict[str, int]:
     """The edge with the largest bound of log-ratios over its length, and a report."""
-    # The end of the edge where every place is a column, else the report of the column whose ratio between the ends is
-    # largest.
+    # If every place is a column, the end with the smaller sum itself; else the column with the largest ratio.
     total = rounded_words(row_sum)
     e = int(np.argmax(factors.claim_utilisation(edges, total)))
     tail, head = int(edges.tail[e]), int(edges.head[e])

@@ -49,19 +49,20 @@ _DIGEST = hashlib.sha256().digest_size
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Folder:
-    """What a run keeps; nothing without a path. run is its key (`run_key`)."""
+    """The stored blocks of a run, or nothing without a path; run is the key of `run_key`."""
 
     path: Path | None = None
     run: str = ""
 
     def read(self, name: str) -> dict[str, NDArray[Any]] | None:
-        """Arrays kept under a name; None where there are none or the file is damaged."""
+        """Arrays stored under a name; None if there are none or the file is damaged."""
         if self.path is None:
             return None
         try:
             content = self._block(name).read_bytes()
         except OSError:
             return None
+        # The digest covers run and name too: a block of another run, or under another name, is not taken for this one.
         if content[:_DIGEST] != self._digest(name, content[_DIGEST:]):
             return None
         with np.load(io.BytesIO(content[_DIGEST:]), allow_pickle=False) as arrays:
@@ -103,7 +104,7 @@ class Folder:
 
 
 def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
-    """What tells runs apart: SHA-256 of a description and of arrays."""
+    """The key of a run: SHA-256 of a description and of arrays."""
     digest = hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
@@ -149,12 +150,12 @@ def _make(where: Path) -> bool:
         where.mkdir()
     except FileExistsError as error:
         if not where.is_dir():
-            raise InputError("is no folder", field="work", value=where) from error
+            raise InputError("is not a folder", field="work", value=where) from error
         return False
     except UnicodeEncodeError as error:
-        raise InputError("its name is not UTF-8", field="work", value=where) from error
+        raise InputError("must have a name in UTF-8", field="work", value=where) from error
     except OSError as error:
-        raise InputError(f"could not be made ({error.strerror})", field="work", value=where) from error
+        raise InputError(f"could not be created ({error.strerror})", field="work", value=where) from error
     return True
 
 
@@ -162,13 +163,13 @@ def _claim(where: Path, run: str, *, of: str, created: bool) -> bool:
     if not (where / _MANIFEST).exists():
         others = [name for file in where.iterdir() if not (name := file.name).startswith((_LOCK, f".{_MANIFEST}."))]
         if others:
-            message = f"holds other files, such as {min(others)}: name an empty folder"
+            message = f"contains other files, such as {min(others)}: pass an empty folder"
             raise InputError(message, field="work", value=where)
         text = json.dumps({"schema": SCHEMA, "run": run, "of": of, "made": created})
         _put(where / _MANIFEST, text.encode())
     manifest = _manifest(where)
     if manifest["run"] != run:
-        raise InputError(f"holds the work of another run: {manifest['of']}", field="work", value=where)
+        raise InputError(f"contains the work of another run: {manifest['of']}", field="work", value=where)
     for part in where.glob(".*.part"):
         part.unlink()
     return bool(manifest["made"])
@@ -181,7 +182,7 @@ def _manifest(where: Path) -> dict[str, Any]:
             return manifest
         raise ValueError(manifest)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{_MANIFEST} in it is damaged: delete this folder", field="work", value=where) from error
+        raise InputError(f"has a damaged {_MANIFEST}: delete this folder", field="work", value=where) from error
 
 
 def _remove_empty(where: Path, created: bool) -> None:
@@ -260,11 +261,11 @@ def in_order(
                 while waiting and len(pending) < executor.ahead():
                     start, stop = waiting.popleft()
                     stored = folder.read(_file(name, start))
-                    with _explained(name, start, stop):
+                    with _explain_failure(name, start, stop):
                         pending.append((start, stop, submit(start, stop) if stored is None else stored))
                 start, stop, arrays = pending[0]
                 if not isinstance(arrays, dict):
-                    with _explained(name, start, stop):
+                    with _explain_failure(name, start, stop):
                         arrays = arrays.result()
                     folder.write(_file(name, start), arrays)
                 pending.popleft()
@@ -284,7 +285,7 @@ def merged_pass(
     folder: Folder | None = None,
     on_done: OnDone = lambda done: None,
 ) -> Arrays:
-    """The arrays of all blocks, by `merge_blocks`; without a folder nothing is kept."""
+    """The arrays of all blocks, by `merge_blocks`; without a folder nothing is stored."""
     with contextlib.closing(in_order(executor, blocked, folder=folder, on_done=on_done)) as blocks:
         return merge_blocks((arrays for _, _, arrays in blocks), over_rows)
 
@@ -300,22 +301,22 @@ def _file(name: str, start: int) -> str:
 
 
 @contextlib.contextmanager
-def _explained(name: str, start: int, stop: int) -> Iterator[None]:
-    """Make whatever goes wrong with a block a SolverError, but for errors that say what to do."""
+def _explain_failure(name: str, start: int, stop: int) -> Iterator[None]:
+    """Turn an error in a block into a SolverError that names its rows; errors of the package pass."""
     try:
         yield
     except MechdesignError:
         raise
     except Exception as error:
         message, rows = f"a block failed ({type(error).__name__}: {error})", f"{name}, rows {start} to {stop - 1}"
-        remedy = "mend the cause and run it again: blocks finished in work=FOLDER are kept"
+        remedy = "fix the cause and run it again: blocks finished in work=FOLDER are reused"
         raise SolverError(message, field="work", value=rows, remedy=remedy) from error
 
 
 def merge_blocks(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays:
-    """Arrays named in `over_rows` put together, others summed, in the order of the blocks."""
-    # Blocks that hold `secret`, the numbers of their rows, are put together in the order of these. Blocks that hold
-    # `column` and `size` hold sums of these columns alone, out of so many.
+    """Concatenate the arrays named in `over_rows` and sum the others, in the order of the blocks."""
+    # Rows of blocks with `secret`, the numbers of their rows, are sorted by them. Blocks with `column` and `size` have
+    # sums of these columns alone, out of `size`. One order of sums, so that bits do not depend on the workers.
     rows: dict[str, list[NDArray[Any]]] = {}
     sums: Arrays = {}
     for arrays in blocks:

@@ -182,7 +182,7 @@ def test_state_is_recomputed_if_all_workers_die(address, client, state):
 
 @ON_PROCESSES
 def test_block_that_kills_workers_is_abandoned(address, client, state):
-    with pytest.raises(SolverError, match=r"workers died of it, over and over \(got rows 300 to 399\); give them more"):
+    with pytest.raises(SolverError, match=r"killed its worker \(got rows 300 to 399\); give them more"):
         run(address, state | {"kill": 300, "always": True})
     client.wait_for_workers(2)
     run(address, state)
@@ -190,7 +190,7 @@ def test_block_that_kills_workers_is_abandoned(address, client, state):
 
 HERE = cluster.versions_here()
 OTHER = HERE | {"mechdesign": "9.9"}
-REFUSED = rf"other versions than the client \(got mechdesign {HERE['mechdesign']}\); .* install mechdesign==9\.9 "
+REFUSED = rf"different versions from the client \(got mechdesign {HERE['mechdesign']}\); .* install mechdesign==9\.9 "
 
 
 @ON_PROCESSES
@@ -362,6 +362,6 @@ def test_lost_scheduler_ends_program_with_one_line(separate, tmp_path):
         scheduler.kill()
         *lines, last = ran.stderr.read().splitlines()
     assert [line for line in lines if not line.startswith(WORK)] == []
-    assert last.startswith("error: scheduler: the scheduler is gone (got rows ")
+    assert last.startswith("error: scheduler: the scheduler stopped (got rows ")
     assert ran.returncode == 1
     assert (tmp_path / "work" / "state.block").exists()

@@ -168,7 +168,7 @@ def test_folder_of_other_run_is_refused(other, begun_folder):
     if "name" in other:
         object.__setattr__(problem, "name", other["name"])
     options = {name: other[name] for name in ("rounds", "block") if name in other}
-    with pytest.raises(InputError, match="holds the work of another run: philadelphia, 400 secrets, 6 rounds"):
+    with pytest.raises(InputError, match="contains the work of another run: philadelphia, 400 secrets, 6 rounds"):
         solved(EikonalWeights(problem=problem), work=work, **options)
     assert {path: path.read_bytes() for path in work.iterdir()} == before
 
@@ -229,7 +229,7 @@ def test_command_keeps_mechanism_until_written(command, program, tmp_path, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.base.atomic_write.write_atomically", killed)
+        patched.setattr("mechdesign.mechanism.storage.write_atomically", killed)
         code, _, told = command("--work", work, "-o", out)
     assert code == 130
     assert told.splitlines()[-1] == (

@@ -340,5 +340,5 @@ def test_half_of_distances_certifies_any_weights() -> None:
         found["row_sum"][0] *= 4
         return found
 
-    with pytest.raises(DesignError, match="half the distances break the claim"):
+    with pytest.raises(DesignError, match="half of the distances break the claim"):
         searched(1, broken)

@@ -100,7 +100,7 @@ def test_loss_table_gives_mechanism_table(monkeypatch: pytest.MonkeyPatch) -> No
     name = "graph, table loss"
     assert "mass" in factored(monkeypatch, name)
     monkeypatch.setattr(run, "TABLED", 0)
-    with pytest.raises(UnsuitableError, match="as large as the mechanism"):
+    with pytest.raises(UnsuitableError, match="computed from coordinates"):
         factored(monkeypatch, name)
 
 

@@ -233,7 +233,7 @@ def test_folder_belongs_to_one_run(tmp_path):
     assert sorted(path.name for path in where.iterdir()) == ["run.json", "x.block"]
     for damaged in ("", "{}", "[1]", '{"schema": 1}'):
         (where / "run.json").write_text(damaged)
-        with pytest.raises(InputError, match=r"run\.json in it is damaged"), work_folder(where, "a", of=""):
+        with pytest.raises(InputError, match=r"has a damaged run\.json"), work_folder(where, "a", of=""):
             pass
 
 
@@ -262,10 +262,10 @@ def test_empty_folder_is_removed(tmp_path):
 def test_unusable_folders_are_refused(tmp_path):
     (tmp_path / "file").touch()
     for where, message in [
-        (tmp_path, "holds other files, such as file"),
-        (tmp_path / "file", "is no folder"),
-        (tmp_path / "nowhere" / "work", "could not be made"),
-        (tmp_path / "\udcff", "its name is not UTF-8"),
+        (tmp_path, "contains other files, such as file"),
+        (tmp_path / "file", "is not a folder"),
+        (tmp_path / "nowhere" / "work", "could not be created"),
+        (tmp_path / "\udcff", "must have a name in UTF-8"),
     ]:
         with pytest.raises(InputError, match=message) as caught, work_folder(where, "a", of=""):
             pass

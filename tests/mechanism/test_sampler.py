@@ -243,7 +243,7 @@ def test_altered_factors_are_refused() -> None:
         md.Sampler(mechanism=given)
     given = made_factored("eikonal, 16 neighbours").copy(deep=True)
     given["weight"].values[3] += np.uint32(1)
-    with pytest.raises(VerificationError, match="sums to something else"):
+    with pytest.raises(VerificationError, match="does not sum to its certified sum"):
         md.sample(rewritten(given), 0, 1)
 
 
