@@ -184,14 +184,14 @@ class Described(Weighted):
 
 
 @pytest.mark.parametrize("kind", [Weighted, Listed])
-def test_metric_that_no_file_holds_is_refused(kind):
+def test_unstorable_metric_is_refused(kind):
     """Verification rebuilds a metric from its description, which would lack the weights."""
     with pytest.raises(InputError, match=r"cannot be kept in a file.*md\.Graph") as caught:
         problem(metric=kind(weights=np.array([1.0, 2.0, 3.0])))
     assert caught.value.field == "metric"
 
 
-def test_metric_with_described_arrays_is_kept(tmp_path, monkeypatch):
+def test_metric_with_arrays_is_stored(tmp_path, monkeypatch):
     monkeypatch.setitem(md.extend.METRICS, "weighted", Described)
     made = md.solve(problem(metric=0.5 * Described(weights=np.array([1.0, 2.0, 3.0]))))
     md.save(made, tmp_path / "weighted.nc")

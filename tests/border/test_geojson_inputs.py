@@ -219,7 +219,7 @@ INVALID = {  # rings, and polygons of the same ground that are valid
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_invalid_rings_are_mended_and_said(tmp_path, name):
+def test_invalid_rings_are_repaired_and_reported(tmp_path, name):
     rings, valid = INVALID[name]
     notes = []
     mended = md.geo.read_area(written(tmp_path, polygon(*rings)), on_note=notes.append)
@@ -249,7 +249,7 @@ def test_the_note_has_both_areas(tmp_path):
         ),
     ],
 )
-def test_points_and_lines_beside_polygons_are_counted(tmp_path, others, words):
+def test_points_and_lines_are_counted_and_ignored(tmp_path, others, words):
     notes = []
     path = written(tmp_path, collection(*others, polygon(BOX)))
     assert apart(degrees(path, on_note=notes.append), plain()) < 1e-6
@@ -365,7 +365,7 @@ def test_areas_are_read_alike(tmp_path):
     assert [word for note in notes for word in ("projected", "1 point") if word in note] == ["projected", "1 point"]
 
 
-def test_a_forbidden_area_that_forbids_nothing_is_said(tmp_path):
+def test_ineffective_forbidden_area_is_reported(tmp_path):
     area, notes = md.geo.Area.box(12.49, 41.8, 12.54, 41.84), []
     swapped = md.geo.read_area(border_file("g05_forbidden_swapped.geojson"))
     inside = md.geo.Area.box(12.5, 41.81, 12.5001, 41.8101)

@@ -50,7 +50,7 @@ LABELLED = {
 
 
 @pytest.mark.parametrize("name", LABELLED)
-def test_audit_compare_and_repair_go_by_labels(name):
+def test_tables_are_matched_by_labels(name):
     table = LABELLED[name]
     assert found(table) == found(TABLE)
     fixed = md.baselines.repaired(table, PROBLEM)
@@ -104,7 +104,7 @@ PRIORS = {
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_priors_and_distributions_go_by_labels(name):
+def test_priors_are_matched_by_labels(name):
     prior = PRIORS[name]
     stated = md.DesignProblem(PROBLEM.domain, PROBLEM.metric, prior, PROBLEM.loss)
     assert stated.prior_array.tolist() == WEIGHTS.tolist()
@@ -131,7 +131,7 @@ def test_on_grid_goes_by_coordinates():
     assert md.on_grid(CUBE.T).transpose(*md.on_grid(CUBE).dims).equals(md.on_grid(CUBE))
 
 
-def test_labels_without_an_order_are_refused_where_no_domain_is_known():
+def test_unordered_labels_need_a_domain():
     with pytest.raises(InputError, match="do not ascend"):
         md.priors.proportional(ARRAY.isel(secret=PERMUTED))
     with pytest.raises(InputError, match="do not ascend"):

@@ -187,7 +187,7 @@ def test_a_system_that_nothing_uses_is_refused(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_system_beside_a_declared_one_is_said(tmp_path):
+def test_ignored_coordinate_system_is_reported(tmp_path):
     ring = [[12.5, 41.9], [12.6, 41.9], [12.6, 42.0], [12.5, 41.9]]
     crs = {"type": "name", "properties": {"name": "EPSG:4326"}}
     path, notes = tmp_path / "a.geojson", []

@@ -104,7 +104,7 @@ def test_counts_and_densities_differ_by_area(run_json, tmp_path):
         ("ppp_2020", None, 500.0, "counts"),
     ],
 )
-def test_kind_of_prior_is_guessed_and_said(tmp_path, name, unit, cell, kind):
+def test_kind_of_prior_is_guessed_and_reported(tmp_path, name, unit, cell, kind):
     domain = Area.box(12.47, 41.88, 12.48, 41.89).grid(cell)
     path = degrees_tiff(tmp_path / f"{name}.tif", settled(), value_unit=unit)
     notes = []
@@ -249,7 +249,7 @@ def test_pixels_on_a_plane_are_added_up(nodes):
             md.priors.from_density(md.Raster(x=x, y=y, values=values, unit="km"), domain)
 
 
-def test_a_raster_goes_on_beyond_its_pixels_where_allowed():
+def test_raster_extends_beyond_pixels_if_allowed():
     raster, domain = md.Raster(x=[0.25, 0.75], y=[0.0], values=[[1.0], [3.0]]), md.Domain.grid((4, 1), 1.0)
     assert md.priors.from_density(raster, domain, extend=True) == pytest.approx(np.array([2, 3, 3, 3]) / 11)
     with pytest.raises(InputError, match="3 of 4 places lie outside"):

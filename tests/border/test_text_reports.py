@@ -187,7 +187,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
         ("true_x,true_y\n1,2\n", "no column of reports"),
     ],
 )
-def test_what_may_be_another_number_is_refused(tmp_path, text, message):
+def test_ambiguous_numbers_are_refused(tmp_path, text, message):
     (tmp_path / "r.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         counted(tmp_path / "r.csv")

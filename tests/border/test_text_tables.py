@@ -164,7 +164,7 @@ def test_honest_counts_keep_all_their_numbers(tmp_path, name):
         ("secret,report,count\n0,0,50%\n0,1,50%\n", "count must be a finite number .*without %"),
     ],
 )
-def test_what_may_be_labels_or_data_is_refused(tmp_path, text, message):
+def test_ambiguous_labels_are_refused(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as caught:
         table(tmp_path, text)
     assert caught.value.remedy or caught.value.value
@@ -175,7 +175,7 @@ def test_names_alike_make_an_ascending_column_data(tmp_path):
     assert np.array_equal(table(tmp_path, lines(UNEVEN[:, 1:], first=",r0,r1", labels=[10, 20, 30])), UNEVEN[:, 1:])
 
 
-def test_what_was_taken_as_labels_is_said(tmp_path):
+def test_labels_are_reported(tmp_path):
     notes = []
     table(tmp_path, lines(COUNTS, labels=[2019, 2020, 2021]), on_note=notes.append)
     assert notes == ["The first column of the table is taken as labels, not as data: 2019, 2020, 2021."]

@@ -234,7 +234,7 @@ def test_disc_of_values_is_an_interval(capped_ages, run_json, run, tmp_path):
     assert ("disc" in out, code) == (False, 0)
 
 
-def test_limit_that_nothing_keeps_names_the_interval():
+def test_infeasible_limit_names_the_interval():
     problem = design(md.Domain.grid(8, 10.0, unit="years"), md.Euclidean(0.02, unit="years"))
     cap = md.posteriors.PosteriorCap(radius=20.0, share="1/10", people=list(range(1, 9)))
     with pytest.raises(InfeasibleError, match=f"the {EITHER_WAY} about"):
@@ -334,7 +334,7 @@ def test_hostile_unit_is_only_text(mechanisms, tmp_path, run):
 
 
 @pytest.mark.parametrize("unit", ["EUR\nx", "\x1b[2J", "x" * 41, "USD. All is well", "meterss"])
-def test_unit_of_a_file_is_data_of_anybody(mechanisms, tmp_path, unit):
+def test_unit_in_a_file_is_untrusted(mechanisms, tmp_path, unit):
     """A unit that no constructor takes is refused in a file too."""
     mechanism = mechanisms["incomes"]
     domain, metric = (json.loads(mechanism.attrs[name]) | {"unit": unit} for name in ("domain", "metric"))

@@ -75,12 +75,12 @@ def test_the_bound_is_below_the_exponential_and_tight() -> None:
 
 @pytest.mark.parametrize("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
 @pytest.mark.obligation("exponential-bound")
-def test_longer_edges_keep_a_bound_that_exceeds_every_ratio_of_masses(length: float) -> None:
+def test_long_edge_bound_exceeds_every_mass_ratio(length: float) -> None:
     assert 2**62 < bound(length) <= exponential(VACUOUS)
 
 
 @pytest.mark.parametrize("length", [-1e-300, -1.0, math.nan, math.inf, -math.inf])
-def test_lengths_that_are_none_are_refused(length: float) -> None:
+def test_invalid_lengths_are_refused(length: float) -> None:
     with pytest.raises(ValueError, match="not a non-negative number"):
         exp_lower(length)
 
@@ -103,7 +103,7 @@ def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     assert violations(mass, edges) == reference_violations(mass, edges)
 
 
-def test_the_time_of_a_certificate_is_told_from_a_part_of_its_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificate_time_is_estimated_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that goes on by 1.5 s whenever it is read: of few edges all are tried, of many a share that any number
     of cores takes.
     """
@@ -126,7 +126,7 @@ def test_the_counts_of_the_random_tables_are_not_all_alike() -> None:
 
 
 @pytest.mark.obligation("table-inequalities")
-def test_a_tight_pair_is_accepted_and_one_unit_more_is_counted() -> None:
+def test_one_unit_above_tight_is_a_violation() -> None:
     rng = np.random.default_rng(2)
     for trial in range(1000):
         length = float(10 ** rng.uniform(-9, math.log10(42)))

@@ -10,7 +10,7 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.figures import relative_gap
 
 
-def test_values_over_the_axes_of_a_map_stand_at_their_places() -> None:
+def test_grid_arrays_match_places() -> None:
     mask = np.array([[1, 1, 1], [1, 0, 1]], bool)
     domain = md.Domain.grid((2, 3), cell=0.5, unit="km", mask=mask)
     prior = md.priors.proportional(np.arange(1.0, 6.0))
@@ -36,12 +36,12 @@ def test_what_has_no_two_axes_is_no_map() -> None:
         md.on_grid(md.baselines.exponential(problem)["prior"])
 
 
-def test_a_gap_is_a_share_of_the_loss_but_where_that_is_next_to_nothing() -> None:
+def test_gap_is_relative_unless_the_loss_is_tiny() -> None:
     assert relative_gap(0.02, 0.01, 1.0) == 0.5
     assert relative_gap(0.0, -1e-10, 1.0) == pytest.approx(0.1)
 
 
-def test_the_claim_says_by_how_much_its_metric_is_multiplied() -> None:
+def test_claim_states_the_scale() -> None:
     domain = md.Domain.grid(3, 1.0, unit="km")
     for scale, times in ((1.0, ""), (2.0, "2.0 times ")):
         problem = md.DesignProblem(
@@ -51,7 +51,7 @@ def test_the_claim_says_by_how_much_its_metric_is_multiplied() -> None:
         assert f"where d is {times}the Euclidean distance over all pairs times 0.5 nats per km;" in claim
 
 
-def test_what_is_refused_says_what_stands_in_an_unaltered_file() -> None:
+def test_refusal_names_the_expected_value() -> None:
     made = md.baselines.exponential(md.load_problem("line", cells=3))
     with pytest.raises(VerificationError) as caught:
         md.verify(made.assign_attrs(loss="nothing"))

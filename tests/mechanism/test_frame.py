@@ -40,7 +40,7 @@ def test_a_plain_frame_holds_numbers_as_they_are() -> None:
     assert pack_container("some", {}, arrays(), plain=True)[:-32].endswith(body)
 
 
-def test_other_arrays_than_the_header_says_are_refused() -> None:
+def test_arrays_unlike_the_header_are_refused() -> None:
     content = pack_container("some", {}, arrays())
     for other in (layout(1), layout(0)[:-1], []):
         with pytest.raises(VerificationError, match="arrays"):
@@ -51,7 +51,7 @@ def test_other_arrays_than_the_header_says_are_refused() -> None:
         unpack_container(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
 
 
-def test_another_version_and_a_damaged_body_are_refused() -> None:
+def test_other_version_or_damage_is_refused() -> None:
     content = pack_container("some", {}, arrays())[:-32]
     size = int.from_bytes(content[12:16], "little")
     for change in (
@@ -74,7 +74,7 @@ def test_no_flipped_bit_is_read() -> None:
             unpack_container(bytes(flipped), "some", lambda told: layout(0))
 
 
-def test_a_kind_is_told_from_the_first_bytes(tmp_path: Path) -> None:
+def test_kind_is_detected_from_first_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(pack_container("some", {}, arrays()))
     assert is_container(tmp_path / "file", "some")
     assert not is_container(tmp_path / "file", "som")

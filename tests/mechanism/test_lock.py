@@ -45,7 +45,7 @@ def holding(path: Path, *, wait: bool) -> subprocess.Popen[str]:
 
 
 @pytest.mark.obligation("budget-paid-once")
-def test_one_process_at_a_time_and_a_killed_one_does_not_stand_in_the_way(path: Path) -> None:
+def test_lock_is_exclusive_and_freed_by_a_kill(path: Path) -> None:
     with holding(path, wait=False) as other:
         try:
             with pytest.raises(InputError, match=f"in use by process {other.pid} on .*wait for it"), refusing(path):
@@ -114,14 +114,14 @@ NOBODY = ["", "{", "[1]", "[" * 4000, "\udcff"] + [
 
 
 @pytest.mark.parametrize("text", NOBODY)
-def test_a_file_that_names_nobody_is_nobodys(path: Path, text: str) -> None:
+def test_lock_without_holder_is_free(path: Path, text: str) -> None:
     path.write_bytes(text.encode(errors="surrogateescape"))
     with refusing(path):
         pass
     assert not path.exists()
 
 
-def test_without_locks_of_the_system_the_process_number_decides(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_id_decides_without_system_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: object) -> None:
         raise OSError(38, "Function not implemented")
 
@@ -159,7 +159,7 @@ def test_a_lock_file_is_a_file_of_its_own(path: Path, hold, kind: str) -> None:
 
 
 @BOTH
-def test_a_file_that_is_removed_before_it_is_locked_is_made_again(path, hold, monkeypatch) -> None:
+def test_removed_lock_file_is_recreated(path, hold, monkeypatch) -> None:
     real, taken = fcntl.flock, []
 
     def late(handle: int, operation: int) -> None:
@@ -197,5 +197,5 @@ with locked(path, field="", wait=True):
 """
 
 
-def test_a_forked_process_does_not_keep_a_lock_that_was_let_go(path: Path) -> None:
+def test_released_lock_is_not_kept_by_a_fork(path: Path) -> None:
     subprocess.run([sys.executable, "-c", FORKING, path], timeout=30, check=True)

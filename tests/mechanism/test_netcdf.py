@@ -293,7 +293,7 @@ def test_a_user_block_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "m.nc")
 
 
-def test_a_chunk_that_inflates_to_more_than_its_size_is_read_no_further(tmp_path: Path) -> None:
+def test_chunk_inflation_stops_at_its_size(tmp_path: Path) -> None:
     def change(file: h5py.File) -> None:
         del file["prior"]
         made = chunked(file, "prior", (4,), (4,), compression="gzip", shuffle=True)
@@ -310,18 +310,14 @@ def test_a_chunk_that_inflates_to_more_than_its_size_is_read_no_further(tmp_path
     tracemalloc.stop()
 
 
-def test_arrays_that_do_not_fit_in_memory_are_refused_with_the_estimate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_arrays_are_refused_with_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(square(), tmp_path / "m.nc")
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1e3})())
     with pytest.raises(SizeError, match="would need"):
         load(path)
 
 
-def test_texts_that_do_not_fit_in_memory_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_text_is_refused_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spaces of 64 MB take 63 kB of the file; the arrays of the file alone would fit."""
 
     def change(file: h5py.File) -> None:

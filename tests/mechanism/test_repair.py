@@ -133,7 +133,7 @@ def test_the_envelope_is_the_smallest_private_table_above(seed: int) -> None:
     assert (raised[tail] * (1 + MARGIN) <= np.exp(length)[:, None] * raised[head] * (1 + FLOAT)).all()
 
 
-def test_the_envelope_leaves_a_table_with_room_alone() -> None:
+def test_private_table_is_its_own_envelope() -> None:
     edges = connected(np.random.default_rng(8), 7, 0.1, 2.0)
     table = exponential(edges, 7)
     assert np.array_equal(envelope(table, edges), table)
@@ -178,20 +178,20 @@ def test_rounding_keeps_every_probability(seed: int) -> None:
     assert (np.abs(mass / ROW_SUM - table) <= np.where(most, n * allowed, allowed)).all()
 
 
-def test_rounding_gives_every_report_a_unit_and_the_rest_to_the_largest_entry() -> None:
+def test_rounding_puts_the_rest_on_the_largest_entry() -> None:
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     mass = round_to_integers(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), edges)
     assert mass.tolist() == [[ROW_SUM - 2, 1, 1], [1, ROW_SUM - 2, 1]]
 
 
 @pytest.mark.parametrize("row", [[np.nan, 1.0], [1.1, -0.1], [0.5, 0.5 + 1e-8], [0.0, 0.0], [np.inf, 0.0]])
-def test_rounding_refuses_rows_that_are_no_probabilities(row: list[float]) -> None:
+def test_rounding_refuses_rows_not_summing_to_one(row: list[float]) -> None:
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     with pytest.raises(InputError, match="probabilities"):
         round_to_integers(np.array([[0.5, 0.5], row]), edges)
 
 
-def test_a_design_error_names_the_table_that_cannot_be_made_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unrepairable_table_raises_design_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.mechanism.repair._ATTEMPTS", 0)
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     with pytest.raises(DesignError, match="no slack"):

@@ -62,7 +62,7 @@ def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) 
     assert found[0].tolist() == [bisect_right(ends, x) for x in asked for _ in range(4)]
 
 
-def test_the_table_of_each_secret_is_used_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_follow_the_order_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks of one row too: bits are then taken by the order of secrets."""
     secrets, bits = [5, 2, 5, 8], np.random.default_rng(3).bytes
     whole = plane(3).sample(secrets, 7, rng=3)

@@ -160,7 +160,7 @@ def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypa
     assert (tmp_path / "other.nc").read_bytes() == content
 
 
-def test_what_comes_to_stand_there_while_writing_is_not_replaced(tmp_path: Path) -> None:
+def test_target_created_while_writing_is_kept(tmp_path: Path) -> None:
     target = tmp_path / "m.nc"
     with pytest.raises(InputError, match="is not a regular file"):
         storage.write_atomically(target, lambda temporary: os.mkfifo(target))
@@ -200,9 +200,7 @@ def test_the_longest_name_is_written(tmp_path: Path) -> None:
     check_identical(load(save(graph(), target, overwrite=True)), graph())
 
 
-def test_a_folder_that_one_may_not_write_to_is_refused_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_folder_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "mkstemp", refusing)
     with pytest.raises(InputError, match="cannot be written to"):
         storage.check_target(tmp_path / "m.nc")

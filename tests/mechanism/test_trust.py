@@ -111,7 +111,7 @@ def test_a_product_that_wraps_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize("cap", [1, 5_535, 32_767])
-def test_the_spare_length_of_an_edge_is_exact_up_to_its_bounds(cap: int) -> None:
+def test_edge_slack_is_exact_within_bounds(cap: int) -> None:
     """Against Python integers, at the longest steps and edges that a file may have."""
     units = np.array([0, 1, cap], np.uint16)
     points = np.arange(4.0)[:, None]
@@ -164,7 +164,7 @@ def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> No
         assert said_of(mechanism.set_coords(name)).startswith(f"{name}: must be there as")
 
 
-def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
+def test_coordinates_on_wrong_dimension_are_refused() -> None:
     """The lattice of 4 x 4 secrets in a file whose mass has four rows: edges would end beyond the table."""
     mechanism = table()
     few = mechanism["mass"].values[:4]
@@ -177,7 +177,7 @@ def test_coordinates_over_another_dimension_reach_no_compiled_loop() -> None:
 
 @pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
 @pytest.mark.obligation("file-schema")
-def test_what_no_schema_names_is_refused(schema: Schema) -> None:
+def test_names_outside_the_schema_are_refused(schema: Schema) -> None:
     mechanism = sound(schema)
     for name, kind in schema.attribute_types.items():
         if name == "sha256":
@@ -192,7 +192,9 @@ def test_what_no_schema_names_is_refused(schema: Schema) -> None:
     assert "certainty: is not an attribute" in said_of(mechanism.assign_attrs(certainty=1.0))
     assert "further: is not a variable" in said_of(mechanism.assign(further=("secret", np.zeros(16))))
     assert "problem: has unprintable characters" in said_of(mechanism.assign_attrs(problem="red\x1b[31m"))
-    assert "prior: has attributes" in said_of(mechanism.assign(prior=mechanism["prior"].assign_attrs(scale_factor=2.0)))
+    assert "prior: has invalid attributes" in said_of(
+        mechanism.assign(prior=mechanism["prior"].assign_attrs(scale_factor=2.0))
+    )
 
 
 def test_a_dimension_may_not_exceed_compiled_indices() -> None:
@@ -220,7 +222,7 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
 @pytest.mark.obligation("proved-before-drawing")
-def test_later_changes_of_a_dataset_do_not_reach_factored_draws(make) -> None:
+def test_factored_draws_ignore_later_changes(make) -> None:
     given = make(FACTORED_CASE).copy(deep=True)
     rows = md.factored.FactoredMechanism(dataset=given)
     drawn = rows.sample(0, 50, rng=1)
@@ -249,7 +251,7 @@ def test_a_bound_above_the_objective_is_refused() -> None:
         assert "which it should bound" in said
 
 
-def test_a_bound_above_the_loss_is_refused_whatever_it_follows_from() -> None:
+def test_bound_above_loss_is_refused() -> None:
     mechanism = table()
     said = said_of(mechanism.assign_attrs(lower_bound=1.001 * mechanism.attrs["expected_loss"]))
     assert "which it should bound" in said
@@ -282,7 +284,7 @@ def test_the_metric_of_the_problem_is_rebuilt() -> None:
     assert "scale: must be 1" in said_of(mechanism.drop_attrs(deep=False).assign_attrs(kept))
 
 
-def test_the_lengths_of_a_graph_before_its_multiple_are_rebuilt() -> None:
+def test_unscaled_graph_lengths_are_rebuilt() -> None:
     mechanism = baselines.exponential(ring(2.0))
     assert mechanism.attrs["scale"] != 1
     assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
@@ -325,7 +327,7 @@ def answering(name: str) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_reports_are_cells_where_unit_and_coordinates_are_theirs(name: str) -> None:
+def test_reports_at_cells_are_recognised(name: str) -> None:
     """Only such reports have a radius around them, and only they are said in the unit of the secrets."""
     mechanism, (points, unit, cells) = answering(name), ANSWERS[name]
     stored = MechanismFile.read(mechanism)
@@ -345,7 +347,7 @@ def test_reports_are_in_a_unit_as_it_is_written() -> None:
     assert "report_x: in metre, should be in m" in said_of(mechanism.assign_coords(spelled))
 
 
-def test_what_a_file_says_beside_its_claim_is_compared() -> None:
+def test_statements_beside_the_claim_are_compared() -> None:
     """The sentence of cost, coordinates that are no numbers, edges that a graph must list, lengths, units, knobs."""
     assert "cost: the stored sentence" in said_of(table().assign_attrs(cost="one report; more are free"))
     nowhere = table()["secret_x"].copy(data=np.where(np.arange(16) == 3, np.nan, table()["secret_x"].values))
@@ -364,7 +366,7 @@ def test_what_a_file_says_beside_its_claim_is_compared() -> None:
     assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
 
 
-def test_a_ratio_of_one_is_not_said_to_be_more() -> None:
+def test_tight_ratio_is_reported_as_one() -> None:
     """Rows as far apart as the integers allow: logarithms of doubles put some of them above the claim."""
     above = 0
     for epsilon in np.random.default_rng(0).uniform(0.01, 0.2, 40).tolist():
@@ -400,7 +402,7 @@ def test_nothing_of_a_refused_file_is_exported(suffix: str, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_factored_file_says_of_its_places_is_recomputed() -> None:
+def test_factored_place_figures_are_recomputed() -> None:
     mechanism = factored(FACTORED_CASE).copy(deep=True)
     for name in ("remap", "excess", "ring"):
         values = mechanism[name].values.copy()
@@ -455,7 +457,7 @@ def test_an_infinite_figure_agrees_with_nothing() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e-200])
-def test_distances_between_places_close_together_keep_their_digits(scale: float) -> None:
+def test_distances_of_close_places_are_accurate(scale: float) -> None:
     """Against fractions: squares of these coordinates are below the normal range of doubles."""
     points = scale * np.array([[1.0, 2.0], [3.0, 7.0], [5.0, 1.0]])
     found = md.Domain.points_at(points, unit="km").euclidean_to(md.Domain.points_at(points, unit="km"))
@@ -464,7 +466,7 @@ def test_distances_between_places_close_together_keep_their_digits(scale: float)
     assert abs(Fraction(found[0, 1]) ** 2 / square - 1) < Fraction(1, 10**14)
 
 
-def test_a_report_beside_the_secret_is_another_report() -> None:
+def test_zero_one_loss_counts_close_reports_as_wrong() -> None:
     """5e-324 apart, where the square of the distance is 0; a table and sums over rows."""
     points = md.Domain.points_at([[0.0], [5e-324], [1.0]], unit="km")
     assert md.losses.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()

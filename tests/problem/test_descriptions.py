@@ -23,7 +23,7 @@ from mechdesign.errors import InputError
 pytestmark = pytest.mark.obligation("descriptions")
 
 
-def test_what_is_described_well_comes_back_as_it_is():
+def test_valid_descriptions_round_trip():
     assert check_keys({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}
     assert word("m", "unit") == "m"
     assert whole(3, "count", 0, 3) == 3
@@ -64,7 +64,7 @@ def test_what_is_described_well_comes_back_as_it_is():
         ),
     ],
 )
-def test_what_is_not_is_refused_with_its_field(call):
+def test_invalid_text_is_refused_with_field(call):
     with pytest.raises(InputError) as caught:
         call()
     assert caught.value.field == "field"
@@ -104,6 +104,6 @@ def test_json_with_two_meanings_or_none_is_refused(text, said):
         read_json(text.encode())
 
 
-def test_the_sha256_of_a_description_is_that_of_its_names_in_order():
+def test_description_sha256_ignores_key_order():
     expected = hashlib.sha256(b'{"a": [1, 0.5], "b": {"c": null, "d": "x"}}').hexdigest()
     assert json_sha256({"b": {"d": "x", "c": None}, "a": [1, 0.5]}) == expected

@@ -9,7 +9,7 @@ from mechdesign import Domain
 from mechdesign.base.units import KNOWN_UNITS, canonical_unit, require_unit
 from mechdesign.errors import InputError, SizeError, UnitError
 from mechdesign.geo import Plane
-from mechdesign.problem.domain import LATTICE, SPARSEST
+from mechdesign.problem.domain import MAX_CELLS_PER_PLACE, MAX_LATTICE_CELLS
 
 LAST_BITS = 1e-14  # sums and roots of a few numbers of order 1
 
@@ -179,7 +179,7 @@ def test_points_keep_their_plane_and_nodes_have_none():
 
 @pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.obligation("descriptions")
-def test_descriptions_that_no_domain_gives_are_refused_before_an_array_is_made(case, monkeypatch):
+def test_invalid_domain_description_is_refused_early(case, monkeypatch):
     """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""
     change, field = HOSTILE[case]
     described = json.loads(PLACED.describe_json()) | change
@@ -230,14 +230,17 @@ def corners(shape):
     return mask
 
 
-def test_a_lattice_has_four_million_cells_or_4096_for_every_place():
-    assert LATTICE == SPARSEST * 1024
-    wide, long = (2048, LATTICE // 2048), SPARSEST * 1025
+def test_lattice_size_is_limited_per_place():
+    assert MAX_LATTICE_CELLS == MAX_CELLS_PER_PLACE * 1024
+    wide, long = (2048, MAX_LATTICE_CELLS // 2048), MAX_CELLS_PER_PLACE * 1025
     assert Domain.grid(wide, cell=1.0, unit="m", mask=corners(wide)).size == 2
-    row = np.arange(long) % SPARSEST == 0
+    row = np.arange(long) % MAX_CELLS_PER_PLACE == 0
     domain = Domain.grid(long, cell=1.0, unit="m", mask=row)
     assert Domain.from_description(json.loads(domain.describe_json()), domain.points).size == 1025
-    for shape, mask in (((2048, LATTICE // 2048 + 1), corners((2048, LATTICE // 2048 + 1))), (long + 1, row)):
+    for shape, mask in (
+        ((2048, MAX_LATTICE_CELLS // 2048 + 1), corners((2048, MAX_LATTICE_CELLS // 2048 + 1))),
+        (long + 1, row),
+    ):
         with pytest.raises(InputError, match="places") as caught:
             Domain.grid(shape, cell=1.0, unit="m", mask=np.append(row, False) if mask is row else mask)
         assert caught.value.field == "mask"
@@ -252,7 +255,7 @@ def test_a_lattice_has_four_million_cells_or_4096_for_every_place():
         lambda: Domain.nodes(10**400),
     ],
 )
-def test_what_would_not_fit_in_memory_is_refused_before_it_is_made(make):
+def test_oversized_problem_is_refused_before_allocation(make):
     with pytest.raises(SizeError) as caught:
         make()
     assert caught.value.field == "cells"

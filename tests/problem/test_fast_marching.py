@@ -43,7 +43,7 @@ def beside(source):
 
 @pytest.mark.parametrize(("level", "close"), [(HILL, CLOSE), (FLAT, CLOSE_FLAT)])
 @pytest.mark.parametrize("source", SOURCES)
-def test_fast_marching_is_near_the_graph_distance_and_zero_at_the_source(source, level, close):
+def test_fast_marching_approximates_graph_distance(source, level, close):
     field = fast_marching(GRID, level, source)
     distances = Eikonal(level=level, stencil=16).distances(GRID)[source]
     assert field[source] == 0
@@ -55,7 +55,7 @@ def test_fast_marching_is_near_the_graph_distance_and_zero_at_the_source(source,
 
 
 @pytest.mark.parametrize("source", [22, 118, 200])
-def test_started_at_a_single_cell_the_march_collapses_beside_it(source):
+def test_march_from_a_single_cell_collapses(source):
     near = beside(source)
     distances = Eikonal(level=HILL, stencil=16).distances(GRID)[source]
     assert (raw_march(HILL, source, 0.0)[near] / distances[near]).min() < COLLAPSE
@@ -82,7 +82,7 @@ def test_a_signed_start_flattens_the_peak():
     np.testing.assert_allclose(ours[near] - ours[source], 1.0, rtol=LIPSCHITZ)
 
 
-def test_the_kernel_has_the_minorant_of_every_source_as_a_column():
+def test_kernel_columns_are_minorants():
     mask = np.ones((6, 5), bool)
     mask[3, :3] = False
     domain = Domain.grid((6, 5), cell=(1.0, 2.0), unit="cell", mask=mask)

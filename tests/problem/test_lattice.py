@@ -42,7 +42,7 @@ def cells_between(domain, tail, head):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
+def test_irreducible_pairs_are_coprime_without_mask(shape):
     domain = Domain.grid(shape, cell=1.0, unit="m")
     coprime = {
         (u, v)
@@ -55,7 +55,7 @@ def test_without_a_mask_the_irreducible_pairs_are_the_coprime_ones(shape):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("shape", [(12,), (7, 8), (4, 3, 4)])
 @pytest.mark.obligation("edges-imply-pairs")
-def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed):
+def test_irreducible_pairs_imply_all_pairs(shape, seed):
     domain = random_grid(shape, seed)
     tail, head = lattice.irreducible_pairs(domain)
     clear = {p for p in itertools.combinations(range(domain.size), 2) if not cells_between(domain, *p)}
@@ -66,7 +66,7 @@ def test_irreducible_pairs_have_nothing_between_and_imply_all_pairs(shape, seed)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_two_ways_to_find_irreducible_pairs_list_the_same(monkeypatch, seed):
+def test_irreducible_pairs_agree_by_two_routes(monkeypatch, seed):
     rng = np.random.default_rng(seed)
     shape = [int(k) for k in rng.integers(1, (12, 6)[seed % 2], 2 + seed % 2)]
     domain = random_grid([*shape[:-1], shape[-1] + 1], seed, share=rng.uniform(0.02, 1))
@@ -84,7 +84,7 @@ def test_on_a_line_the_nearest_cells_come_by_their_distance():
     assert (tail.dtype, tail.tolist(), head.tolist()) == (np.dtype(np.int64), [0, 2, 1, 3], [1, 3, 2, 4])
 
 
-def test_a_vast_lattice_with_few_cells_costs_no_more_than_its_pairs():
+def test_sparse_lattice_costs_only_its_pairs():
     mask = np.zeros((2000, 2000), bool)
     mask[[0, 700, 1400, 1999, 0], [0, 500, 1000, 1, 1999]] = True
     domain = Domain.grid(mask.shape, cell=1.0, unit="m", mask=mask)
@@ -125,7 +125,7 @@ PLACED = {
 @pytest.mark.parametrize("seed", few_by_default(range(4), 0, 2))
 @pytest.mark.parametrize("case", PLACED)
 @pytest.mark.obligation("lengths-rounded-down")
-def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centres(case, seed):
+def test_path_lengths_stay_below_the_distance(case, seed):
     shape, cell, origin = PLACED[case]
     rng = np.random.default_rng(seed)
     mask = rng.random(shape) < (1.0, 0.8, 0.6, 0.4)[seed]
@@ -135,7 +135,7 @@ def test_listed_lengths_never_add_up_to_more_than_the_distance_of_rounded_centre
 
 
 @pytest.mark.parametrize(("cell", "origin", "excess"), [(3.0, 2.0**53, 0.01), (1 / 3, 2.0**40, 1e-9)])
-def test_centres_that_cannot_be_told_from_their_rounding_are_refused(monkeypatch, cell, origin, excess):
+def test_centres_lost_in_rounding_are_refused(monkeypatch, cell, origin, excess):
     domain = Domain.grid((4, 5), cell=cell, unit="m", origin=origin)
     with pytest.raises(InputError, match="rounding") as caught:
         lattice.irreducible_pairs(domain)
@@ -156,7 +156,7 @@ def test_pairs_that_would_not_fit_in_memory_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("make", [Domain.points_at, Domain.nodes])
-def test_off_a_lattice_all_pairs_are_kept(make):
+def test_all_pairs_are_listed_off_a_lattice(make):
     domain = make([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [5.0, 1.0]], unit="m")
     assert pair_set(lattice.irreducible_pairs(domain)) == set(itertools.combinations(range(4), 2))
 
@@ -222,14 +222,14 @@ def test_stencils_join_exactly_their_displacements(shape, stencil):
 
 
 @pytest.mark.parametrize("stencil", STEPS)
-def test_a_cell_far_from_the_border_has_as_many_neighbours_as_the_stencil_says(stencil):
+def test_inner_cell_has_all_stencil_neighbours(stencil):
     domain = Domain.grid((11, 11) if stencil in PLANE else (3, 3, 3), cell=1.0, unit="m")
     assert sum(domain.size // 2 in pair for pair in pair_set(lattice.stencil_pairs(domain, stencil))) == stencil
 
 
 @pytest.mark.parametrize("seed", few_by_default(range(6), 4))
 @pytest.mark.parametrize(("shape", "stencil"), [((6, 7), s) for s in PLANE] + [((4, 3, 3), s) for s in SPACE])
-def test_a_step_is_left_out_exactly_where_it_cuts_through_masked_cells(shape, stencil, seed):
+def test_steps_through_masked_cells_are_omitted(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
     wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
     assert pair_set(lattice.stencil_pairs(domain, stencil)) == wanted
@@ -283,7 +283,7 @@ def test_steps_through_masked_cells_by_hand(end, present, joined):
         assert (ends in pair_set(lattice.stencil_pairs(domain, 64 if len(end) == 2 else 26))) is joined
 
 
-def test_pairs_come_step_by_step_in_the_order_that_files_list_them():
+def test_pairs_come_in_file_order():
     domain = Domain.grid((5, 4), cell=1.0, unit="m")
     tail, head = lattice.stencil_pairs(domain, 16)
     found = [tuple(step) for step in (domain.index[head] - domain.index[tail]).tolist()]
@@ -294,7 +294,7 @@ def test_pairs_come_step_by_step_in_the_order_that_files_list_them():
 
 
 @pytest.mark.parametrize("nested", [PLANE, SPACE])
-def test_a_larger_stencil_lists_the_pairs_of_the_smaller_first(nested):
+def test_larger_stencil_extends_the_smaller(nested):
     domain = random_grid((6, 7) if nested == PLANE else (3, 4, 3), 1, share=0.8)
     for few, many in itertools.pairwise(nested):
         for some, more in zip(lattice.stencil_pairs(domain, few), lattice.stencil_pairs(domain, many), strict=True):

@@ -137,7 +137,7 @@ def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
 @pytest.mark.parametrize("axes", few_by_default(AXES, "rounded nodes", "far origin"))
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.obligation("lengths-rounded-down")
-def test_line_integrals_are_never_rounded_up_however_wide_the_range_of_eps(count, axes, ratio):
+def test_line_integrals_round_down_for_any_levels(count, axes, ratio):
     nodes = AXES[axes][:count]
     rng = np.random.default_rng(5)
     for seed in range(5):
@@ -232,7 +232,7 @@ def test_nodes_an_ulp_apart_are_refused():
     assert lengths(level, [1.0], [1.0]).tolist() == [0.0]
 
 
-def test_segments_across_thousands_of_cells_are_rounded_down_further():
+def test_long_segments_are_rounded_down_more():
     """Partial sums of thousands of pieces are rounded more often than the usual defect has room for."""
     nodes = np.linspace(0.1, 700.3, 2001)
     values = np.random.default_rng(0).uniform(1, 2, (2001, 1))
@@ -244,7 +244,7 @@ def test_segments_across_thousands_of_cells_are_rounded_down_further():
     assert DEFECT < 1 - found / exact < Fraction(1, 2**38)
 
 
-def test_lengths_below_the_range_of_doubles_are_rounded_down_to_nothing():
+def test_lengths_below_double_range_become_zero():
     level = PrivacyLevel.constant(1e-200)
     assert lengths(level, [0.0], [1e-100]).tolist() == [0.0]
     assert lengths(PrivacyLevel.constant(1e200), [0.0, 0.0], [1e-150, 1e-150]).tolist() == [0.0]
@@ -289,7 +289,7 @@ def test_a_map_of_two_axes_is_constant_along_the_third():
     )
 
 
-def test_one_gauss_rule_over_the_whole_segment_misses_the_kink():
+def test_single_gauss_rule_misses_the_kink():
     level = PrivacyLevel(raster=Raster(x=np.arange(3.0), y=np.zeros(1), values=np.array([[1.0], [5.0], [1.0]])))
     nodes, weights = np.polynomial.legendre.leggauss(4)
     gauss = weights @ level.at((1 + nodes)[:, None])

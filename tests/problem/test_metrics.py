@@ -75,7 +75,7 @@ def same_bits(left, right):
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.obligation("edges-imply-pairs")
-def test_edges_are_ordered_unique_positive_and_imply_the_distances(name):
+def test_edges_are_unique_and_imply_distances(name):
     metric, domain = METRICS[name], domain_of(name)
     edges = metric.edges(domain)
     assert (edges.tail < edges.head).all()
@@ -105,7 +105,7 @@ LEVELS = [5e-324, 1e-310, 1e-300, 1e-150, 1.0, 1e140, 1e300]
 
 @pytest.mark.parametrize("cell", [*TINY, 0.3, 1e100, 1e148])
 @pytest.mark.obligation("lengths-rounded-down")
-def test_no_euclidean_length_exceeds_the_claim_however_small_or_large(cell):
+def test_euclidean_length_never_exceeds_claim(cell):
     """Subnormal squares round up, at 1e-162 to 1.4 times the claim: every length is sound or refused."""
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
@@ -324,7 +324,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("kind", "change", "field"), HOSTILE)
 @pytest.mark.obligation("descriptions")
-def test_descriptions_that_no_metric_gives_are_refused(kind, change, field):
+def test_invalid_metric_descriptions_are_refused(kind, change, field):
     described = json.loads(json.dumps(DESCRIBED[kind]))
     inner = change.get("level")
     if isinstance(inner, dict) and inner:
@@ -395,7 +395,7 @@ def test_stretch_of_the_stencils_is_the_largest_over_a_grid(stencil):
 
 
 @pytest.mark.parametrize("stencil", STRETCHES)
-def test_stretch_of_the_stencils_is_that_of_the_hull_of_their_directions(stencil):
+def test_stencil_stretch_follows_from_its_hull(stencil):
     domain = Domain.grid((11, 11) if stencil not in (6, 18, 26) else (3, 3, 3), cell=1.0, unit="m")
     centre = domain.size // 2
     tail, head = stencil_pairs(domain, stencil)

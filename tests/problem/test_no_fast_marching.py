@@ -39,6 +39,6 @@ def test_graph_distances_need_no_extra():
     assert md.verify(mechanism).certified
 
 
-def test_what_needs_no_march_needs_no_extra():
+def test_problems_without_march_need_no_extra():
     domain = md.Domain.grid((2, 2), cell=1.0, unit="cell")
     assert np.isfinite(fast_marching(domain, md.PrivacyLevel.constant(1.0, "cell"), 0)).all()

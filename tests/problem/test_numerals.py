@@ -28,7 +28,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("text", [*FOREIGN, "1.0", "1e3", "nan", "inf", str(LARGEST_WHOLE + 1), "9" * 5000, "0" * 5000])
-def test_texts_that_are_no_whole_numbers(text):
+def test_invalid_integers_are_refused(text):
     with pytest.raises(ValueError, match="must be an integer"):
         whole_number(text)
 
@@ -84,7 +84,7 @@ def test_infinite_numbers(text, value):
     assert real_number(text) == value
 
 
-def test_what_python_writes_is_read_back():
+def test_python_numbers_are_read_back():
     rng = random.Random(5)
     for _ in range(1000):
         value = rng.uniform(-1, 1) * 10.0 ** rng.randint(-90, 99)

@@ -59,7 +59,7 @@ def made(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", ["nothing", "folder", "fifo", "socket", "device", "empty device", "proc", "circle"])
 @pytest.mark.obligation("file-bounds")
-def test_files_of_anybody_are_regular_ones(kind: str, tmp_path: Path) -> None:
+def test_irregular_files_are_refused(kind: str, tmp_path: Path) -> None:
     path = made(tmp_path, kind)
     (tmp_path / "link.nc").symlink_to(path)
     for given in (path, tmp_path / "link.nc"):
@@ -138,7 +138,7 @@ def test_lines_are_numbered_from_the_first_of_the_file(end: str, mark: str, tmp_
         number_column(frame, ("w", "u"), "data")
 
 
-def test_words_of_other_encodings_are_refused_unless_they_do_not_matter(tmp_path: Path) -> None:
+def test_other_encodings_are_refused_in_used_columns(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_bytes("v,name\n1,Z\u00fcrich\n".encode("latin-1"))
     with pytest.raises(FileFormatError, match="can't decode"):
@@ -146,7 +146,7 @@ def test_words_of_other_encodings_are_refused_unless_they_do_not_matter(tmp_path
     assert number_column(read_frame(path, "data", encoding_errors="replace"), ("v",), "data").tolist() == [1.0]
 
 
-def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp_path: Path) -> None:
+def test_only_nonempty_unnamed_fields_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_text("v,w\n1,2,\n3,4,\n")
     assert number_column(read_frame(path, "data"), ("w",), "data").tolist() == [2, 4]
@@ -159,7 +159,7 @@ def test_fields_without_a_name_are_refused_and_empty_ones_at_the_end_are_not(tmp
 
 
 @pytest.mark.obligation("file-bounds")
-def test_arrays_whose_header_promises_more_than_there_is_are_refused(tmp_path: Path) -> None:
+def test_truncated_npy_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.npy"
     np.save(path, np.full((2, 2), 0.5))
     assert md.read.table(path).tolist() == [[0.5, 0.5], [0.5, 0.5]]

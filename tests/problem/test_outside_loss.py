@@ -48,7 +48,7 @@ def problem(domain: md.Domain | None = None) -> md.DesignProblem:
 
 
 @pytest.mark.usefixtures("known")
-def test_it_solves_verifies_stores_exports_and_is_drawn(tmp_path):
+def test_outside_loss_works_everywhere(tmp_path):
     path = tmp_path / "huber.nc"
     md.save(md.solve(md.Optimal(problem=problem()), gap=1e-3), path)
     mechanism, checked = md.load(path), md.verify(path)
@@ -92,7 +92,7 @@ def test_problems_name_it():
 
 
 @pytest.mark.usefixtures("known")
-def test_the_factored_form_refuses_it_and_guesses_no_estimate():
+def test_factored_form_refuses_outside_loss():
     with pytest.raises(UnsuitableError, match="no factored form: a loss given as a table") as caught:
         md.solve(md.EikonalWeights(problem=problem()), method="factored")
     assert caught.value.field == "method"

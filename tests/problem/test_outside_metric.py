@@ -60,7 +60,7 @@ def problem(scale: float = 1.0) -> md.DesignProblem:
 
 @pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("scale", few_by_default([0.5, 1.0, 2.0], 0.5))
-def test_it_solves_verifies_stores_samples_exports_and_is_drawn(tmp_path, scale):
+def test_outside_metric_works_everywhere(tmp_path, scale):
     path = tmp_path / "hex.nc"
     md.save(md.solve(md.Optimal(problem=problem(scale)), gap=1e-3), path)
     mechanism = md.load(path)
@@ -108,7 +108,7 @@ def test_without_a_row_of_the_table_its_files_are_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("told", "field"), [({"epsilon": "1"}, "epsilon"), ({}, "metric"), ({"epsilon": 1, "b": 2}, "metric")]
 )
-def test_its_description_is_data_from_anybody(told, field):
+def test_outside_metric_description_is_untrusted(told, field):
     mechanism = md.solve(problem())
     forged = rewritten(mechanism, metric=json.dumps({"kind": "hex", "multiplier": 1.0, **told}))
     with pytest.raises(VerificationError) as caught:

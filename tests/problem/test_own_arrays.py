@@ -145,7 +145,7 @@ def _unchecked(kind: type) -> tuple[Any, dict[str, Any]]:
 
 
 @needs(*CAPABILITIES)
-def test_every_class_of_arrays_keeps_its_own() -> None:
+def test_every_class_copies_its_arrays() -> None:
     classes = _classes()
     assert set(RECIPES) <= {kind.__name__ for kind in classes.values()}
     assert len(classes) > 30
@@ -212,7 +212,7 @@ def test_a_dataset_shares_nothing_with_its_problem(program: str) -> None:
             assert not np.shares_memory(kept, variable.values), (name, kept.shape)
 
 
-def test_what_is_solved_does_not_change_with_the_prior_that_was_passed() -> None:
+def test_later_change_of_prior_leaves_problem_unchanged() -> None:
     prior = np.full(CELLS, 1 / CELLS)
     problem = md.DesignProblem(
         domain=md.Domain.nodes(CELLS), metric=md.Discrete(1.0), prior=prior, loss=md.losses.ZeroOne()

@@ -26,7 +26,7 @@ def test_priors():
 
 
 @pytest.mark.parametrize("total", [1.0, 1 + 9e-10, 1 - 9e-10])
-def test_a_prior_that_sums_to_one_is_kept(total):
+def test_normalised_prior_is_unchanged(total):
     assert check_prior([total / 4, 0, total * 3 / 4], 3).tolist() == [total / 4, 0, total * 3 / 4]
 
 

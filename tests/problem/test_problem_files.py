@@ -225,7 +225,7 @@ def test_what_problem_returns_or_raises(tmp_path, text, error, message):
         solve(Optimal(problem=file.build()))
 
 
-def test_a_file_may_define_dataclasses_and_leaves_no_module_behind_when_it_fails(tmp_path):
+def test_failed_problem_file_leaves_no_module(tmp_path):
     head = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
     text = head + "@dataclass\nclass A:\n    x: int = 1\n"
     path = write(tmp_path, text + IMPORTS + "def problem():" + BODY.format(secrets="1 + A().x"), "own_class.py")
@@ -285,7 +285,7 @@ def test_an_installed_package_knows_its_own_folder_only(tmp_path, monkeypatch, f
 
 
 @pytest.mark.parametrize("name", ["line.py", "problems", "../problems/line", "", "LINE", "nowhere/line.py"])
-def test_names_that_are_neither_shipped_nor_files(tmp_path, monkeypatch, name):
+def test_unknown_problem_names_are_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
         shipped.read_problem_file(name)

@@ -40,7 +40,7 @@ def test_every_node_and_every_value_changes_the_fingerprint():
     assert len({raster.fingerprint() for raster in (*others, FLAT, THIN, DEEP)}) == 7
 
 
-def test_nodes_hold_their_values_and_the_outermost_ones_go_on():
+def test_raster_repeats_its_outermost_nodes():
     places = np.array([[0.0, 2.0, 5.5], [3.0, -1.0, 9.0], [-4.0, 7.0, 1.0], [8.0, -9.0, 30.0]])
     assert DEEP.at(places).tolist() == [VALUES[0, 1, 1], VALUES[2, 0, 3], VALUES[0, 1, 0], VALUES[2, 0, 3]]
     assert FLAT.at(places).tolist() == [VALUES[0, 1, 0], VALUES[2, 0, 0], VALUES[0, 1, 0], VALUES[2, 0, 0]]

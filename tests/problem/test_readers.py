@@ -161,7 +161,7 @@ def test_netcdf_in_another_unit_is_refused(tmp_path, build, engine):
         read_raster(netcdf(tmp_path, engine=engine, **build), unit="m")
 
 
-def test_one_variable_of_several_has_to_be_named_and_undeclared_axes_are_taken_at_your_word(tmp_path):
+def test_netcdf_variable_is_named_and_axes_trusted(tmp_path):
     path = netcdf(tmp_path, axes=plain_axes(), other=(("y", "x"), -VALUES.T))
     for variable in (None, "absent"):
         with pytest.raises(FileFormatError, match="which variable") as caught:

@@ -52,7 +52,7 @@ def test_the_cost_is_the_sum_over_positions(name: str, spline: bool) -> None:
     assert found == pytest.approx(summed(name, small, prior, spline), rel=MIDPOINT)
 
 
-def test_snapping_to_the_centre_adds_a_sixth_of_the_squared_side() -> None:
+def test_snapping_adds_a_sixth_of_squared_side() -> None:
     cost = position_cost(SquaredDistance(), PRIOR, GRID, GRID)
     between = PRIOR[:, None] * SquaredDistance().matrix(GRID, GRID)
     assert cost - between == pytest.approx(np.repeat(PRIOR[:, None] * 0.7**2 / 6, 12, axis=1), rel=EXACT, abs=EXACT)
@@ -62,7 +62,7 @@ def test_snapping_to_the_centre_adds_a_sixth_of_the_squared_side() -> None:
         assert np.diagonal(found) == pytest.approx(PRIOR[:4] * loss.within_cell(line), rel=EXACT)
 
 
-def test_the_distance_within_the_own_cell_is_the_closed_form() -> None:
+def test_distance_within_cell_is_closed_form() -> None:
     found = position_cost(Distance(), np.ones(12), GRID, GRID)
     assert np.diagonal(found) == pytest.approx(Distance().within_cell(GRID), rel=EXACT)
     parts = position_cost(Distance(), np.ones(12), GRID, GRID, clamped((3, 4)))

@@ -27,7 +27,7 @@ def problem(metric: md.Discrete | md.Euclidean, **changed: object) -> md.DesignP
 
 @pytest.mark.parametrize("unit", sorted(LENGTHS))
 @pytest.mark.parametrize("epsilon", [0.0015, 1 / 3, 1e-7, 123.456])
-def test_a_level_per_another_length_is_the_largest_double_below(unit: str, epsilon: float) -> None:
+def test_converted_level_is_rounded_down(unit: str, epsilon: float) -> None:
     made = problem(md.Euclidean(epsilon=epsilon, unit=unit))
     exact = Fraction(epsilon) * 1000 / LENGTHS[unit]
     assert made.metric.unit == "km"
@@ -36,7 +36,7 @@ def test_a_level_per_another_length_is_the_largest_double_below(unit: str, epsil
     assert replace(made, name="again").metric is made.metric
 
 
-def test_metres_on_a_map_in_km_give_the_mechanism_that_km_give() -> None:
+def test_metres_and_kilometres_give_one_mechanism() -> None:
     told = md.solve(problem(md.Euclidean(epsilon=0.0015, unit="m")), gap=1e-3)
     same = md.solve(problem(md.Euclidean(epsilon=rounded_down(Fraction(0.0015) * 1000), unit="km")), gap=1e-3)
     assert told.attrs["claim"] == same.attrs["claim"]
@@ -44,7 +44,7 @@ def test_metres_on_a_map_in_km_give_the_mechanism_that_km_give() -> None:
     assert md.verify(told).certified
 
 
-def test_streets_and_levels_are_nowhere_above_what_was_stated() -> None:
+def test_streets_and_levels_never_exceed_input() -> None:
     tail, head = np.arange(11), np.arange(1, 12)
     length = np.linspace(100.0, 977.0, 11) / 3
     streets = md.geo.Streets(epsilon=0.0015, unit="m", tail=tail, head=head, length=length)
@@ -73,7 +73,7 @@ def test_streets_and_levels_are_nowhere_above_what_was_stated() -> None:
         md.geo.Streets(epsilon=1.0, unit="USD", tail=[0], head=[1], length=[1.0]),
     ],
 )
-def test_units_without_a_conversion_are_refused_when_the_problem_is_made(metric: md.Euclidean) -> None:
+def test_unconvertible_unit_of_problem_is_refused(metric: md.Euclidean) -> None:
     with pytest.raises(UnitError, match="while the domain is in km"):
         problem(metric)
     with pytest.raises(UnsuitableError, match="share unit"):
@@ -112,7 +112,7 @@ def density(low: float, high: float, unit: str = "km") -> md.Raster:
     return md.Raster(x=nodes, y=nodes, values=1.0 + np.add.outer(nodes - low, nodes - low), unit=unit)
 
 
-def test_rasters_that_do_not_cover_the_grid_are_refused_with_the_number_of_cells() -> None:
+def test_raster_smaller_than_grid_is_refused() -> None:
     with pytest.raises(InputError, match="12 of 12 places lie outside the raster"):
         md.priors.from_density(density(500.0, 600.0), GRID)
     assert md.priors.from_density(density(500.0, 600.0), GRID, extend=True) == pytest.approx(FAIR, rel=LAST_BITS)
