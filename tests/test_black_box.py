@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fixtures.clients import NODE, modules, run
 from fixtures.random_device_maps import SAMPLER, content, flat
-from reference.auditor import bounds, refuted
+from reference.auditor import bounds, refuted_epsilon
 
 import mechdesign as md
 from mechdesign.web import write_client
@@ -112,7 +112,7 @@ def test_no_sampler_is_refuted(name: str, count: int, tmp_path: Path, record_pro
     draws, secrets, distance, least = SAMPLERS[name]
     first, second = draws(tmp_path, count, *secrets)
     assert len(first) == len(second) == count
-    found = max(refuted(first, second, distance), refuted(second, first, distance))
+    found = max(refuted_epsilon(first, second, distance), refuted_epsilon(second, first, distance))
     record_property("epsilon refuted", found)
     print(f"{name}: epsilon up to {found:.3f} of 1 claimed, {count} draws of each secret")
     assert least < found <= 1
@@ -120,7 +120,7 @@ def test_no_sampler_is_refuted(name: str, count: int, tmp_path: Path, record_pro
 
 def test_a_sampler_at_twice_its_claim_is_refuted(tmp_path: Path) -> None:
     first, second = python(line(2 * LEVEL))(tmp_path, FEW, 1, 2)
-    assert refuted(first, second, LEVEL) > 1
+    assert refuted_epsilon(first, second, LEVEL) > 1
 
 
 def test_bounds_of_a_chance_are_those_of_the_binomial() -> None:

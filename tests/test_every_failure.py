@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fixtures.problems import line
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 from mechdesign.errors import FileFormatError, MechdesignError
@@ -130,7 +130,7 @@ def save_over(folder: Path) -> Path:
     return md.save(mechanism(0.8), folder / "m.nc")
 
 
-def saved(folder: Path, _: Path, got: Any) -> None:
+def check_saved(folder: Path, _: Path, got: Any) -> None:
     stands = md.load(folder / "m.nc")
     assert stands.identical(mechanism(1.2)) or (got is None and stands.identical(mechanism(0.8)))
 
@@ -141,7 +141,7 @@ def open_budget(folder: Path) -> md.sessions.Budget:
     return budget
 
 
-def paid(folder: Path, budget: md.sessions.Budget, got: Any) -> None:
+def check_payment(folder: Path, budget: md.sessions.Budget, got: Any) -> None:
     """A report that was seen is paid; whether or not one was drawn, it costs once and is then the same."""
     again, charge = md.sessions.Budget(folder / "b.json"), sampler().certificate.cost
     assert again.spent in ((2 * charge,) if got is not None else (charge, 2 * charge))
@@ -153,12 +153,12 @@ def paid(folder: Path, budget: md.sessions.Budget, got: Any) -> None:
 
 
 def open_session(folder: Path) -> md.sessions.Session:
-    session = md.sessions.Session.create(folder / "s.json", design=ruled("clock"), limit=LIMIT)
+    session = md.sessions.Session.create(folder / "s.json", design=design_with_rule("clock"), limit=LIMIT)
     session.report(1, tick=0)
     return session
 
 
-def released(folder: Path, session: md.sessions.Session, got: Any) -> None:
+def check_release(folder: Path, session: md.sessions.Session, got: Any) -> None:
     """A tick that was answered is in the file; one that was not can be answered once, and both go on alike."""
     again = md.sessions.Session(folder / "s.json", design=session.design)
     assert again.account().last in ((2,) if got is not None else (0, 2))
@@ -172,7 +172,7 @@ def released(folder: Path, session: md.sessions.Session, got: Any) -> None:
     assert again.account().spent == sum(one.charge for one in again.transcript.steps)
 
 
-def kept(folder: Path) -> Path:
+def open_ledger(folder: Path) -> Path:
     with work_folder(folder / "work", "a run", of="a test") as opened:
         opened.write("old from 0", {"a": np.arange(3)})
     return folder / "work"
@@ -194,10 +194,10 @@ def work_stands(_: Path, path: Path, got: Any) -> None:
 
 
 TASKS = {
-    "save": Task(save_over, lambda path: md.save(mechanism(1.2), path, overwrite=True), saved),
-    "budget": Task(open_budget, lambda budget: budget.report(sampler(), 1), paid),
-    "session": Task(open_session, lambda session: session.report(3, tick=2), released),
-    "work folder": Task(kept, write_block, work_stands),
+    "save": Task(save_over, lambda path: md.save(mechanism(1.2), path, overwrite=True), check_saved),
+    "budget": Task(open_budget, lambda budget: budget.report(sampler(), 1), check_payment),
+    "session": Task(open_session, lambda session: session.report(3, tick=2), check_release),
+    "work folder": Task(open_ledger, write_block, work_stands),
 }
 
 

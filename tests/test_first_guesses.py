@@ -36,7 +36,7 @@ def lattice():
     return md.Domain.grid((3, 3), cell=1.0, unit="m")
 
 
-def designed(**changed):
+def area_design(**changed):
     given = {"domain": lattice(), "metric": md.Euclidean(epsilon=1.0, unit="m"), "loss": md.losses.Distance()}
     return md.DesignProblem(**{**given, "prior": np.full(9, 1 / 9)} | changed)
 
@@ -83,10 +83,10 @@ GUESSES = [
     (lambda: md.PrivacyLevel.affine(3, slope=1, floor=1), "density"),
     (lambda: md.priors.uniform(5), "domain"),
     (lambda: md.priors.proportional([1, "a"]), "weights"),
-    (lambda: designed(metric="euclidean"), "metric"),
-    (lambda: designed(prior="uniform"), "prior"),
-    (lambda: designed(loss="distance"), "loss"),
-    (lambda: designed(loss=md.losses.Distance), "loss"),
+    (lambda: area_design(metric="euclidean"), "metric"),
+    (lambda: area_design(prior="uniform"), "prior"),
+    (lambda: area_design(loss="distance"), "loss"),
+    (lambda: area_design(loss=md.losses.Distance), "loss"),
     (lambda: md.compare("philadelphia"), "problem"),
     (lambda: md.compare(problem(), mechanisms=[made()]), "mechanisms"),
     (lambda: md.sweep(problem(), ["a"]), "scales"),
@@ -135,7 +135,7 @@ def test_a_loss_without_a_name_and_pictures_without_matplotlib_say_what_is_missi
             return np.ones((secrets.size, reports.size))
 
     with pytest.raises(InputError, match="Nameless needs a class attribute name"):
-        designed(loss=Nameless())
+        area_design(loss=Nameless())
     for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"pip install 'mechdesign\[plot\]'"):
@@ -148,7 +148,7 @@ def test_a_grid_has_its_axes_back():
     holes[1, 2] = False
     domain = md.Domain.grid((4, 3), 0.5, unit="km", origin=7.3, mask=holes)
     mechanism = md.baselines.exponential(
-        designed(domain=domain, metric=md.Euclidean(1.0, unit="km"), prior=np.arange(1, 12) / 66)
+        area_design(domain=domain, metric=md.Euclidean(1.0, unit="km"), prior=np.arange(1, 12) / 66)
     )
     prior = md.on_grid(mechanism["prior"])
     assert prior.dims == ("secret_y", "secret_x")

@@ -57,14 +57,14 @@ SHOWN = {
     "level": lambda: md.PrivacyLevel.constant(0.5, "km"),
     "loss": lambda: md.load_problem("streets").loss,
     "program": lambda: md.programs.Bounded(md.load_problem("line"), worst_loss=3.0),
-    "sampler": lambda: md.Sampler(solved()),
-    "verification": lambda: md.verify(solved()),
+    "sampler": lambda: md.Sampler(solved_problem()),
+    "verification": lambda: md.verify(solved_problem()),
     "audit": lambda: md.audit(np.full((8, 8), 1 / 8), md.load_problem("discrete")),
     "raster": lambda: md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=np.ones((3, 2)), unit="km"),
 }
 
 
-def solved():
+def solved_problem():
     return md.solve(md.load_problem("discrete"))
 
 

@@ -58,7 +58,7 @@ def imports() -> dict[Path, set[str]]:
     return targets
 
 
-def declared(capability: str) -> tuple[set[str], ...]:
+def declared_needs(capability: str) -> tuple[set[str], ...]:
     """The capabilities that one needs, and those with which it offers more, by the first line of its registration."""
     first = (PACKAGE / capability / "registration.py").read_text().splitlines()[0]
     needs, _, beside = first.partition(" Needs: ")[2].partition(" With: ")
@@ -87,7 +87,7 @@ def test_arrows_between_capabilities_are_declared() -> None:
             arrows[path.parts[0]] |= names - {path.parts[0]}
     assert not any(names & PUBLIC for names in arrows.values())
     for capability in CAPABILITIES:
-        assert arrows[capability] & set(CAPABILITIES) <= set.union(*declared(capability)), capability
+        assert arrows[capability] & set(CAPABILITIES) <= set.union(*declared_needs(capability)), capability
 
 
 CLOCKS = re.compile(r"^\s*(import|from) .*\btime\b|\bsleep\(|Date\.now|performance\.now|wait_for_timeout", re.M)
@@ -109,7 +109,7 @@ def test_no_test_sleeps_or_reads_a_clock() -> None:
 def without(folder: Path, *capabilities: str, copied: tuple[str, ...] = COPIED) -> tuple[Path, set[str]]:
     """A copy of the checkout without these capabilities, and without those that need one of them; their names."""
     gone = set(capabilities)
-    while more := {name for name in set(CAPABILITIES) - gone if declared(name)[0] & gone}:
+    while more := {name for name in set(CAPABILITIES) - gone if declared_needs(name)[0] & gone}:
         gone |= more
     for name in copied:  # with what is compiled, which stays valid: a copy keeps the times of its files
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_problems"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures.export_mechanisms import proved
+from fixtures.export_mechanisms import prove_export
 from fixtures.problems import SMALL
 from fixtures.programs import PROGRAMS
 from fixtures.rows import few_by_default
@@ -89,14 +89,14 @@ def check_whole_path(program: str, case: str, times: float, folder: Path) -> Non
     found = md.verify(again)
     assert (found.certified, found.reasons) == (True, [])
     if times <= 1:
-        proved(md.export(again, folder / "m.csv"))
+        prove_export(md.export(again, folder / "m.csv"))
     if times < 1:
         return
     if program == "eikonal, factored":
         with pytest.raises(InputError, match="sums of their own"):
             md.export(again, folder / "m.json")
         again = FactoredMechanism(dataset=again).table()
-    proved(md.export(again, folder / "m.json"))
+    prove_export(md.export(again, folder / "m.json"))
 
 
 def test_every_program_has_a_row() -> None:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import pytest
 from fixtures.absent_capabilities import needs
-from fixtures.device_maps import made
+from fixtures.device_maps import small_map
 from fixtures.forged_files import rewritten, write_anyway
 from fixtures.pages import NODE, SENTENCES, in_node, texts_of
 from scipy.integrate import quad
@@ -258,7 +258,7 @@ def test_compact_map_needs_a_length(tmp_path):
         md.export(mechanism, tmp_path / "made.compact")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(VerificationError, match="unit: is not a length"):
-        replace(made(), unit="years")
+        replace(small_map(), unit="years")
 
 
 @pytest.mark.parametrize(("unit", "legend"), [("GBP", "Laplace"), ("km", "planar Laplace")])

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from fixtures.forged_files import rewritten
-from fixtures.mechanisms import designed
+from fixtures.mechanisms import optimal_design
 
 from mechdesign import EikonalWeights, Optimal, load, load_problem, probabilities, save, solve, verify
 from mechdesign.errors import DesignError
@@ -251,7 +251,7 @@ def test_a_failed_design_ends_with_one(run_json, run, monkeypatch):
     def fail(*_, **__):
         raise DesignError("nothing came of it", field="solver", remedy="try again")
 
-    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", fail)
+    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", fail)
     assert run_json("solve", "line")[1]["error"]["kind"] == "design"
     assert run("solve", "line")[0] == 1
 
@@ -281,10 +281,10 @@ def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, tmp_p
     """0.1 % was asked for: 0.3 % is short of it, 50 % is far above; a limit of the user is no failure."""
 
     def short(problem, targets, **_):
-        found = designed(problem, gap=1e-7, method=targets.method)
+        found = optimal_design(problem, gap=1e-7, method=targets.method)
         return replace(found, stopped=stopped, lower_bound=bound * found.loss * (1 - 1e-6), dual=bound * found.dual)
 
-    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
+    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", short)
     file = tmp_path / "short.nc"
     code, out, err = run("solve", "line", "--cells", 4, "--method", "columns", "-o", file)
     assert code == expected

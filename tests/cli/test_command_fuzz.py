@@ -25,8 +25,8 @@ import xarray as xr
 from command_worker import MEMORY, START
 from conftest import ROOT
 from fixtures.absent_capabilities import needs
-from fixtures.command_lines import CONSUMERS, ENTRIES, combined, mutated, systematic
-from fixtures.session_designs import ruled
+from fixtures.command_lines import CONSUMERS, ENTRIES, combine_options, damage, systematic
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 
@@ -121,7 +121,7 @@ def prepare(folder: Path) -> None:
     shutil.copy(ROOT / "problems" / "data" / "example_park.geojson", folder / "park.geojson")
     table = np.array([[0.5, 0.5], [0.25, 0.75]])
     np.save(folder / "table.npy", table)
-    md.sessions.save_design(ruled("clock"), folder / "day.json")
+    md.sessions.save_design(design_with_rule("clock"), folder / "day.json")
     axes = {"x": ("x", [0.0, 1.0], {"units": "m"}), "y": ("y", [0.0, 1.0], {"units": "m"})}
     xr.Dataset({"density": (("y", "x"), np.ones((2, 2)))}, coords=axes).to_netcdf(folder / "map.nc")
     for name in ("fifo.nc", "fifo.csv", "fifo.py"):
@@ -255,7 +255,7 @@ def run_files(worker: Worker, count: int, rng: random.Random) -> tuple[Counter, 
     for number in range(count):
         name, line = pairs[number % len(pairs)]
         path = worker.folder / f"bad{Path(name).suffix}"
-        path.write_bytes(mutated((worker.folder / name).read_bytes(), rng))
+        path.write_bytes(damage((worker.folder / name).read_bytes(), rng))
         words = [path.name if word == "@" else word for word in line.split()]
         words += ["--json"] * (rng.random() < 0.5)
         code, found = trial(worker, words, "utf-8")
@@ -276,7 +276,7 @@ def told(counts: Counter) -> str:
 
 def test_wrong_lines(worker):
     rng = random.Random(1)
-    lines = rng.sample(systematic(), 30) + [combined(rng) for _ in range(10)]
+    lines = rng.sample(systematic(), 30) + [combine_options(rng) for _ in range(10)]
     counts, wrong = run_lines(worker, lines, rng)
     print(told(counts))
     assert not wrong, "\n".join(wrong)
@@ -332,7 +332,7 @@ def test_damaged_files(worker):
 @pytest.mark.exhaustive
 def test_many_wrong_lines(worker):
     rng = random.Random(3)
-    counts, wrong = run_lines(worker, systematic() + [combined(rng) for _ in range(4000)], rng)
+    counts, wrong = run_lines(worker, systematic() + [combine_options(rng) for _ in range(4000)], rng)
     print(told(counts))
     assert not wrong, "\n".join(wrong)
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from fixtures.factored_mechanisms import made
+from fixtures.factored_mechanisms import factored_mechanism
 from fixtures.forged_files import rewritten
 
 import mechdesign as md
@@ -183,7 +183,7 @@ def test_altered_files_are_refused(run, tmp_path) -> None:
 
 
 def test_factored_mechanisms(run, tmp_path) -> None:
-    given = made("eikonal, 16 neighbours")
+    given = factored_mechanism("eikonal, 16 neighbours")
     file = save(given, tmp_path / "factored.nc")
     document = json.loads(run("--secret", 2, "-n", 3, "--seed", 1, "--json", file=file)[1])
     assert document["reports"] == md.sample(given, 2, 3, rng=1)[0].values.tolist()

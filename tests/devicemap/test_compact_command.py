@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.absent_capabilities import needs
-from fixtures.device_maps import design, made
+from fixtures.device_maps import design, small_map
 from fixtures.pages import page_of
 from fixtures.random_device_maps import content
 
@@ -22,7 +22,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> None:
     design_file, target = md.save(design(), tmp_path / "slope.nc"), tmp_path / "slope.compact"
     assert run_json("export", design_file, "-o", target) == (0, {"file": str(target)})
-    assert target.read_bytes() == content(made())
+    assert target.read_bytes() == content(small_map())
     code, out, _ = run("verify", target, "-v")
     assert code == 0
     words = " ".join(out.split())
@@ -30,8 +30,8 @@ def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> 
     assert "every inequality of the claim holds, and no row sum exceeds its bound" in words
     assert "levels of the map" in words
     code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
-    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", made().claim)
-    drawn = md.devicemap.MapSampler(made()).sample(at=(0.2, 5.0), size=7, rng=2)
+    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", small_map().claim)
+    drawn = md.devicemap.MapSampler(small_map()).sample(at=(0.2, 5.0), size=7, rng=2)
     assert told["reports"] == drawn.values[0].tolist()
     assert told["report_x"] == drawn["report_x"].values[0].tolist()
 
@@ -41,9 +41,9 @@ def test_map_page_states_claim(tmp_path: Path, file, run_json) -> None:
     target = tmp_path / "slope.html"
     assert run_json("export", file, "-o", target) == (0, {"file": str(target)})
     text = target.read_text()
-    assert html.escape(made().claim, quote=False).replace("'", "&#39;") in text
+    assert html.escape(small_map().claim, quote=False).replace("'", "&#39;") in text
     assert "Without scripts" in text
-    assert text == page_of(made())
+    assert text == page_of(small_map())
 
 
 BAD = [

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fixtures.device_maps import CELLS, design, made, problem_of, sealed, short, with_digest
+from fixtures.device_maps import CELLS, design, forge_map, problem_of, short, small_map, with_digest
 from fixtures.random_columns import every_sum
 from fixtures.random_device_maps import content, drawing
 from fixtures.rows import few_by_default
@@ -29,7 +29,7 @@ ARRAYS = ("level", "potential", "weight")
 
 
 def test_map_file_round_trips_in_five_bytes_a_place(tmp_path) -> None:
-    compact = made()
+    compact = small_map()
     path = md.export(design(), tmp_path / "slope.compact")
     file = path.read_bytes()
     size = int.from_bytes(file[12:16], "little")
@@ -42,18 +42,18 @@ def test_map_file_round_trips_in_five_bytes_a_place(tmp_path) -> None:
 
 def test_map_on_earth_states_plane() -> None:
     plane = Plane(latitude=40.5, longitude=-74.9, unit="km")
-    compact = replace(made(), plane=plane, unit="km")
+    compact = replace(small_map(), plane=plane, unit="km")
     again = unpack(content(compact))
     assert again.plane == plane
     assert "about 40.5 N 74.9 W" in again.claim
     told = compact.header()["plane"]
     assert (told["latitude"], told["longitude"], told["metres"]) == (40.5, -74.9, 1000.0)
-    assert compact.claim_digest != made().claim_digest
+    assert compact.claim_digest != small_map().claim_digest
 
 
 @STENCIL
 def test_reference_reader_finds_same_rows(stencil: int) -> None:
-    compact = made(stencil)
+    compact = small_map(stencil)
     reader, sums = Reader(content(compact)), every_sum(compact.factors)
     assert sums == [reader.total(secret) for secret in range(compact.secrets)]
     potential = compact.potential.ravel()[compact.inner]
@@ -79,7 +79,7 @@ def test_balls_follow_documented_order() -> None:
 @STENCIL
 def test_lengths_are_line_integrals_rounded_down(stencil: int) -> None:
     """By Simpson's rule in fractions on each half of a step: exact, since eps is quadratic there."""
-    compact = made(stencil)
+    compact = small_map(stencil)
     unit, sides = Fraction(compact.level_unit), [Fraction(side) for side in compact.cell]
     level = compact.level.astype(object)
 
@@ -100,7 +100,7 @@ def test_lengths_are_line_integrals_rounded_down(stencil: int) -> None:
 
 @pytest.mark.parametrize("aligned", [True, False])
 def test_no_edge_is_longer_than_in_design(aligned: bool) -> None:
-    compact, claimed = made(aligned=aligned), problem_of(aligned=aligned).edges
+    compact, claimed = small_map(aligned=aligned), problem_of(aligned=aligned).edges
     key, wanted = (edges.tail * compact.secrets + edges.head for edges in (compact.edges, claimed))
     np.testing.assert_array_equal(np.sort(key), np.sort(wanted))
     shorter = claimed.length[np.argsort(wanted)] - compact.edges.length[np.argsort(key)]
@@ -137,7 +137,7 @@ def test_draws_at_ends_of_intervals() -> None:
 
 
 def test_least_bound_is_certified() -> None:
-    compact = made()
+    compact = small_map()
     sums, potential = every_sum(compact.factors), compact.potential.ravel()[compact.inner]
     assert compact.bound == least_bound(potential, sums)
     for scale in (2**-60, 2**-40, 2**-40 + 2**-42, 2**20):
@@ -149,7 +149,7 @@ def test_least_bound_is_certified() -> None:
 
 
 def test_changed_byte_is_refused() -> None:
-    honest = content(made())
+    honest = content(small_map())
     for at in range(0, len(honest), 41):
         changed = bytearray(honest)
         changed[at] ^= 1 << at % 8
@@ -158,18 +158,18 @@ def test_changed_byte_is_refused() -> None:
 
 
 WRONG = {
-    "cut": lambda: content(made())[:-1],
+    "cut": lambda: content(small_map())[:-1],
     "empty": lambda: b"",
     "magic alone": lambda: with_digest(b"mechdesign"),
-    "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + content(made())[12:-32]),
+    "another version": lambda: with_digest(b"mechdesign" + bytes([2, 0]) + content(small_map())[12:-32]),
     "header bound_violations the file": lambda: with_digest(b"mechdesign" + bytes([1, 0]) + b"\xff" * 4 + b"{}"),
     "no JSON": lambda: with_digest(b"mechdesign" + bytes([1, 0, 2, 0, 0, 0]) + b"{,"),
     "nested": lambda: with_digest(b"mechdesign" + bytes([1, 0, 0, 255, 0, 0]) + b"[" * 65280),
-    "no body": lambda: sealed(body=b""),
-    "short body": lambda: sealed(body=zlib.compress(bytes(10))),
-    "long body": lambda: sealed(body=zlib.compress(bytes(10**6))),
-    "more behind the body": lambda: sealed(body=zlib.compress(bytes(5 * np.prod(made().shape))) + b"x"),
-    "levels of 0": lambda: sealed(body=zlib.compress(bytes(5 * np.prod(made().shape)))),
+    "no body": lambda: forge_map(body=b""),
+    "short body": lambda: forge_map(body=zlib.compress(bytes(10))),
+    "long body": lambda: forge_map(body=zlib.compress(bytes(10**6))),
+    "more behind the body": lambda: forge_map(body=zlib.compress(bytes(5 * np.prod(small_map().shape))) + b"x"),
+    "levels of 0": lambda: forge_map(body=zlib.compress(bytes(5 * np.prod(small_map().shape)))),
 }
 HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7", [], {}, float("nan"), float("inf"))
 
@@ -181,7 +181,7 @@ def test_invalid_map_is_refused(file) -> None:
 
 
 def _numbers() -> list[tuple[str, ...]]:
-    told = made().header()
+    told = small_map().header()
     return [*((name,) for name in sorted(told)), *((name, k) for name in sorted(told) for k in _within(told[name]))]
 
 
@@ -203,8 +203,8 @@ def test_changed_header_value_is_refused() -> None:
                     held = held[name]
                 held[path[-1]] = value
 
-            file = sealed(change)
-            if path[0] in ("bound", "grain", "about") or file == content(made()):
+            file = forge_map(change)
+            if path[0] in ("bound", "grain", "about") or file == content(small_map()):
                 try:
                     unpack(file)
                 except VerificationError:
@@ -215,7 +215,7 @@ def test_changed_header_value_is_refused() -> None:
                 unpack(file)
     for odd in (lambda told: told.update(more=1), lambda told: told.pop("cap"), lambda told: told.update(margin=0)):
         with pytest.raises(VerificationError):
-            unpack(sealed(odd))
+            unpack(forge_map(odd))
 
 
 def test_unsuitable_designs_are_refused(tmp_path) -> None:
@@ -224,7 +224,7 @@ def test_unsuitable_designs_are_refused(tmp_path) -> None:
 
 
 def test_map_names_its_source() -> None:
-    told = json.loads(json.dumps(made().header()))
+    told = json.loads(json.dumps(small_map().header()))
     assert told["source_sha256"] == design().attrs["sha256"]
     assert f"{CELLS[0]} x {CELLS[1]} grid" in told["claim"]
     assert told["claim_digest"][:16] in told["claim"]

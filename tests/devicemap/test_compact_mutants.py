@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fixtures.device_maps import design, made
+from fixtures.device_maps import design, small_map
 from fixtures.random_device_maps import content
 from fixtures.rows import few_by_default
 from reference.compact_map import HALF, Reader
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.obligation("device-map")
 
 def changed(name: str, place: tuple[int, int], by: int) -> DeviceMap:
     """The map with another level, potential or weight at one place."""
-    held = getattr(made(), name).copy()
+    held = getattr(small_map(), name).copy()
     held[place] += np.array(by).astype(held.dtype)
-    return replace(made(), **{name: held})
+    return replace(small_map(), **{name: held})
 
 
 def within(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
     """A place among the secrets."""
-    return made().margin + place[0], made().margin + place[1]
+    return small_map().margin + place[0], small_map().margin + place[1]
 
 
 def reader_agrees(compact: DeviceMap) -> bool:
@@ -43,7 +43,7 @@ def reader_agrees(compact: DeviceMap) -> bool:
 
 
 MUTANTS = {
-    "untouched": (made, True),
+    "untouched": (small_map, True),
     "a level lower": (lambda: changed("level", within(), -1000), False),
     "a level higher": (lambda: changed("level", within(), 1), True),
     "a level much higher": (lambda: changed("level", within(), 9000), False),
@@ -52,18 +52,24 @@ MUTANTS = {
     "a potential of 1 s": (lambda: changed("potential", within(), -1), None),
     "a weight": (lambda: changed("weight", within(), 64), False),
     "a weight by a sixteenth of an octave": (lambda: changed("weight", (0, 0), -1), None),
-    "a longer step": (lambda: replace(made(), step=made().step * 11 // 10), False),
-    "a shorter step": (lambda: replace(made(), step=made().step * 9 // 10), None),
-    "a step of 1": (lambda: replace(made(), step=1), None),
-    "a larger grain": (lambda: replace(made(), grain=made().grain * 3), None),
-    "a cap of the longest edge": (lambda: replace(made(), cap=int(made().factors.metric.units.max())), None),
-    "a lower bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] - 1)), False),
-    "a higher bound": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 1)), True),
-    "a bound of four times the least": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 2)), False),
-    "a bound that no draw meets": (lambda: replace(made(), bound=(made().bound[0], made().bound[1] + 31)), False),
-    "the least bound": (lambda: replace(made(), bound=(1 << 30, 0)), False),
-    "half a cell": (lambda: replace(made(), cell=(0.5, 0.625)), False),
-    "half a level": (lambda: replace(made(), level_unit=made().level_unit / 2), False),
+    "a longer step": (lambda: replace(small_map(), step=small_map().step * 11 // 10), False),
+    "a shorter step": (lambda: replace(small_map(), step=small_map().step * 9 // 10), None),
+    "a step of 1": (lambda: replace(small_map(), step=1), None),
+    "a larger grain": (lambda: replace(small_map(), grain=small_map().grain * 3), None),
+    "a cap of the longest edge": (lambda: replace(small_map(), cap=int(small_map().factors.metric.units.max())), None),
+    "a lower bound": (lambda: replace(small_map(), bound=(small_map().bound[0], small_map().bound[1] - 1)), False),
+    "a higher bound": (lambda: replace(small_map(), bound=(small_map().bound[0], small_map().bound[1] + 1)), True),
+    "a bound of four times the least": (
+        lambda: replace(small_map(), bound=(small_map().bound[0], small_map().bound[1] + 2)),
+        False,
+    ),
+    "a bound that no draw meets": (
+        lambda: replace(small_map(), bound=(small_map().bound[0], small_map().bound[1] + 31)),
+        False,
+    ),
+    "the least bound": (lambda: replace(small_map(), bound=(1 << 30, 0)), False),
+    "half a cell": (lambda: replace(small_map(), cell=(0.5, 0.625)), False),
+    "half a level": (lambda: replace(small_map(), level_unit=small_map().level_unit / 2), False),
 }
 BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
 
@@ -77,15 +83,15 @@ def test_certified_maps_are_private(name, tmp_path) -> None:
     found = md.verify(path)
     assert found.certified is (found.reasons == []) is reader_agrees(compact)
     assert expected is None or found.certified is expected
-    assert (found.claim == made().claim) is (compact.claim_digest == made().claim_digest)
+    assert (found.claim == small_map().claim) is (compact.claim_digest == small_map().claim_digest)
     if not found.certified:
         assert re.match("(potential|bound): [1-9][0-9]* ", found.reasons[0])
 
 
 BEYOND = {
-    "a step beyond the kernel": (lambda: replace(made(), step=1 << 53), "step"),
-    "edges beyond 16 bits": (lambda: replace(made(), grain=made().grain // 3), "cap"),
-    "a cap under the longest edge": (lambda: replace(made(), grain=1, cap=40_000), "cap"),
+    "a step beyond the kernel": (lambda: replace(small_map(), step=1 << 53), "step"),
+    "edges beyond 16 bits": (lambda: replace(small_map(), grain=small_map().grain // 3), "cap"),
+    "a cap under the longest edge": (lambda: replace(small_map(), grain=1, cap=40_000), "cap"),
 }
 
 
@@ -97,7 +103,7 @@ def test_impossible_kernel_numbers_are_refused(mutant, field) -> None:
 
 
 def test_verification_figures_of_map() -> None:
-    found, own = md.verify(made()), md.verify(design())
+    found, own = md.verify(small_map()), md.verify(design())
     assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
     assert found.rebuilt == "levels of the map"
     assert 0.99 < found.ratio <= 1.0
@@ -107,12 +113,12 @@ def test_verification_figures_of_map() -> None:
 def test_only_certified_maps_are_sampled() -> None:
     with pytest.raises(VerificationError):
         md.devicemap.MapSampler(changed("weight", within(), 64))
-    sampler = md.devicemap.MapSampler(made())
+    sampler = md.devicemap.MapSampler(small_map())
     drawn = sampler.sample([3, 22], 400, rng=1)
     assert drawn.dims == ("secret", "draw")
-    assert drawn.attrs["claim"] == made().claim
+    assert drawn.attrs["claim"] == small_map().claim
     np.testing.assert_array_equal(drawn, sampler.sample([3, 22], 400, rng=1))
-    points = made().domain.points
+    points = small_map().domain.points
     np.testing.assert_array_equal(drawn["report_y"], points[drawn.values, 1])
     one = sampler.sample(at=points[22], size=5)
     assert one["secret_x"].values.tolist() == [points[22, 0]]
@@ -123,8 +129,8 @@ def test_only_certified_maps_are_sampled() -> None:
 
 def test_rows_are_near_those_of_design() -> None:
     """The mean distance of 4,000 simulated reports, to four standard errors, about 5 %, beside that of the design."""
-    points, size = made().domain.points, 4_000
-    ours = md.devicemap.MapSampler(made()).sample([17], size, rng=3).values[0]
+    points, size = small_map().domain.points, 4_000
+    ours = md.devicemap.MapSampler(small_map()).sample([17], size, rng=3).values[0]
     theirs = Sampler(design()).sample([17], size, rng=4).values[0]
     apart = [np.linalg.norm(points[drawn] - points[17], axis=1) for drawn in (ours, theirs)]
     error = np.sqrt(sum(each.var() / size for each in apart))

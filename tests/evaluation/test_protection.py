@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from fixtures.forged_files import rewritten
-from fixtures.position_mechanisms import domain_of, kernel, masses_at, placed
+from fixtures.position_mechanisms import domain_of, kernel, masses_at, position_mechanism
 from fixtures.problems import CASES
 from fixtures.rows import few_by_default
 
@@ -307,7 +307,7 @@ def largest_found(name: str, within: float) -> float:
 
 
 def made(name: str) -> xr.Dataset:
-    return river() if name == "river" else placed(name)
+    return river() if name == "river" else position_mechanism(name)
 
 
 @cache
@@ -337,7 +337,7 @@ def river() -> xr.Dataset:
 @pytest.mark.parametrize("name", ["square", "plane", "levels", pytest.param("quarters", marks=pytest.mark.exhaustive)])
 def test_any_two_positions_by_the_formula_and_by_search(name, within):
     """exp of the claimed level times the radius on the ground, and of the rounding; no position found exceeds it."""
-    mechanism, side = placed(name), domain_of(name).cell[0]
+    mechanism, side = position_mechanism(name), domain_of(name).cell[0]
     stored = MechanismFile.read(mechanism)
     found = protection(stored, None if within is None else within * side)
     least, most = (Fraction(level) for level in level_of(mechanism))

@@ -12,7 +12,7 @@ import xarray as xr
 from fixtures.factored_mechanisms import constant
 from fixtures.file_parts import plain
 from fixtures.forged_files import rewritten
-from fixtures.random_columns import drawn, made, repaired, rows_of, sealed
+from fixtures.random_columns import column_mechanism, draw_columns, repair_columns, rows_of, seal_columns
 from fixtures.rows import few_by_default
 from reference import untruths
 from scipy.stats import chisquare
@@ -73,7 +73,7 @@ def test_altered_column_integer_is_named(name: str, every: int) -> None:
 @cache
 def columns_of_a_line() -> xr.Dataset:
     problem = constant(3, 0.7)
-    return sealed(problem, *drawn(problem, 2))
+    return seal_columns(problem, *draw_columns(problem, 2))
 
 
 @pytest.mark.parametrize("seed", few_by_default([0, 1], 0))
@@ -81,7 +81,7 @@ def columns_of_a_line() -> xr.Dataset:
 def test_consistent_altered_columns_are_private(seed: int) -> None:
     """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
     problem = constant((3, 2), 0.6)
-    factors, target = drawn(problem, seed)
+    factors, target = draw_columns(problem, seed)
     generators = len(factors.columns.place)
     random = np.random.default_rng(seed)
     wild = replace(
@@ -89,33 +89,35 @@ def test_consistent_altered_columns_are_private(seed: int) -> None:
         place=random.integers(0, 6, generators),
         offset=random.integers(0, factors.metric.cap + 1, generators).astype(np.uint16),
     )
-    mechanism = sealed(problem, replace(factors, columns=wild), target)
+    mechanism = seal_columns(problem, replace(factors, columns=wild), target)
     found = md.verify(mechanism)
     assert found.certified
     assert untruths(plain(mechanism), found.as_dict()) == []
-    assert repaired(problem, factors, target)[0].factors.step < factors.step
+    assert repair_columns(problem, factors, target)[0].factors.step < factors.step
 
 
 def test_files_round_trip_and_verify(tmp_path) -> None:
-    save(made(CASE), tmp_path / "f.nc")
-    assert load(tmp_path / "f.nc").identical(made(CASE))
+    save(column_mechanism(CASE), tmp_path / "f.nc")
+    assert load(tmp_path / "f.nc").identical(column_mechanism(CASE))
     checked = md.verify(tmp_path / "f.nc")
     assert (checked.certified, checked.rebuilt) == (True, "geometry")
     for name in ("first_generator", "generator_place", "generator_offset", "weight", "target"):
         with pytest.raises(VerificationError, match=r"must be there|is missing"):
-            md.verify(rewritten(made(CASE).drop_vars(name)))
+            md.verify(rewritten(column_mechanism(CASE).drop_vars(name)))
     with pytest.raises(VerificationError, match=r"column \(|weight: must be uint32"):
-        md.verify(rewritten(made(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"])))
+        md.verify(
+            rewritten(column_mechanism(CASE).drop_vars(["first_generator", "generator_place", "generator_offset"]))
+        )
 
 
 def test_worst_edge_has_largest_ratio_of_columns() -> None:
-    mechanism, worst = rows_of(CASE), md.verify(made(CASE)).worst
+    mechanism, worst = rows_of(CASE), md.verify(column_mechanism(CASE)).worst
     assert worst is not None
     near, far = mechanism.probabilities([worst["secret"], worst["other"]])
     edges = mechanism.stored.edges
     length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
     spent = np.log(near / far)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
-    assert 0.5 < spent <= made(CASE).attrs["ratio"] <= 1
+    assert 0.5 < spent <= column_mechanism(CASE).attrs["ratio"] <= 1
 
 
 def test_samples_follow_exact_row() -> None:
@@ -132,7 +134,7 @@ def test_samples_follow_exact_row() -> None:
 def test_draws_invert_exact_cumulative_masses() -> None:
     """Second route: Python integers, on the same bits; bounds met exactly on either side, for every secret."""
     mechanism = rows_of(CASE)
-    columns, target = mechanism.factors.distances(np.arange(16)), made(CASE)["target"].values
+    columns, target = mechanism.factors.distances(np.arange(16)), column_mechanism(CASE)["target"].values
     kernel, weight = mechanism.factors.kernel.tolist(), mechanism.factors.weight.tolist()
     for u in range(16):
         masses = [kernel[q] * w for q, w in zip(columns[:, u].tolist(), weight, strict=True)]
@@ -149,10 +151,10 @@ def test_draws_invert_exact_cumulative_masses() -> None:
 
 
 def test_sampler_and_table_share_interface() -> None:
-    sampler = md.Sampler(mechanism=made(CASE))
+    sampler = md.Sampler(mechanism=column_mechanism(CASE))
     assert (sampler.rows.secrets, sampler.rows.reports) == (16, 16)
     assert sampler.sample([3, 5], 4).sizes == {"secret": 2, "draw": 4}
-    assert md.sample(made(CASE), 0, 5, rng=3).values.tolist() == sampler.sample(0, 5, rng=3).values.tolist()
+    assert md.sample(column_mechanism(CASE), 0, 5, rng=3).values.tolist() == sampler.sample(0, 5, rng=3).values.tolist()
     assert int(sampler.report(2)) in range(16)
     table = rows_of(CASE).table()
     assert md.verify(table).certified
@@ -160,14 +162,17 @@ def test_sampler_and_table_share_interface() -> None:
 
 
 def test_budget_charges_columns(tmp_path) -> None:
-    budget, sampler = md.sessions.Budget.create(tmp_path / "b.sqlite", limit=2), md.Sampler(mechanism=made(CASE))
+    budget, sampler = (
+        md.sessions.Budget.create(tmp_path / "b.sqlite", limit=2),
+        md.Sampler(mechanism=column_mechanism(CASE)),
+    )
     assert int(budget.report(sampler, 1)) == int(budget.report(sampler, 1))
     assert budget.spent == 1
 
 
 @pytest.mark.parametrize("rows", [None, range(3, 7)], ids=["all", "some"])
 def test_exported_rows_equal_integers(rows: range | None, tmp_path) -> None:
-    target = md.export(made(CASE), tmp_path / "t.csv", rows=rows)
+    target = md.export(column_mechanism(CASE), tmp_path / "t.csv", rows=rows)
     lines = [line.split(",") for line in target.read_text().splitlines() if line[0].isdigit()]
     for u in rows or range(16):
         masses, total = rows_of(CASE).integers(u)
@@ -181,15 +186,15 @@ def test_adversary_errs_as_on_table(loss: str) -> None:
     """Under the file's prior and one that knows the secret but for two: some reports cannot occur then."""
     table = rows_of(CASE).table()
     for prior in (None, np.repeat([0.5, 0.0], [2, 14])):
-        one, other = (md.utility.adversary_error(given, loss, prior=prior) for given in (made(CASE), table))
+        one, other = (md.utility.adversary_error(given, loss, prior=prior) for given in (column_mechanism(CASE), table))
         assert one.value == pytest.approx(other.value, rel=1e-6)
         assert one.lower_bound <= one.value
 
 
 def test_impossible_report_informs_no_adversary() -> None:
     problem = constant(3, 0.7)
-    factors, target = drawn(problem, 2)
-    found = md.utility.adversary_error(sealed(problem, factors, np.minimum(target, 1)), "squared")
+    factors, target = draw_columns(problem, 2)
+    found = md.utility.adversary_error(seal_columns(problem, factors, np.minimum(target, 1)), "squared")
     assert found.chance[2] == 0
     assert found.estimates[2] == pytest.approx(problem.prior_array @ problem.domain.points)
     assert 0 < found.value <= problem.domain.points.var()
@@ -198,4 +203,4 @@ def test_impossible_report_informs_no_adversary() -> None:
 def test_too_many_columns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.factored.mechanism._MOST_COLUMNS", 20)
     with pytest.raises(MechdesignError, match="must be at most 20"):
-        FactoredMechanism(dataset=made(CASE))
+        FactoredMechanism(dataset=column_mechanism(CASE))

@@ -12,14 +12,14 @@ from fixtures.problems import CASES
 from fixtures.random_columns import (
     CAP,
     GRAPHS,
+    column_mechanism,
     columns_of,
-    drawn,
+    draw_columns,
     every_sum,
     integer_metric,
     lists_of,
-    made,
     mechanism_of,
-    repaired,
+    repair_columns,
     rows_in,
 )
 from fixtures.random_columns import rows_of as rows_of_columns
@@ -60,7 +60,7 @@ def same_rows(one: Factors, other: Factors, case: str, targets: tuple[np.ndarray
 
 @EVERY
 def test_rows_equal_plain_integer_rows(case: str) -> None:
-    factors, _ = drawn(CASES[case](), 3)
+    factors, _ = draw_columns(CASES[case](), 3)
     found = factors.distances(np.arange(len(factors.inner)))
     assert found.T.tolist() == least(factors)
     kernel, weight = factors.kernel.tolist(), factors.weight.tolist()
@@ -74,7 +74,7 @@ def test_rows_equal_plain_integer_rows(case: str) -> None:
 def test_zero_breaches_implies_no_violated_triple(case: str, share: int) -> None:
     """Second route: every (edge, direction, column) triple of the fractions over a common denominator, as integers."""
     problem = CASES[case]()
-    factors, _ = drawn(problem, share)
+    factors, _ = draw_columns(problem, share)
     factors = replace(factors, step=factors.step * share // 100)
     kernel, weight = factors.kernel.tolist(), factors.weight.tolist()
     rows = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in least(factors)]
@@ -89,7 +89,7 @@ def test_zero_breaches_implies_no_violated_triple(case: str, share: int) -> None
 
 def test_columns_that_break_claim_are_refused() -> None:
     problem = CASES[ONE]()
-    factors, target = drawn(problem, 0)
+    factors, target = draw_columns(problem, 0)
     assert factors.breaches(problem.edges, every_sum(factors)) > 0
     with pytest.raises(DesignError, match="break the claim"):
         mechanism_of(problem, factors, target)
@@ -118,7 +118,7 @@ def test_single_generators_equal_place_columns(case: str) -> None:
 def test_equivalent_generators_keep_masses(case: str) -> None:
     """A column cut in two with parts of its weight, generators said twice or implied by others, in another order."""
     problem, random = CASES[case](), np.random.default_rng(7)
-    factors, target = drawn(problem, 11)
+    factors, target = draw_columns(problem, 11)
     assert factors.columns is not None
     lists = lists_of(factors.columns)
     part = (factors.weight // 3).astype(np.uint32)
@@ -201,7 +201,9 @@ def test_columns_out_of_range_are_refused(change: dict[str, list[int]], field: s
 def test_losses_equal_those_of_exact_rows(case: str) -> None:
     problem, mechanism = CASES[case](), rows_of_columns(case)
     exact = mechanism.probabilities(np.arange(mechanism.secrets))
-    assert made(case)["row_loss"].values == pytest.approx((exact * problem.loss_matrix).sum(axis=1), rel=1e-10)
+    assert column_mechanism(case)["row_loss"].values == pytest.approx(
+        (exact * problem.loss_matrix).sum(axis=1), rel=1e-10
+    )
     for u in range(0, mechanism.secrets, 5):
         masses, total = mechanism.integers(u)
         assert np.array([m / total for m in masses]) == pytest.approx(exact[u], rel=1e-12)
@@ -209,15 +211,15 @@ def test_losses_equal_those_of_exact_rows(case: str) -> None:
 
 @EVERY
 def test_column_files_verify(case: str) -> None:
-    checked = md.verify(made(case))
+    checked = md.verify(column_mechanism(case))
     assert checked.certified, checked.reasons
-    assert made(case).sizes["column"] > made(case).sizes["place"]
+    assert column_mechanism(case).sizes["column"] > column_mechanism(case).sizes["place"]
 
 
 def test_remap_picks_best_cell_of_each_column() -> None:
     problem = CASES[ONE]()
-    data, _ = repaired(problem, *drawn(problem, 0))
-    factors, mechanism = data.factors, made(ONE)
+    data, _ = repair_columns(problem, *draw_columns(problem, 0))
+    factors, mechanism = data.factors, column_mechanism(ONE)
     mass = (factors.kernel * 2.0**-58)[factors.distances(np.arange(16))] * factors.weight[:, None]
     joint = mass / mass.sum(axis=0) * problem.prior_array
     losses = joint @ problem.loss_matrix

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.linalg
-from fixtures.factored_mechanisms import EVERY, constant, made, ring_road, rows_of
+from fixtures.factored_mechanisms import EVERY, constant, factored_mechanism, ring_road, rows_of
 from fixtures.integer_oracles import mean_cost, reference_violations
 from fixtures.problems import CASES, grid
 from fixtures.random_columns import mechanism_of
@@ -45,17 +45,17 @@ def test_every_triple_satisfies_claim_in_integers(case: str) -> None:
     edges = CASES[case]().edges
     assert all(sum(row) == s for row, s in zip(rows, sums, strict=True))
     assert reference_violations(table, edges) == 0
-    checked = md.verify(made(case))
+    checked = md.verify(factored_mechanism(case))
     assert (checked.certified, checked.violations, checked.rebuilt) == (True, 0, "geometry")
 
 
 @EVERY
 def test_losses_equal_those_of_rows(case: str) -> None:
-    problem, attrs = CASES[case](), made(case).attrs
+    problem, attrs = CASES[case](), factored_mechanism(case).attrs
     table = rows_of(case).probabilities(np.arange(problem.domain.size))
     assert attrs["expected_loss"] == pytest.approx(float((problem.weighted_loss * table).sum()), rel=REORDERED)
     per_row = (problem.loss_matrix * table).sum(axis=1)
-    assert made(case)["row_loss"].values == pytest.approx(per_row, rel=REORDERED)
+    assert factored_mechanism(case)["row_loss"].values == pytest.approx(per_row, rel=REORDERED)
     optimum = md.solve(md.Optimal(problem=problem), gap=1e-5).attrs["lower_bound"]
     assert optimum <= attrs["expected_loss"] * (1 + DESIGN_MARGIN)
     if problem.loss.name == "squared":
@@ -70,9 +70,9 @@ def test_table_of_factors_agrees_and_certifies(case: str) -> None:
     assert md.verify(table).certified
     if CASES[case]().loss.name == "squared":
         # Places of a frame are remapped before they are merged, which can only help.
-        assert made(case).attrs["remapped_loss"] <= remapped_loss(table) * (1 + DESIGN_MARGIN)
+        assert factored_mechanism(case).attrs["remapped_loss"] <= remapped_loss(table) * (1 + DESIGN_MARGIN)
     else:
-        assert "remapped_loss" not in made(case).attrs
+        assert "remapped_loss" not in factored_mechanism(case).attrs
 
 
 @EVERY
@@ -82,7 +82,7 @@ def test_effective_epsilon_is_largest_ratio(case: str) -> None:
     kernel = np.log(factors.kernel * 2.0**-KERNEL_BITS)[factors.metric.from_sources(factors.inner)]
     logarithm = kernel - np.log([s * 2.0**-KERNEL_BITS for s in mechanism.row_sums])
     largest = (np.abs(logarithm[:, edges.tail] - logarithm[:, edges.head]).max(axis=0) / edges.length).max()
-    said = made(case).attrs["ratio"]
+    said = factored_mechanism(case).attrs["ratio"]
     assert largest <= said + 1e-6
     assert said <= 1
     if (
@@ -93,7 +93,7 @@ def test_effective_epsilon_is_largest_ratio(case: str) -> None:
 
 @EVERY
 def test_worst_edge_has_largest_ratio(case: str) -> None:
-    mechanism, worst = rows_of(case), md.verify(made(case)).worst
+    mechanism, worst = rows_of(case), md.verify(factored_mechanism(case)).worst
     assert worst is not None
     factors, edges = mechanism.factors, CASES[case]().edges
     rows = factors.metric.from_sources(factors.inner)
@@ -102,7 +102,9 @@ def test_worst_edge_has_largest_ratio(case: str) -> None:
     found = math.log(ratio * mechanism.row_sums[v] / mechanism.row_sums[u])
     length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
     direct = rows[y, v] == factors.units_of(edges)[list(length).index(frozenset((u, v)))]
-    assert not direct or found / length[frozenset((u, v))] == pytest.approx(made(case).attrs["ratio"], abs=1e-6)
+    assert not direct or found / length[frozenset((u, v))] == pytest.approx(
+        factored_mechanism(case).attrs["ratio"], abs=1e-6
+    )
     assert found > 0
 
 
@@ -110,7 +112,7 @@ def test_factors_that_break_claim_are_refused() -> None:
     problem = CASES["eikonal, 8 neighbours"]()
     factors = rows_of("eikonal, 8 neighbours").factors
     longer = replace(factors, step=int(factors.step * 1.01))
-    target = made("eikonal, 8 neighbours")["target"].values
+    target = factored_mechanism("eikonal, 8 neighbours")["target"].values
     with pytest.raises(DesignError, match="break the claim"):
         mechanism_of(problem, longer, target)
 

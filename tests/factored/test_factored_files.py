@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.factored_mechanisms import made
+from fixtures.factored_mechanisms import factored_mechanism
 from fixtures.forged_files import rewritten
 from fixtures.rows import few_by_default
 
@@ -16,9 +16,9 @@ from mechdesign.errors import VerificationError
 
 @pytest.mark.parametrize("case", few_by_default(["eikonal, 16 neighbours", "ring road"], "ring road"))
 def test_files_round_trip_and_verify(case: str, tmp_path) -> None:
-    save(made(case), tmp_path / "f.nc")
+    save(factored_mechanism(case), tmp_path / "f.nc")
     again = load(tmp_path / "f.nc")
-    assert again.identical(made(case))
+    assert again.identical(factored_mechanism(case))
     assert md.verify(tmp_path / "f.nc").certified
     content = bytearray((tmp_path / "f.nc").read_bytes())
     content[len(content) // 2] ^= 4
@@ -29,7 +29,7 @@ def test_files_round_trip_and_verify(case: str, tmp_path) -> None:
 
 def altered(name: str) -> tuple[xr.Dataset, str]:
     """A mechanism with one thing changed and sealed again, and what must be named."""
-    mechanism = made("eikonal, 16 neighbours").copy(deep=True)
+    mechanism = factored_mechanism("eikonal, 16 neighbours").copy(deep=True)
     values = {str(key): variable.values for key, variable in mechanism.data_vars.items()}
     if name == "weight":
         values["weight"][3] += np.uint32(1)
@@ -75,12 +75,12 @@ def test_altered_field_is_named(name: str) -> None:
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])
 def test_incomplete_file_is_refused(name: str) -> None:
     with pytest.raises(VerificationError, match="must be there"):
-        md.verify(rewritten(made("eikonal, 16 neighbours").drop_vars(name)))
+        md.verify(rewritten(factored_mechanism("eikonal, 16 neighbours").drop_vars(name)))
 
 
 def test_place_out_of_range_is_refused() -> None:
     for name, bad in (("target", 16), ("inner", -1), ("inner", 2**62), ("edge_tail", -1), ("edge_head", 10**6)):
-        mechanism = made("eikonal, 16 neighbours").copy(deep=True)
+        mechanism = factored_mechanism("eikonal, 16 neighbours").copy(deep=True)
         mechanism[name].values[0] = bad
         with pytest.raises(VerificationError, match="must name places"):
             md.verify(rewritten(mechanism))
@@ -88,7 +88,7 @@ def test_place_out_of_range_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_tail", "edge_head", "edge_units"])
 def test_array_of_other_type_or_shape_is_refused(name: str) -> None:
-    mechanism = made("eikonal, 16 neighbours")
+    mechanism = factored_mechanism("eikonal, 16 neighbours")
     values, dims = mechanism[name].values, mechanism[name].dims
     for variable in ((dims, values.astype(float)), (dims, values.astype(np.int32)), ((*dims, "more"), values[:, None])):
         with pytest.raises(VerificationError):

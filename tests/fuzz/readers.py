@@ -23,9 +23,9 @@ import atheris
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
-from fixtures.export_mechanisms import resealed
+from fixtures.export_mechanisms import reseal_json
 from fixtures.random_device_maps import region
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 from mechdesign.base import files as opening
@@ -54,7 +54,7 @@ def mechanism(content: bytes) -> None:
 def table(content: bytes) -> None:
     """An exported table, by the stand-alone verifier."""
     file = FOLDER / ("t.json" if content[:1] == b"{" else "t.csv")
-    file.write_bytes(resealed(content))
+    file.write_bytes(reseal_json(content))
     with contextlib.redirect_stdout(io.StringIO()):
         assert verify_table.main([str(file)]) in (0, 1, 2)
 
@@ -97,7 +97,10 @@ def seeds(name: str) -> list[bytes]:
         return [md.export(made, FOLDER / f"seed.{suffix}").read_bytes() for suffix in ("csv", "json")]
     if name == "design":
         file = FOLDER / "day.json"
-        return [md.sessions.save_design(ruled(rule), file, overwrite=True).read_bytes() for rule in ("clock", "risk")]
+        return [
+            md.sessions.save_design(design_with_rule(rule), file, overwrite=True).read_bytes()
+            for rule in ("clock", "risk")
+        ]
     if name == "compact":
         return [compact_file.pack(region(name))[:-32] for name in ("eight", "coarse")]
     ledger = budgets.Budget.create(FOLDER / "seed.json", limit=2.0)

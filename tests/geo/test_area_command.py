@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from fixtures.areas import PARK, domain_of, points_of
-from fixtures.export_mechanisms import proved
+from fixtures.export_mechanisms import prove_export
 from fixtures.rows import few_by_default
 from fixtures.tolerances import REORDERED
 
@@ -55,7 +55,7 @@ def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
     for name in ("t.csv", "t.json"):
         assert run_json("export", file, "--degrees", "-o", tmp_path / name)[0] == 0
-        proved(tmp_path / name)
+        prove_export(tmp_path / name)
         capsys.readouterr()
     with (tmp_path / "t.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))

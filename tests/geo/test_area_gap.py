@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from fixtures.mechanisms import designed
+from fixtures.mechanisms import optimal_design
 
 from mechdesign import verify
 
@@ -18,10 +18,10 @@ def test_area_exits_with_1_far_above_its_gap(run, monkeypatch, tmp_path, stopped
     """Half of the bound is proved; the file is certified and stays in any case."""
 
     def short(problem, targets, **_):
-        found = designed(problem, gap=1e-7)
+        found = optimal_design(problem, gap=1e-7)
         return replace(found, stopped=stopped, lower_bound=bound * found.lower_bound, dual=bound * found.dual)
 
-    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
+    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", short)
     file = tmp_path / "area.nc"
     words = (*AREA, "--positions", "cells", "--program", "optimal", "-o", file)
     code, out, err = run(*words)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fixtures.absent_capabilities import needs
 from fixtures.areas import PARK, domain_of, points_of
-from fixtures.export_mechanisms import proved
+from fixtures.export_mechanisms import prove_export
 from fixtures.position_mechanisms import spline_weights
 from fixtures.rows import few_by_default
 
@@ -336,6 +336,6 @@ def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json
     away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
     assert np.mean(away) < 3 * made["position_loss"]
     assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
-    proved(tmp_path / "t.csv")
+    prove_export(tmp_path / "t.csv")
     assert run("export", file, "-o", tmp_path / "p.html")[0] == 0
     assert run("export", file, "-o", tmp_path / "web")[0] == 0

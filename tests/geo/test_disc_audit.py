@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fixtures.files import KINDS
-from fixtures.problems import shipped
-from fixtures.tight_limits import capped, solved
+from fixtures.problems import shipped_problem
+from fixtures.tight_limits import limit_optimum, limit_program
 
 import mechdesign as md
 from mechdesign import save
@@ -21,7 +21,7 @@ from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.posteriors.picture import plot_discs
 from mechdesign.posteriors.words import disc_words
 
-PEOPLE = Path(shipped("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
+PEOPLE = Path(shipped_problem("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent
 LATTICE = 0.03  # what cells of 125 m add to the share of an even plane
 PRINTED = {
@@ -135,9 +135,9 @@ def test_factors_have_the_discs_of_their_table() -> None:
 
 
 def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
-    mechanism = solved()
+    mechanism = limit_optimum()
     people = list(range(1, 17))
-    audit = audit_discs(mechanism["mass"].values, capped().problem.domain, people, 1.2)
+    audit = audit_discs(mechanism["mass"].values, limit_program().problem.domain, people, 1.2)
     assert audit.centres == "anywhere"
     assert audit.worst == pytest.approx(0.6, abs=1e-6)
     assert audit.worst <= 0.6
@@ -176,7 +176,7 @@ def test_people_of_a_claim_between_positions_are_at_the_centres_of_cells() -> No
 
 
 def test_a_picture_has_the_shares_by_radius() -> None:
-    audits = [audit.as_dict() for audit in audit_mechanism_discs(solved(), [2.0, 1.2])]
+    audits = [audit.as_dict() for audit in audit_mechanism_discs(limit_optimum(), [2.0, 1.2])]
     worst, seldom, median, before = plot_discs(audits).axes[0].lines
     assert worst.get_xdata().tolist() == [1.2, 2.0]
     for line, name in ((worst, "worst"), (seldom, "one_in_hundred"), (median, "median"), (before, "before")):
@@ -184,7 +184,7 @@ def test_a_picture_has_the_shares_by_radius() -> None:
 
 
 def test_the_commands_say_it(run, run_json, tmp_path) -> None:
-    mechanism = solved()
+    mechanism = limit_optimum()
     save(mechanism, tmp_path / "c.nc")
     _, document = run_json("verify", tmp_path / "c.nc", "--disc", "1.2,2")
     assert [found["radius"] for found in document["discs"]] == [1.2, 2.0]

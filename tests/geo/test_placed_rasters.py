@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.problems import shipped
+from fixtures.problems import shipped_problem
 from reference.checking import ROW_SUM
 from reference.geometry import METRES
 from scipy.interpolate import RegularGridInterpolator
@@ -21,7 +21,7 @@ from mechdesign.geo import Area, Plane, raster_on
 pyproj = pytest.importorskip("pyproj")
 rasterio = pytest.importorskip("rasterio")
 
-SHIPPED = Path(shipped("philadelphia").__file__).parent / "data" / "philadelphia_density_2000.asc"
+SHIPPED = Path(shipped_problem("philadelphia").__file__).parent / "data" / "philadelphia_density_2000.asc"
 CITY_HALL = Plane(latitude=39.9526, longitude=-75.1652, unit="mi")
 SAME_TABLE = 1e-9  # of probabilities: axes that went through metres differ by an ulp
 INTERPOLATED = 1e-9  # relative, of the same bilinear function at positions good to nanometres

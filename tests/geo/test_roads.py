@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import ROOT
-from fixtures.export_mechanisms import proved
+from fixtures.export_mechanisms import prove_export
 from fixtures.forged_files import rewritten
-from fixtures.mechanisms import designed as optimal_design
-from fixtures.problems import shipped
+from fixtures.mechanisms import optimal_design as optimal_design
+from fixtures.problems import shipped_problem
 from fixtures.rows import few_by_default
 from fixtures.tolerances import DESIGN_MARGIN, REORDERED, SOLVED
 from matplotlib.collections import PathCollection
@@ -27,7 +27,7 @@ from mechdesign.geo import Roads, Streets, read_roads
 from mechdesign.plot import mechanism as plot_mechanism
 from mechdesign.utility import nearest_node
 
-synthetic_roads = shipped("streets").synthetic_roads
+synthetic_roads = shipped_problem("streets").synthetic_roads
 GEODESY = 1e-8  # of 100 m: the projection and the geodesics of PROJ
 GAP = 1e-3
 SHARED = ROOT.parent / "shared" / "data"
@@ -300,7 +300,7 @@ def test_a_file_keeps_streets_units_and_places(tmp_path):
     assert result.effective_epsilon == pytest.approx(0.01, rel=DESIGN_MARGIN)
     assert (result.epsilon_unit, result.loss_unit) == ("nats per m", "m")
     for suffix in (".csv", ".json"):
-        proved(md.export(stored, tmp_path / f"streets{suffix}"))
+        prove_export(md.export(stored, tmp_path / f"streets{suffix}"))
 
 
 def test_an_altered_street_is_refused():
@@ -365,7 +365,7 @@ def test_nodes_in_degrees_are_exported_in_degrees(tmp_path):
     roads = read_roads(*tables(tmp_path, *placed()))
     mechanism = md.solve(md.Optimal(problem=along(roads, 0.01)))
     md.export(mechanism, tmp_path / "streets.csv", degrees=True)
-    proved(tmp_path / "streets.csv")
+    prove_export(tmp_path / "streets.csv")
     lines = (tmp_path / "streets.csv").read_text().splitlines()
     first = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
     found = [float(first[name]) for name in ("secret_longitude", "secret_latitude")]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from fixtures.file_parts import Draft
-from fixtures.files import made
+from fixtures.files import honest_file
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
@@ -62,7 +62,7 @@ def mechanisms(draw: some.DrawFn) -> xr.Dataset:
 def changed_files(draw: some.DrawFn) -> xr.Dataset:
     """An honest file of any kind in which one attribute or one entry of one variable has another value, sealed."""
     kind = draw(KINDS)
-    draft = Draft.of(kind, made(kind))
+    draft = Draft.of(kind, honest_file(kind))
     if draw(some.booleans()):
         draft.attrs[draw(some.sampled_from(sorted(draft.attrs)))] = draw(NUMBERS)
         return draft.dataset()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from fixtures.file_parts import plain
-from fixtures.files import made
+from fixtures.files import honest_file
 from hypothesis import given
 from hypothesis import strategies as some
 from reference import untruths
@@ -19,7 +19,7 @@ from mechdesign.errors import MechdesignError
 from mechdesign.verification import verify_table
 
 
-@given(KINDS.map(made) | mechanisms())
+@given(KINDS.map(honest_file) | mechanisms())
 @LAW
 def test_loading_returns_the_saved_file(mechanism) -> None:
     """load(save(x)) == x: values, types, attributes and the verdict."""

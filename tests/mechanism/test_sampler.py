@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.factored_mechanisms import made as made_factored
+from fixtures.factored_mechanisms import factored_mechanism as made_factored
 from fixtures.factored_mechanisms import rows_of
 from fixtures.forged_files import rewritten
 from reference.checking import ROW_SUM

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 import xarray as xr
 from fixtures.factored_mechanisms import constant
-from fixtures.factored_mechanisms import made as factored
+from fixtures.factored_mechanisms import factored_mechanism as factored
 from fixtures.forged_files import rewritten
 from fixtures.problems import CASES
-from fixtures.random_columns import made as columned
+from fixtures.random_columns import column_mechanism as columned
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
 from reference.factored import KERNEL_BITS, STEP_BITS

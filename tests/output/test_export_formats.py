@@ -8,7 +8,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from fixtures.export_mechanisms import MAKERS, factored, made
+from fixtures.export_mechanisms import MAKERS, exportable, factored_export
 from fixtures.rows import few_by_default
 from pyarrow import parquet
 from reference.checking import ROW_SUM
@@ -51,7 +51,7 @@ def digest_of(mechanism, folder):
 
 @EVERY
 def test_json_reads_back_exactly(tmp_path, name):
-    mechanism = made(name)
+    mechanism = exportable(name)
     digest = digest_of(mechanism, tmp_path)
     text = md.export(mechanism, tmp_path / "t.json").read_text("ascii")
     found = json.loads(text)
@@ -71,14 +71,14 @@ def test_json_reads_back_exactly(tmp_path, name):
 
 @pytest.mark.parametrize(("suffix", "sealed"), [("csv", "t.csv-metadata.json"), ("json", "t.json")])
 def test_the_last_line_is_the_checksum_of_the_others(tmp_path, suffix, sealed):
-    md.export(made("plane"), tmp_path / f"t.{suffix}")
+    md.export(exportable("plane"), tmp_path / f"t.{suffix}")
     lines = (tmp_path / sealed).read_bytes().splitlines(keepends=True)
     assert lines[-1].decode() == f'"content_sha256": "{hashlib.sha256(b"".join(lines[:-1])).hexdigest()}"}}\n'
 
 
 @EVERY
 def test_parquet_reads_back_exactly(tmp_path, name):
-    mechanism = made(name)
+    mechanism = exportable(name)
     digest = digest_of(mechanism, tmp_path)
     table = parquet.read_table(md.export(mechanism, tmp_path / "t.parquet"))
     n, m = mechanism["mass"].shape
@@ -103,7 +103,7 @@ def test_parquet_reads_back_exactly(tmp_path, name):
 
 
 def test_rows_of_a_parquet_table(tmp_path):
-    mechanism = made("plane")
+    mechanism = exportable("plane")
     table = parquet.read_table(md.export(mechanism, tmp_path / "t.parquet", rows=range(2, 4)))
     assert table["mass"].to_pylist() == mechanism["mass"].values[2:4].ravel().tolist()
     assert set(table["secret"].to_pylist()) == {2, 3}
@@ -112,19 +112,19 @@ def test_rows_of_a_parquet_table(tmp_path):
 def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(InputError, match=r"pip install 'mechdesign\[parquet\]'") as caught:
-        md.export(made("line"), tmp_path / "t.parquet")
+        md.export(exportable("line"), tmp_path / "t.parquet")
     assert caught.value.field == "parquet"
     assert not list(tmp_path.iterdir())
-    md.export(made("line"), tmp_path / "t.csv")
+    md.export(exportable("line"), tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(
     ("make", "name", "given", "field"),
     [
-        (factored, "t.json", {}, "output"),
-        (factored, "t.parquet", {}, "output"),
-        (lambda: made("line"), "t.json", {"rows": range(2)}, "rows"),
-        (lambda: made("line"), "t.parquet", {"with_verifier": True}, "with-verifier"),
+        (factored_export, "t.json", {}, "output"),
+        (factored_export, "t.parquet", {}, "output"),
+        (lambda: exportable("line"), "t.json", {"rows": range(2)}, "rows"),
+        (lambda: exportable("line"), "t.parquet", {"with_verifier": True}, "with-verifier"),
     ],
 )
 def test_what_a_format_cannot_hold_is_refused(tmp_path, make, name, given, field):
@@ -135,24 +135,24 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path, make, name, given, field
 
 
 def test_companions_are_written_beside_the_table(tmp_path):
-    md.export(made("line"), tmp_path / "t.json", with_verifier=True)
+    md.export(exportable("line"), tmp_path / "t.json", with_verifier=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", VERIFIER]
     assert (tmp_path / VERIFIER).read_bytes() == package_file(f"verification/{VERIFIER}")
-    md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
+    md.export(exportable("line"), tmp_path / "t.csv", with_verifier=True)
 
 
 def test_another_file_in_the_place_of_a_companion_stays(tmp_path):
     (tmp_path / VERIFIER).write_text("mine")
     with pytest.raises(InputError, match="exists already"):
-        md.export(made("line"), tmp_path / "t.csv", with_verifier=True)
+        md.export(exportable("line"), tmp_path / "t.csv", with_verifier=True)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
-    md.export(made("line"), tmp_path / "t.csv", with_verifier=True, overwrite=True)
+    md.export(exportable("line"), tmp_path / "t.csv", with_verifier=True, overwrite=True)
     assert (tmp_path / VERIFIER).read_bytes() == package_file(f"verification/{VERIFIER}")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_command_writes_every_format(tmp_path, run, suffix):
-    save(made("line"), tmp_path / "m.nc")
+    save(exportable("line"), tmp_path / "m.nc")
     target = tmp_path / f"t.{suffix}"
     beside = [] if suffix == "parquet" else ["--with-verifier"]
     assert run("export", tmp_path / "m.nc", "-o", target, *beside)[0] == 0
@@ -163,6 +163,6 @@ def test_the_command_writes_every_format(tmp_path, run, suffix):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_verify_says_what_checks_an_export(tmp_path, suffix):
-    path = md.export(made("line"), tmp_path / f"t.{suffix}")
+    path = md.export(exportable("line"), tmp_path / f"t.{suffix}")
     with pytest.raises(InputError, match=r"python -m mechdesign\.verification\.verify_table"):
         md.verify(path)

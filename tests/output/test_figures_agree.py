@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.files import made
+from fixtures.files import honest_file
 from fixtures.pages import Texts, page_of
 from fixtures.rows import few_by_default
-from fixtures.tight_limits import solved
+from fixtures.tight_limits import limit_optimum
 from fixtures.tolerances import REORDERED, RESOLVED
 
 import mechdesign as md
@@ -28,14 +28,14 @@ from mechdesign.output.reports.solve import SolveReport
 NAMES = ("expected_loss", "objective", "lower_bound", "position_loss", "remapped_loss", "ratio", "row_ratio", "gap")
 CASES = {
     **{
-        kind: lambda kind=kind: made(kind)
+        kind: lambda kind=kind: honest_file(kind)
         for kind in (
             *("euclidean", "eikonal, masked", "positions", "any position", "robust", "bounded", "constrained"),
             *("graph, doubled, minimax", "statistical", "discrete", "query", "factored, framed", "factored, columns"),
         )
     },
-    "capped": solved,
-    "capped by area": lambda: solved("area"),
+    "capped": limit_optimum,
+    "capped by area": lambda: limit_optimum("area"),
 }
 SIX_DIGITS = 1e-5  # relative, of a figure that is rounded up to six digits
 DEFAULT = ("positions", "graph, doubled, minimax", "capped", "factored, framed")

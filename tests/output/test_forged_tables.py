@@ -13,7 +13,7 @@ import random
 from functools import cache
 
 import pytest
-from fixtures.export_mechanisms import MAKERS, Forgery, factored, joined, made, parted
+from fixtures.export_mechanisms import MAKERS, Forgery, exportable, factored_export, joined_text, split_text
 from fixtures.rows import few_by_default
 from fixtures.table_oracles import holds
 
@@ -35,7 +35,7 @@ def parts(tmp_path_factory):
 
     @cache
     def taken(name):
-        mechanism = factored() if name == "factored" else made("park" if name == "degrees" else name)
+        mechanism = factored_export() if name == "factored" else exportable("park" if name == "degrees" else name)
         path = md.export(mechanism, folder / f"{name}.csv", degrees=name == "degrees")
         return Forgery.of(path)
 
@@ -48,7 +48,7 @@ def judged(tmp_path, capsys):
 
     def judge(forged, suffix):
         path = tmp_path / f"t.{suffix}"
-        path = forged.written(path) if isinstance(forged, Forgery) else parted(forged, path)
+        path = forged.written(path) if isinstance(forged, Forgery) else split_text(forged, path)
         code = verify_table.main([str(path)])
         printed = capsys.readouterr().out
         assert printed.count("\nproved:") == (code == 0)
@@ -61,13 +61,15 @@ def judged(tmp_path, capsys):
 @pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "csv"))
 @pytest.mark.parametrize("name", [*MAKERS, "degrees"])
 def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, name, suffix):
-    path = md.export(made("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees")
+    path = md.export(
+        exportable("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees"
+    )
     whole = parts(name).written(tmp_path / f"whole.{suffix}")
     agreed = parts(name).agree().written(tmp_path / f"agreed.{suffix}")
-    assert joined(whole) == joined(agreed) == joined(path)
+    assert joined_text(whole) == joined_text(agreed) == joined_text(path)
     assert holds(parts(name))
     assert verify_table.faults_of(verify_table.read(path)) == []
-    assert judged(joined(path), suffix)[0] == 0
+    assert judged(joined_text(path), suffix)[0] == 0
 
 
 def edge(text):
@@ -423,7 +425,7 @@ def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix)
 def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix):
     rng, codes = random.Random(4), []
     for _ in range(200):  # a tenth of all seeds leave out a code in 40
-        data = bytearray(joined(parts("plane").written(tmp_path / f"p.{suffix}")).encode())
+        data = bytearray(joined_text(parts("plane").written(tmp_path / f"p.{suffix}")).encode())
         for _ in range(rng.choice([1, 1, 3])):
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])
             data[at : at + length] = rng.choice([b"", rng.randbytes(rng.choice([1, 4])), data[-200:-100]])

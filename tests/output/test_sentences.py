@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fixtures.forged_files import rewritten
 from fixtures.pages import texts_of
-from fixtures.position_mechanisms import placed
+from fixtures.position_mechanisms import position_mechanism
 from fixtures.problems import CASES
 
 import mechdesign as md
@@ -144,7 +144,7 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
 
 
 def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
-    assert "o mechanism" not in sentences(placed("square"))  # a kernel has no bound
+    assert "o mechanism" not in sentences(position_mechanism("square"))  # a kernel has no bound
     problem = replace(CASES["euclidean lattice"](), name="positions")
     solved = md.solve(md.positions.Positions(problem=problem), gap=0.02)
     said = sentences(solved)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fixtures.export_mechanisms import made, proved
+from fixtures.export_mechanisms import exportable, prove_export
 from fixtures.forged_files import rewritten
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
@@ -51,7 +51,7 @@ def test_numbers_stay_numbers() -> None:
 
 
 def test_an_estimate_names_its_areas_and_runs_none(tmp_path: Path) -> None:
-    mechanism = made("plane")
+    mechanism = exportable("plane")
     domain = md.load_problem("flat", cells=3).domain
     printable = [name for name in NAMES if name.isprintable()]
     for start in range(0, len(printable), 3):
@@ -90,6 +90,6 @@ def test_a_comparison_names_its_mechanisms_and_runs_none(tmp_path: Path, run_jso
 
 def test_an_export_says_its_problem_and_runs_none(tmp_path: Path) -> None:
     name = 'x,=1+1,"@y, -z;=2'
-    path = md.export(rewritten(made("line"), problem=name), tmp_path / "t.csv")
+    path = md.export(rewritten(exportable("line"), problem=name), tmp_path / "t.csv")
     assert starts_formulas(path) == []
-    assert proved(path)["problem"] == name
+    assert prove_export(path)["problem"] == name

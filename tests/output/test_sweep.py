@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 from fixtures.absent_capabilities import needs
 from fixtures.forged_files import rewritten
-from fixtures.problems import CASES, shipped
+from fixtures.problems import CASES, shipped_problem
 from fixtures.rows import few_by_default
 from fixtures.tolerances import DESIGN_MARGIN, SOLVED
 
@@ -114,7 +114,7 @@ def test_a_vanishing_multiplier_leaves_the_best_constant(case: str) -> None:
 def test_the_curve_of_a_line_is_the_closed_form() -> None:
     scales = sweeps.scale_range(0.2, 5.0, 5)
     curve = sweep(load_problem("line"), scales, gap=SOLVED)
-    published = [shipped("line").published(epsilon=0.9 * s)["optimal"] for s in scales]
+    published = [shipped_problem("line").published(epsilon=0.9 * s)["optimal"] for s in scales]
     assert curve["loss"].values == pytest.approx(published, rel=SOLVED)
     assert curve["eikonal_loss"].values == pytest.approx(published, rel=SOLVED)
     assert curve["geometric_clamped_loss"].values == pytest.approx(published, rel=SOLVED)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fixtures.export_mechanisms import Forgery, made, resealed
+from fixtures.export_mechanisms import Forgery, exportable, reseal_json
 from reference.checking import ROW_SUM
 
 import mechdesign as md
@@ -29,7 +29,7 @@ def command(arguments, **given):
 def with_lengths(folder, *lengths):
     """A JSON export with three secrets in a row, all masses alike, whose claim is its list of two edges."""
     forged = Forgery(
-        said=Forgery.of(md.export(made("graph"), folder / "g.csv")).said,
+        said=Forgery.of(md.export(exportable("graph"), folder / "g.csv")).said,
         secrets=[["0.0"], ["1.0"], ["2.0"]],
         reports=[["0.0"]],
         edges=[f'[{u}, {u + 1}, "{length.hex()}"]' for u, length in enumerate(lengths)],
@@ -54,7 +54,7 @@ def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
     wild = "".join(map(chr, [*range(32), *range(127, 160), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]))
     wild += "\u2066\u2069\ufeff\ud800\U000e0041"
     for suffix in ("csv", "json"):
-        forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv", overwrite=True))
+        forged = Forgery.of(md.export(exportable("line"), tmp_path / "g.csv", overwrite=True))
         forged.said["program"] = json.dumps(wild + "\nproved:   all of it")
         assert verify_table.main([str(forged.written(tmp_path / f"t.{suffix}"))]) == 0
         lines = capsys.readouterr().out.split("\n")
@@ -65,7 +65,7 @@ def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8", "utf-16"])
 def test_any_terminal_will_do(tmp_path, encoding):
-    forged = Forgery.of(md.export(made("line"), tmp_path / "g.csv"))
+    forged = Forgery.of(md.export(exportable("line"), tmp_path / "g.csv"))
     forged.said["program"] = json.dumps("caf\u00e9 \u4e2d \ud800")
     path = forged.written(tmp_path / "t\u00e9\u4e2d.json")
     done = command([str(path)], env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"})
@@ -76,7 +76,7 @@ def test_any_terminal_will_do(tmp_path, encoding):
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 def test_a_full_terminal_is_no_proof(tmp_path):
-    path = md.export(made("line"), tmp_path / "t.csv")
+    path = md.export(exportable("line"), tmp_path / "t.csv")
     with FULL.open("wb") as full:
         done = command([str(path)], stdout=full)
     assert (done.returncode, done.stderr) == (2, b"")
@@ -114,7 +114,7 @@ def test_files_of_anything_end_in_a_line(tmp_path, capsys, data, suffix):
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(data)
     beside = path.with_name(f"{path.name}-metadata.json") if suffix == "csv" else path
-    for content in (data, resealed(data + b'\n"')):
+    for content in (data, reseal_json(data + b'\n"')):
         beside.write_bytes(content)
         assert verify_table.main([str(path)]) in (1, 2)
         assert capsys.readouterr().out.count("\n") == 1

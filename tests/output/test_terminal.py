@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from fixtures.forged_files import rewritten
-from fixtures.position_mechanisms import SIDES, placed
+from fixtures.position_mechanisms import SIDES, position_mechanism
 from fixtures.problems import CASES
 
 import mechdesign as md
@@ -125,7 +125,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
 @pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
 def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
-    mechanism = placed(name)
+    mechanism = position_mechanism(name)
     report = SolveReport.of(mechanism, verify(mechanism), seconds=1.0, file=None)
     show_words(replace(report, price=price).words())
     cell = SIDES[name] / 4 ** (1 / order)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fixtures.export_mechanisms import joined, parted
-from fixtures.position_mechanisms import placed
+from fixtures.export_mechanisms import joined_text, split_text
+from fixtures.position_mechanisms import position_mechanism
 from fuzzed_exports import export_of
 
 import mechdesign as md
@@ -19,10 +19,10 @@ NAMES = ("square", "levels", "quarters", "holes", "plane")
 
 def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> set[int]:
     """The exit codes over so many changes; every outcome is said in a line that fits it."""
-    text = joined(md.export(placed(name), folder / f"{name}.{kind}"))
+    text = joined_text(md.export(position_mechanism(name), folder / f"{name}.{kind}"))
     path, codes = folder / f"changed.{kind}", set()
     for number in numbers:
-        parted(export_of(text, kind, number), path)
+        split_text(export_of(text, kind, number), path)
         code = verify_table.main([str(path)])
         last = capsys.readouterr().out.splitlines()[-1]
         codes.add(code)

@@ -9,10 +9,19 @@ import sys
 
 import numpy as np
 import pytest
-from fixtures.export_mechanisms import MAKERS, factored, flipped, joined, made, parted, with_mass, written
+from fixtures.export_mechanisms import (
+    MAKERS,
+    exportable,
+    factored_export,
+    flip_bit,
+    joined_text,
+    split_text,
+    with_mass,
+    write_unverified,
+)
 from fixtures.integer_oracles import reference_violations
 from fixtures.problems import CASES, grid
-from fixtures.random_columns import made as columned
+from fixtures.random_columns import column_mechanism as columned
 from fixtures.rows import few_by_default
 from reference.checking import ROW_SUM
 from reference.exact import lower_ratio
@@ -120,7 +129,7 @@ def test_one_unit_beyond_a_tight_edge_is_found_by_all_three_checks():
 
 
 def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_checks():
-    mechanism, rng = made("plane"), np.random.default_rng(2)
+    mechanism, rng = exportable("plane"), np.random.default_rng(2)
     edges = Edges(**{part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "length")})
     whole = mechanism["mass"].values.tolist()
     assert found_by_all(mechanism["mass"].values, edges) == (0, 0, 0)
@@ -145,7 +154,7 @@ def test_one_unit_beyond_an_edge_of_an_optimal_table_is_found_by_all_three_check
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.obligation("exported-table")
 def test_every_exported_table_is_proved(tmp_path, name, suffix):
-    mechanism = made(name)
+    mechanism = exportable(name)
     table = verify_table.read(str(md.export(mechanism, tmp_path / f"t.{suffix}")))
     assert table.rows == mechanism["mass"].values.tolist()
     described = json.loads(mechanism.attrs["metric"])
@@ -156,7 +165,7 @@ def test_every_exported_table_is_proved(tmp_path, name, suffix):
     assert verify_table.faults_of(table) == []
 
 
-@pytest.mark.parametrize("make", [factored, lambda: columned("line, zero-one")], ids=["places", "columns"])
+@pytest.mark.parametrize("make", [factored_export, lambda: columned("line, zero-one")], ids=["places", "columns"])
 def test_rows_with_sums_of_their_own_are_proved(tmp_path, make):
     table = verify_table.read(str(md.export(make(), tmp_path / "t.csv")))
     assert len(set(table.sums)) > 1
@@ -195,9 +204,9 @@ def zero(mass):
     ],
 )
 def test_wrong_masses_are_refused(tmp_path, capsys, alter, said, suffix):
-    mass = made("line")["mass"].values.copy()
+    mass = exportable("line")["mass"].values.copy()
     alter(mass)
-    path = written(with_mass(made("line"), mass), tmp_path / f"t.{suffix}")
+    path = write_unverified(with_mass(exportable("line"), mass), tmp_path / f"t.{suffix}")
     assert verify_table.main([str(path)]) == 1
     printed = capsys.readouterr().out
     assert said in printed
@@ -251,20 +260,20 @@ ALTERED = [("csv", *row) for row in IN_CSV] + [("json", *row) for row in IN_JSON
 def genuine(tmp_path_factory):
     """The texts of an export of the line, by suffix."""
     folder = tmp_path_factory.mktemp("genuine")
-    return {suffix: joined(md.export(made("line"), folder / f"t.{suffix}")) for suffix in ("csv", "json")}
+    return {suffix: joined_text(md.export(exportable("line"), folder / f"t.{suffix}")) for suffix in ("csv", "json")}
 
 
 @pytest.mark.parametrize(("suffix", "old", "new", "said"), ALTERED)
 def test_files_that_contradict_themselves_are_refused(genuine, tmp_path, capsys, suffix, old, new, said):
     path, text = tmp_path / f"t.{suffix}", genuine[suffix]
     assert old in text
-    parted(text.replace(old, new, 1), path)
+    split_text(text.replace(old, new, 1), path)
     assert verify_table.main([str(path)]) == 2
     assert said in capsys.readouterr().out
 
 
 def test_some_rows_prove_nothing(tmp_path, capsys):
-    path = md.export(made("line"), tmp_path / "t.csv", rows=range(2, 5))
+    path = md.export(exportable("line"), tmp_path / "t.csv", rows=range(2, 5))
     assert verify_table.main([str(path)]) == 2
     assert "some rows only: not every report of every secret is there" in capsys.readouterr().out
 
@@ -272,12 +281,12 @@ def test_some_rows_prove_nothing(tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.obligation("exported-table")
 def test_every_flipped_bit_is_refused(tmp_path, suffix):
-    path = md.export(made("plane"), tmp_path / f"t.{suffix}")
+    path = md.export(exportable("plane"), tmp_path / f"t.{suffix}")
     files = [path] if suffix == "json" else [path, path.with_name(f"{path.name}-metadata.json")]
     for seed in range(100):
         changed = files[seed % len(files)]
         before = changed.read_bytes()
-        changed.write_bytes(flipped(changed, seed))
+        changed.write_bytes(flip_bit(changed, seed))
         with pytest.raises(verify_table.Refused):
             verify_table.read(str(path))
         changed.write_bytes(before)
@@ -287,7 +296,7 @@ def test_every_flipped_bit_is_refused(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
 def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
-    path = md.export(made("plane"), tmp_path / f"t.{suffix}")
+    path = md.export(exportable("plane"), tmp_path / f"t.{suffix}")
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
     with pytest.raises(verify_table.Refused):
@@ -301,7 +310,7 @@ def test_what_is_no_table_has_its_own_exit_code(arguments, capsys):
 
 
 def test_an_altered_table_is_refused_by_name(tmp_path, capsys):
-    path = md.export(made("plane"), tmp_path / "t.csv")
+    path = md.export(exportable("plane"), tmp_path / "t.csv")
     path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
     assert verify_table.main([str(path)]) == 1
     assert capsys.readouterr().out.startswith(f"refused:  {path}: the table is not the one")
@@ -309,7 +318,7 @@ def test_an_altered_table_is_refused_by_name(tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
 def test_the_file_alone_proves_a_table(tmp_path, suffix):
-    path = md.export(made("plane"), tmp_path / f"t.{suffix}", with_verifier=True)
+    path = md.export(exportable("plane"), tmp_path / f"t.{suffix}", with_verifier=True)
     isolated = [sys.executable, "-I", "-S", "verify_table.py", path.name]  # no installed package can be imported
     done = subprocess.run(isolated, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

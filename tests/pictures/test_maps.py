@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 from fixtures.forged_files import write_anyway
 from fixtures.problems import CASES, grid, varying_level
-from fixtures.random_columns import made as columned
+from fixtures.random_columns import column_mechanism as columned
 from matplotlib.axes import Axes
 from test_sweep import command
 

@@ -10,7 +10,7 @@ import pytest
 from fixtures.file_parts import plain
 from fixtures.forged_files import rewritten
 from fixtures.integer_oracles import are_rows
-from fixtures.position_mechanisms import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, placed
+from fixtures.position_mechanisms import HOLES, PLANE, SIDES, domain_of, masses_at, metric_of, position_mechanism
 from fixtures.rows import few_by_default
 from reference.checking import ROW_SUM
 from reference.positions import position_untruths
@@ -68,7 +68,7 @@ def longest(metric, domain, cell, share, move):
 
 def worst_share(name, pairs, rows=None):
     """The largest log-ratio over the claim, and how many pairs exceed it; of the spline, or of `rows` of cells."""
-    mechanism, domain, metric = placed(name), domain_of(name), metric_of(name)
+    mechanism, domain, metric = position_mechanism(name), domain_of(name), metric_of(name)
     mass, found = mechanism["mass"].values.tolist(), md.Sampler(mechanism).certificate.positions
     worst, over = 0.0, 0
     for (cell, share), (other, there), move in pairs:
@@ -91,7 +91,7 @@ def test_claim_holds_for_pairs_of_positions(name):
     worst, over = worst_share(name, pairs)
     assert over == 0
     assert 0.5 < worst <= 1
-    snapped_worst, snapped_over = worst_share(name, pairs, rows=placed(name)["mass"].values.tolist())
+    snapped_worst, snapped_over = worst_share(name, pairs, rows=position_mechanism(name)["mass"].values.tolist())
     assert snapped_worst > 5
     assert snapped_over > PAIRS / 20
 
@@ -106,7 +106,7 @@ def test_claim_holds_for_a_million_positions(name):
 
 @pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "quarters", "land"))
 def test_position_mechanism_round_trips(name, tmp_path):
-    mechanism = placed(name)
+    mechanism = position_mechanism(name)
     checked = md.verify(mechanism)
     assert (checked.certified, checked.position_breaches) == (True, 0)
     assert checked.position_claim == mechanism.attrs["position_claim"]
@@ -119,7 +119,7 @@ def test_position_mechanism_round_trips(name, tmp_path):
 
 
 def test_second_verifier_checks_quarter_levels():
-    mechanism = placed("quarters")
+    mechanism = position_mechanism("quarters")
 
     def found(alter):
         file = plain(mechanism)
@@ -186,7 +186,7 @@ ALTERED = [one_row, one_level, lower_level, no_level, other_unit, both_levels, o
 @pytest.mark.parametrize("name", few_by_default(["levels", "quarters", "holes"], "quarters"))
 @pytest.mark.obligation("position-levels")
 def test_altered_position_claim_is_refused(name, alter):
-    file = placed(name).copy(deep=True)
+    file = position_mechanism(name).copy(deep=True)
     alter(file)
     file = rewritten(file)
     with pytest.raises(VerificationError):
@@ -263,7 +263,7 @@ def test_unsuitable_domains_are_refused(domain, metric):
 def test_repair_removes_breaches_with_small_change():
     domain, metric = domain_of("square"), metric_of("square")
     found, rng = patches(domain, metric), np.random.default_rng(0)
-    good = placed("square")["mass"].values / float(ROW_SUM)
+    good = position_mechanism("square")["mass"].values / float(ROW_SUM)
     assert np.abs(repair(good, found) / float(ROW_SUM) - good).max() < 1e-11
     for rows in (rng.dirichlet(np.ones(25), 25), np.eye(25), good * rng.uniform(0.8, 1.2, good.shape)):
         mass = repair(rows, found)
@@ -305,7 +305,7 @@ def test_positions_are_rounded_inside_their_cell():
 
 def test_rows_private_only_between_cells_are_refused():
     """The optimum of the rows, as steep between two cells as they may be."""
-    mechanism = placed("square")
+    mechanism = position_mechanism("square")
     domain, rows = domain_of("square"), mechanism.attrs["scale"] * metric_of("square")
     loss = md.losses.LOSSES[mechanism.attrs["loss"]]
     mass = md.solve(md.DesignProblem(domain, rows, mechanism["prior"].values, loss), gap=0.01)["mass"]
@@ -319,13 +319,13 @@ def test_rows_private_only_between_cells_are_refused():
 def test_steps_and_reports_use_separate_bits(monkeypatch):
     seeds = []
     monkeypatch.setattr("mechdesign.mechanism.sampler.source", lambda rng: seeds.append(rng) or source(rng))
-    md.sample(placed("holes"), at=domain_of("holes").points[[3]], size=2, rng=5)
+    md.sample(position_mechanism("holes"), at=domain_of("holes").points[[3]], size=2, rng=5)
     assert (seeds[0], len(set(seeds))) == (5, 2)
 
 
 @pytest.mark.obligation("position-draws")
 def test_reports_have_spline_probabilities():
-    mechanism, size = placed("holes"), 8_000
+    mechanism, size = position_mechanism("holes"), 8_000
     found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values
     at = domain_of("holes").points[[3, 9]] + [[0.9, -0.4], [0.0, 0.0]]
     drawn = md.sample(mechanism, at=at, size=size, rng=5)
@@ -349,11 +349,11 @@ def test_reports_have_spline_probabilities():
 )
 def test_invalid_positions_are_refused(at):
     with pytest.raises(InputError, match="at"):
-        md.sample(placed("holes"), at=at)
+        md.sample(position_mechanism("holes"), at=at)
 
 
 def test_degrees_match_plane_across_antimeridian(tmp_path, run_json):
-    mechanism, domain = placed("plane"), domain_of("plane")
+    mechanism, domain = position_mechanism("plane"), domain_of("plane")
     file = md.save(mechanism, tmp_path / "plane.nc")
     for point in ([-399.0, 250.0], [399.0, -1.0]):
         (east,), (north,) = PLANE.backward(np.array([point]))
@@ -367,7 +367,7 @@ def test_degrees_match_plane_across_antimeridian(tmp_path, run_json):
 
 
 def test_budget_remembers_same_position_only(tmp_path):
-    budget, sampler = md.sessions.Budget.create(tmp_path / "ledger", limit=3), md.Sampler(placed("square"))
+    budget, sampler = md.sessions.Budget.create(tmp_path / "ledger", limit=3), md.Sampler(position_mechanism("square"))
     here = [-2.9, 1.5]
     first = budget.report(sampler, at=here)
     assert int(budget.report(sampler, at=here)) == int(first)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from fixtures.position_mechanisms import placed, spline_weights
+from fixtures.position_mechanisms import position_mechanism, spline_weights
 from fixtures.tolerances import LINEAR_ALGEBRA
 from reference.checking import ROW_SUM
 
@@ -32,7 +32,7 @@ def centred(mechanism) -> np.ndarray:
 @pytest.mark.obligation("position-rows-alone")
 def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
-    mechanism = placed("holes")
+    mechanism = position_mechanism("holes")
     drawn = centred(mechanism)
     counts = np.bincount(md.sample(mechanism, 7, 20_000, rng=1).values.ravel(), minlength=drawn.shape[1])
     off = 6 * np.sqrt(20_000 * drawn[7]) + 1
@@ -42,7 +42,7 @@ def test_drawn_rows_match_sampler():
 
 def test_remapped_loss_is_to_true_position():
     """Squared distances at three Gauss-Legendre nodes along either axis, exact for polynomials of degree 5."""
-    mechanism = placed("holes")
+    mechanism = position_mechanism("holes")
     table, around = md.probabilities(mechanism).values, mechanism["around_row"].values
     x, y = (mechanism[f"secret_{axis}"].values for axis in "xy")
     side = float(json.loads(mechanism.attrs["domain"])["cell"][0])
@@ -59,7 +59,7 @@ def test_remapped_loss_is_to_true_position():
 
 @pytest.mark.obligation("position-rows-alone")
 def test_adversary_and_study_use_drawn_rows():
-    mechanism = placed("holes")
+    mechanism = position_mechanism("holes")
     points, prior, table = (
         (mechanism[f"secret_{a}"].values for a in "xy"),
         mechanism["prior"].values,
@@ -77,14 +77,14 @@ def test_adversary_and_study_use_drawn_rows():
 
 def test_remap_keeps_position_claim():
     """Sums of columns within the cones are within the cones."""
-    checked = md.verify(md.utility.bayes_remap(placed("holes")))
+    checked = md.verify(md.utility.bayes_remap(position_mechanism("holes")))
     assert checked.certified
     assert checked.position_breaches == 0
 
 
 @pytest.mark.obligation("position-rows-alone")
 def test_cell_row_users_refuse_positions():
-    mechanism = placed("square")
+    mechanism = position_mechanism("square")
     with pytest.raises(UnsuitableError, match="where in the cell people were"):
         md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))
     with pytest.raises(UnsuitableError, match="rows of several cells"):

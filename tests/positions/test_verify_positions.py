@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures.export_mechanisms import joined, parted
+from fixtures.export_mechanisms import joined_text, split_text
 from fixtures.integer_oracles import reference_breaches
-from fixtures.position_mechanisms import SIDES, domain_of, placed
+from fixtures.position_mechanisms import SIDES, domain_of, position_mechanism
 from fixtures.rows import few_by_default
 
 import mechdesign as md
@@ -29,16 +29,16 @@ SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
 def text_of(name: str) -> str:
     """The CSV export of a mechanism, as one text."""
     with tempfile.TemporaryDirectory() as folder:
-        return joined(md.export(placed(name), Path(folder) / "t.csv"))
+        return joined_text(md.export(position_mechanism(name), Path(folder) / "t.csv"))
 
 
 @SUFFIXES
 @pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "quarters", "land"))
 def test_every_position_table_is_proved(tmp_path, capsys, name, suffix):
-    path = md.export(placed(name), tmp_path / f"t.{suffix}", with_verifier=True)
+    path = md.export(position_mechanism(name), tmp_path / f"t.{suffix}", with_verifier=True)
     assert verify_table.main([str(path)]) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
-    cells, unit = placed(name).sizes["secret"], domain_of(name).unit
+    cells, unit = position_mechanism(name).sizes["secret"], domain_of(name).unit
     assert f"all positions x, x' in the {cells} cells, {SIDES[name]!r} {unit} wide, of a " in first
     assert last.startswith("proved:   every gradient is within the levels")
     beside = {"t.csv-metadata.json"} if suffix == "csv" else set()
@@ -46,7 +46,7 @@ def test_every_position_table_is_proved(tmp_path, capsys, name, suffix):
 
 
 def test_file_alone_proves_position_table(tmp_path):
-    path = md.export(placed("square"), tmp_path / "t.json", with_verifier=True)
+    path = md.export(position_mechanism("square"), tmp_path / "t.json", with_verifier=True)
     command = [sys.executable, "-I", "-S", "verify_table.py", path.name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -82,13 +82,13 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.obligation("exported-table")
 def test_altered_position_table_is_refused(tmp_path, capsys, change):
-    path = parted(CHANGES[change](text_of("holes")), tmp_path / "t.csv")
+    path = split_text(CHANGES[change](text_of("holes")), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 1
     assert "refused:" in capsys.readouterr().out
 
 
 def test_unproved_levels_and_masses_are_refused(tmp_path):
-    table = verify_table.read(str(md.export(placed("levels"), tmp_path / "t.json")))
+    table = verify_table.read(str(md.export(position_mechanism("levels"), tmp_path / "t.json")))
     assert verify_table.check_positions(table, table.header["claim"]) == []
     rows = [list(row) for row in table.rows]
     rows[7][7] += rows[7][6] // 2
@@ -108,7 +108,7 @@ def test_unproved_levels_and_masses_are_refused(tmp_path):
 
 
 def test_text_rows_are_refused(tmp_path, capsys):
-    path = parted(altered(text_of("square"), "# patch: [0, 0,", '# patch: ["0", 0,'), tmp_path / "t.csv")
+    path = split_text(altered(text_of("square"), "# patch: [0, 0,", '# patch: ["0", 0,'), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
     assert "no table" in capsys.readouterr().out
 
@@ -126,16 +126,16 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 @pytest.mark.parametrize("name", BEYOND)
 def test_numbers_beyond_double_are_refused(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
-    path = parted(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
+    path = split_text(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == code
     assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "no table:"}[code])
 
 
 def test_table_without_patches_has_no_claim(tmp_path, capsys):
-    path = md.export(placed("square"), tmp_path / "t.json")
+    path = md.export(position_mechanism("square"), tmp_path / "t.json")
     text = re.sub(r'"patch": \[.*?\]\],\n', "", path.read_text(), flags=re.DOTALL)
     assert text != path.read_text()
-    parted(text, path)
+    split_text(text, path)
     assert verify_table.main([str(path)]) == 2
     assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
 
@@ -158,7 +158,7 @@ def test_invalid_patches_are_refused(tmp_path, capsys, other):
     text = text_of("levels")
     line = next(line for line in text.splitlines() if line.startswith("# patch: "))
     patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
-    path = parted(altered(text, line, f"# patch: {json.dumps(patch)}"), tmp_path / "t.csv")
+    path = split_text(altered(text, line, f"# patch: {json.dumps(patch)}"), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
     assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
 

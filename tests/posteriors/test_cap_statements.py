@@ -9,7 +9,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from conftest import ROOT
-from fixtures.tight_limits import capped, solved
+from fixtures.tight_limits import limit_optimum, limit_program
 
 import mechdesign as md
 from mechdesign.errors import InfeasibleError
@@ -39,7 +39,7 @@ LIMITS = [
 @cache
 def said() -> str:
     """What is said of limits of all kinds, of audits, of a bound and of a limit that nothing keeps."""
-    problem, parts = capped().problem, []
+    problem, parts = limit_program().problem, []
     for limit in LIMITS:
         parameters = Constrained(problem, constraints=[limit]).parameters()
         even = np.full((16, 16), 2**58, np.uint64)
@@ -50,8 +50,8 @@ def said() -> str:
                 )
             )
         )
-    parts.append(bound_sentence(MechanismFile.read(solved())))
-    parts += disc_words([audit.as_dict() for audit in audit_mechanism_discs(solved(), [1.2, 4.5])])
+    parts.append(bound_sentence(MechanismFile.read(limit_optimum())))
+    parts += disc_words([audit.as_dict() for audit in audit_mechanism_discs(limit_optimum(), [1.2, 4.5])])
     with pytest.raises(InfeasibleError) as caught:
         md.solve(Constrained(problem, constraints=[PosteriorCap(**SHARE | {"share": "1/10"})]))
     return " ".join([*map(str, parts), str(caught.value)])

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.export_mechanisms import resealed
+from fixtures.export_mechanisms import reseal_json
 from fixtures.forged_files import rewritten
 from fixtures.limit_edits import FILES
-from fixtures.tight_limits import at_the_limit, capped, caps_of, claimed, one_more, solved
+from fixtures.tight_limits import at_the_limit, caps_of, limit_optimum, limit_program, one_more, seal_masses
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError, VerificationError
@@ -56,9 +56,9 @@ _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, m
 def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: str, counted: str) -> None:
     mass, place, report, other = at_the_limit(centres)
     broken = one_more(mass, place, report, other)
-    kept = claimed(mass, centres)
+    kept = seal_masses(mass, centres)
     assert md.verify(kept).certified
-    reasons = md.verify(claimed(broken, centres)).reasons
+    reasons = md.verify(seal_masses(broken, centres)).reasons
     assert reasons == [f"posterior-cap: 1 {counted} exceed the limit"]
     text = md.export(kept, tmp_path / "kept.json").read_text("ascii")
     assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
@@ -73,16 +73,16 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
             verify_table.check_posterior_limits(table, header["claim"])
     rows = [" ".join(map(str, row)) for row in mass.tolist()], [" ".join(map(str, row)) for row in broken.tolist()]
     forged = tmp_path / "broken.json"
-    forged.write_bytes(resealed(text.replace(rows[0][place], rows[1][place]).encode()))
+    forged.write_bytes(reseal_json(text.replace(rows[0][place], rows[1][place]).encode()))
     (fault,) = verify_table.faults_of(verify_table.read(forged))
     assert f"broken after report {report}" in fault
     with pytest.raises(VerificationError):
-        md.export(claimed(broken, centres), tmp_path / "never.json")
+        md.export(seal_masses(broken, centres), tmp_path / "never.json")
 
 
 @pytest.mark.parametrize("edit", FILES)
 def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
-    file, (change, believed) = claimed(at_the_limit()[0]), FILES[edit]
+    file, (change, believed) = seal_masses(at_the_limit()[0]), FILES[edit]
     parameters = json.loads(file.attrs["parameters"])
     change(parameters["constraints"][0])
     mutant = rewritten(file, parameters=json.dumps(parameters))
@@ -111,10 +111,10 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
 
 def test_multipliers_are_of_discs_that_there_are() -> None:
     """A bound of 0, of multipliers that are 0."""
-    mass, discs = at_the_limit()[0], len(caps_of(capped())[0].limits)
+    mass, discs = at_the_limit()[0], len(caps_of(limit_program())[0].limits)
     for disc in (-1, 0, discs - 1, discs):
         rows = {"cap_report": np.array([3]), "cap_disc": np.array([disc])}
-        file = claimed(mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), row_variables=rows)
+        file = seal_masses(mass, dual=np.zeros(16), lower_bound=0.0, multipliers=np.zeros(1), row_variables=rows)
         if 0 <= disc < discs:
             assert md.verify(file).lower_bound_checked is True
         else:
@@ -129,7 +129,7 @@ def test_multipliers_of_cells_are_shares_of_no_more_than_the_disc() -> None:
     for cells, known in ((even, True), (1.01 * even, False), (4 * np.eye(1, 16), False), (even * np.nan, False)):
         rows = {"cap_report": np.array([3]), "cap_disc": np.array([0]), "cap_cells": cells}
         given = {"dual": np.full(16, -1.0), "multipliers": np.array([1e-3]), "row_variables": rows}
-        file = claimed(mass, "area", lower_bound=-16.0, **given)
+        file = seal_masses(mass, "area", lower_bound=-16.0, **given)
         if known:
             assert md.verify(file).lower_bound_checked is True
         else:
@@ -187,7 +187,7 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
 def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: str) -> None:
-    mechanism = solved(centres)
+    mechanism = limit_optimum(centres)
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
     points, believed = np.array(genuine["secret_points"]), 0
     for number in range(many):
@@ -202,7 +202,7 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
         del table["content_sha256"]
         path = tmp_path / "m.json"
         body = json.dumps(table)[:-1] + ",\n"
-        path.write_bytes(resealed((body + '"content_sha256": "0"}\n').encode()))
+        path.write_bytes(reseal_json((body + '"content_sha256": "0"}\n').encode()))
         try:
             faults = verify_table.faults_of(verify_table.read(path))
         except (verify_table.BadInput, verify_table.Refused, *verify_table.BROKEN):
@@ -217,7 +217,7 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
 def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) -> None:
-    mechanism, believed = solved(centres), 0
+    mechanism, believed = limit_optimum(centres), 0
     for number in range(many):
         random, mutant = Random(number), mechanism.copy(deep=True)
         parameters = json.loads(mutant.attrs["parameters"])

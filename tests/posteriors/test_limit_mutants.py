@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.export_mechanisms import resealed
-from fixtures.files import made
+from fixtures.export_mechanisms import reseal_json
+from fixtures.files import honest_file
 from fixtures.forged_files import rewritten
 from fixtures.limit_sentences import false_limits, read_limits
 from fixtures.limited_tables import LIMITS, change
@@ -127,10 +127,10 @@ def test_script_states_what_is_true_of_mutants(
     kind: str, suffix: str, many: int, tmp_path: Path, capsys, record_property
 ) -> None:
     """Of a CSV table what stands beside it is changed, and its rows are those of the file."""
-    path = md.export(made(kind), tmp_path / f"t{suffix}")
+    path = md.export(honest_file(kind), tmp_path / f"t{suffix}")
     beside = path if suffix == ".json" else metadata_of(path)
     genuine = json.loads(beside.read_text("ascii"))
-    own = json.loads(md.export(made(kind), tmp_path / "all.json").read_text("ascii"))
+    own = json.loads(md.export(honest_file(kind), tmp_path / "all.json").read_text("ascii"))
     counts = Counts()
     for number in range(many):
         table = deepcopy(genuine) if suffix == ".json" else genuine | {"mass": list(own["mass"])}
@@ -145,7 +145,7 @@ def test_script_states_what_is_true_of_mutants(
 
 def _sealed(table: dict[str, Any]) -> bytes:
     body = json.dumps({name: value for name, value in table.items() if name != "content_sha256"})
-    return resealed((body[:-1] + ',\n"content_sha256": "0"}\n').encode())
+    return reseal_json((body[:-1] + ',\n"content_sha256": "0"}\n').encode())
 
 
 def false_of(words: str, table: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -193,7 +193,7 @@ def mutated_page(contents: dict[str, Any], mass: np.ndarray, random: Random) -> 
 @MANY
 @KINDS
 def test_page_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: Path, record_property) -> None:
-    mechanism = made(kind)
+    mechanism = honest_file(kind)
     honest = Texts.in_page(page_of(mechanism))
     genuine, start = json.loads(honest.contents), json.loads(honest.contents)["arrays"]["mass"]["start"]
     points = tuple(zip(*(mechanism[f"secret_{axis}"].values.tolist() for axis in "xy"), strict=True))
@@ -231,7 +231,7 @@ def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.nd
 @KINDS
 def test_client_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: Path, record_property) -> None:
     """The client's words are in its README; a folder is there if and only if `verify` certifies the file."""
-    mechanism, counts = made(kind), Counts()
+    mechanism, counts = honest_file(kind), Counts()
     points = tuple(zip(*(mechanism[f"secret_{axis}"].values.tolist() for axis in "xy"), strict=True))
     cell, mass = json.loads(mechanism.attrs["domain"])["cell"], mechanism["mass"].values.tolist()
     for number in range(many):

@@ -11,13 +11,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.export_mechanisms import joined
+from fixtures.export_mechanisms import joined_text
 from fixtures.forged_files import rewritten
 from fixtures.mechanisms import (
     ALL,
     optimum,
     problem_of,
-    solved,
+    solved_mechanism,
     table_of,
 )
 from fixtures.pages import texts_of
@@ -32,7 +32,7 @@ from mechdesign.solvers import convex as stated
 
 @ALL
 def test_built_in_constraints_hold_on_the_certified_integers(case: str) -> None:
-    problem, mechanism = problem_of(case), solved(case, "constrained")
+    problem, mechanism = problem_of(case), solved_mechanism(case, "constrained")
     probability = mechanism["mass"].values.astype(object)
     cap, least = int(0.7 * ROW_SUM), math.ceil(0.03 * ROW_SUM)
     assert (probability[:, ::2] <= cap).all()
@@ -109,7 +109,7 @@ def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
 
 def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(run, tmp_path: Path) -> None:
     """Attack: a word in the parameters switches the check of the bound off, and any bound is shown as proved."""
-    honest = solved("eikonal, masked", "bounded")
+    honest = solved_mechanism("eikonal, masked", "bounded")
     figures = [figure["key"] for figure in facts_of(honest)["figures"]]
     assert {"lower_bound", "lower_bound_checked"} <= set(figures)
     parameters = json.loads(honest.attrs["parameters"]) | {"own_constraints": ["P[0, 0] <= 1"]}
@@ -129,7 +129,7 @@ def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(r
     said = " ".join(run("verify", file)[1].split())
     assert "lower bound not checked: it rests on constraints that a file cannot hold" in said
     for name in ("table.csv", "table.json"):
-        assert "lower_bound" not in joined(md.export(forged, tmp_path / name))
+        assert "lower_bound" not in joined_text(md.export(forged, tmp_path / name))
 
 
 def test_forbidden_reports_leave_the_problem() -> None:

@@ -51,7 +51,9 @@ def event(first: Sequence[Hashable], second: Sequence[Hashable], doubt: float) -
     return set(ranked[:chosen])
 
 
-def refuted(first: Sequence[Hashable], second: Sequence[Hashable], distance: float, doubt: float = 1e-9) -> float:
+def refuted_epsilon(
+    first: Sequence[Hashable], second: Sequence[Hashable], distance: float, doubt: float = 1e-9
+) -> float:
     """The largest epsilon that draws of two secrets at a distance refute, but for a chance of `doubt`; 0 for none."""
     half, other = len(first) // 2, len(second) // 2
     chosen = event(first[:half], second[:other], doubt / 2)

@@ -103,17 +103,17 @@ def claimed_lengths(file: File, claim: Claim, lists: Sequence[list[Any]] | None)
     if claim.kind == "discrete":
         return geometry.discrete(claim.secrets, claim.times * claim.epsilon)
     if claim.kind == "streets":
-        given = file.described("metric")
+        given = file.json_attribute("metric")
         streets = [given[part] for part in ("tail", "head", "length")]
-        return geometry.listed(streets, claim.secrets, claim.times * claim.epsilon)
+        return geometry.listed_lengths(streets, claim.secrets, claim.times * claim.epsilon)
     if claim.kind == "eikonal":
         return geometry.eikonal(file, claim.stencil, claim.times)
-    return geometry.listed(lists, claim.secrets, claim.times)
+    return geometry.listed_lengths(lists, claim.secrets, claim.times)
 
 
 def place_untruths(file: File, claim: Claim):
     """Of unit and plane; `read_claim` has compared the rest of the sentence with metric and domain."""
-    grid, unit = unit_name(file.described("domain")["unit"]), file.unit("secret")
+    grid, unit = unit_name(file.json_attribute("domain")["unit"]), file.unit("secret")
     if unit != grid:
         yield f"places in {unit}, the grid in {grid}"
     if claim.excess is not None and not geometry.excess_on_ground(file) <= claim.excess:
@@ -179,7 +179,7 @@ def epsilon_untruths(file, claim, mass, lengths, lists, printed):
     own = figures.problem_metric(file)
     if "problem_length" in file.variables:
         listed = file.values("problem_length", ("edge",), "float64")
-        asked = geometry.listed([*lists[:2], listed], claim.secrets, Fraction(1))
+        asked = geometry.listed_lengths([*lists[:2], listed], claim.secrets, Fraction(1))
     elif own is not None:
         asked = described_lengths(file, own, claim.secrets)
     elif multiple == 1:
@@ -204,7 +204,7 @@ def described_lengths(file: File, metric: Mapping[str, Any], size: int) -> Lengt
         return geometry.discrete(size, times * Fraction(metric["epsilon"]))
     if metric["kind"] == "streets":
         streets = [metric[part] for part in ("tail", "head", "length")]
-        return geometry.listed(streets, size, times * Fraction(metric["epsilon"]))
+        return geometry.listed_lengths(streets, size, times * Fraction(metric["epsilon"]))
     if metric["kind"] == "eikonal":
         return geometry.eikonal(file, metric["stencil"], times)
     raise Unreadable(f"problem metric {metric['kind']!r}")

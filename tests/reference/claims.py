@@ -26,7 +26,7 @@ class Claim:
 
 def read_claim(sentence: object, file: File) -> Claim:
     """The claim of a file, where the sentence is the one that its metric and its domain give."""
-    metric, domain, secrets = file.described("metric"), file.described("domain"), len(file.points("secret"))
+    metric, domain, secrets = file.json_attribute("metric"), file.json_attribute("domain"), len(file.points("secret"))
     said = Sentence(sentence)
     said.says(f"One report satisfies P(y|u) <= exp(d(u,u')) P(y|u') for every report y and all {secrets} secrets (")
     excess = None

@@ -143,14 +143,14 @@ def _distances(near: Sequence[Sequence[tuple[int, int]]], source: int, cap: int)
 
 def _kernel(nats: Fraction, last: int) -> list[int]:
     """E(0..last), and further where it is known already."""
-    values, ratio, shift = _started(nats)
+    values, ratio, shift = _first_terms(nats)
     while len(values) <= last:
         values.append(-((-values[-1] << shift) // ratio))
     return values
 
 
 @lru_cache(maxsize=16)
-def _started(nats: Fraction) -> tuple[list[int], int, int]:
+def _first_terms(nats: Fraction) -> tuple[list[int], int, int]:
     return [1 << KERNEL_BITS], *lower_ratio(nats)
 
 

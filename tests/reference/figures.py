@@ -92,7 +92,7 @@ def steepest(mass: Sequence[Sequence[int]], sums: Sequence[int], lengths: Length
 
 def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Fraction | None:
     """What the program of a file minimises, at its table; None for the criterion of a statistical design."""
-    program, kept = file.attribute("program", str), file.described("parameters")
+    program, kept = file.attribute("program", str), file.json_attribute("parameters")
     if program == "minimax":
         return max(rows)
     if program == "robust":
@@ -117,7 +117,7 @@ def claimed_loss(file: File, prior: Sequence[Fraction], loss: Table) -> Fraction
     """The expected loss of a claim about positions: to the true position for squared distances, and for distances to
     centres of square cells; for others from the centres of the cells.
     """
-    name, grid = file.attribute("loss", str), file.described("domain")
+    name, grid = file.attribute("loss", str), file.json_attribute("domain")
     reports, secrets = file.points("report"), file.points("secret")
     if name == "squared" and len(reports) > 1:
         return total(file, position_costs(file))
@@ -178,7 +178,7 @@ def position_costs(file: File) -> Table:
     moments[1] = (moments[-1][0], -moments[-1][1], moments[-1][2])
     around = file.values("around_row", ("secret", "around"), "int64")
     secrets, reports, prior = file.points("secret"), file.points("report"), read_prior(file)
-    sides = [Fraction(h) for h in file.described("domain")["cell"]]
+    sides = [Fraction(h) for h in file.json_attribute("domain")["cell"]]
     found = [[Fraction(0)] * len(reports) for _ in secrets]
     for u, place in enumerate(secrets):
         for row, step in zip(around[u], product((-1, 0, 1), repeat=2), strict=True):
@@ -197,7 +197,7 @@ def bound_weights(file: File, prior: Sequence[Fraction]) -> Sequence[Fraction] |
     """
     if "objective" not in file.attrs:
         return prior
-    program, kept = file.attribute("program", str), file.described("parameters")
+    program, kept = file.attribute("program", str), file.json_attribute("parameters")
     if program not in ("minimax", "robust"):
         return None
     rows = [max(Fraction(x), Fraction(0)) for x in file.values("multiplier", ("side_row",), "float64")]

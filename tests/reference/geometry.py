@@ -51,7 +51,7 @@ def discrete(size: int, factor: Fraction) -> Lengths:
     return {pair: Length(factor) for pair in combinations(range(size), 2)}
 
 
-def listed(lists: Sequence[list[Any]], size: int, factor: Fraction) -> Lengths:
+def listed_lengths(lists: Sequence[list[Any]], size: int, factor: Fraction) -> Lengths:
     """factor times the lengths of a list of edges: tails, heads, lengths. Edges must join all places; where reports
     tell nothing, lengths may be 0.
     """
@@ -63,12 +63,12 @@ def listed(lists: Sequence[list[Any]], size: int, factor: Fraction) -> Lengths:
         if pair in found or tail == head or not Fraction(length) >= 0:
             raise Unreadable(f"edge {pair} of length {length}")
         found[pair] = Length(factor * Fraction(length))
-    return _joined(found, size)
+    return _connected_lengths(found, size)
 
 
 def eikonal(file: File, stencil: int, factor: Fraction) -> Lengths:
     """factor times the line integrals of the level map between the neighbours of a stencil."""
-    grid = file.described("domain")
+    grid = file.json_attribute("domain")
     shape, cell, origin = (tuple(grid[name]) for name in ("shape", "cell", "origin"))
     sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
     plain = _eikonal(file.attribute("metric", str), file.points("secret"), sides, stencil)
@@ -77,7 +77,7 @@ def eikonal(file: File, stencil: int, factor: Fraction) -> Lengths:
 
 def some_eikonal(file: File, stencil: int, factor: Fraction, count: int, random: Random) -> Lengths:
     """Of `eikonal`, `count` pairs drawn at random: for maps whose lengths are too many."""
-    grid, level = file.described("domain"), Level(file.described("metric")["level"])
+    grid, level = file.json_attribute("domain"), Level(file.json_attribute("metric")["level"])
     shape, cell, origin = (tuple(grid[name]) for name in ("shape", "cell", "origin"))
     sides = tuple(zip(map(int, shape), map(Fraction, cell), map(Fraction, origin), strict=True))
     places = file.points("secret")
@@ -107,18 +107,18 @@ def _eikonal(metric: str, places: tuple[Place, ...], sides: tuple[tuple[Any, ...
         for v in neighbours(here, stencil, cells):
             if u < v:
                 found[u, v] = Length(level.mean(places[u], places[v]), _square(places[u], places[v]))
-    return _joined(found, len(places))
+    return _connected_lengths(found, len(places))
 
 
 def neighbours(cell: Cell, stencil: int, cells: dict[Cell, int]) -> Iterator[int]:
     """The cells that a stencil joins to a cell, of those that there are: index -> number."""
     for step in _steps(len(cell), stencil):
-        v = cells.get(_moved(cell, step))
+        v = cells.get(_neighbour(cell, step))
         if v is not None and _clear(cell, step, cells):
             yield v
 
 
-def _joined(lengths: Lengths, size: int) -> Lengths:
+def _connected_lengths(lengths: Lengths, size: int) -> Lengths:
     """The same, where the pairs join all places: else d is infinite between some."""
     reached, known = {0}, 0
     while len(reached) > known:
@@ -144,7 +144,7 @@ def _cell(place: Place, sides: tuple[tuple[Any, ...], ...]) -> Cell:
     return tuple(found)
 
 
-def _moved(cell: Cell, step: Cell) -> Cell:
+def _neighbour(cell: Cell, step: Cell) -> Cell:
     return tuple(a + b for a, b in zip(cell, step, strict=True))
 
 
@@ -183,7 +183,7 @@ def _clear(start: Cell, step: Cell, cells: dict[Cell, int]) -> bool:
 def _walk(start: Cell, moves: Sequence[Cell]) -> list[Cell]:
     way = [start]
     for move in moves:
-        way.append(_moved(way[-1], move))
+        way.append(_neighbour(way[-1], move))
     return way[1:]
 
 

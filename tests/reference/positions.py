@@ -30,14 +30,14 @@ def position_untruths(file: File, sentence: object) -> Iterator[str]:
     """What is not true of the printed claim about positions."""
     if sentence is None:
         return
-    grid, places = file.described("domain"), file.points("secret")
+    grid, places = file.json_attribute("domain"), file.points("secret")
     shape, side = tuple(map(int, grid["shape"])), Fraction(grid["cell"][0])
     if len(shape) != 2 or Fraction(grid["cell"][1]) != side:
         yield "cells that are not squares of that side"
         return
     low = tuple(Fraction(x) for x in grid["origin"])
     cells = {_cell(place, tuple(zip(shape, (side, side), low, strict=True))): u for u, place in enumerate(places)}
-    metric = file.described("problem_metric" if "problem_metric" in file.attrs else "metric")
+    metric = file.json_attribute("problem_metric" if "problem_metric" in file.attrs else "metric")
     if "problem_metric" not in file.attrs and file.attribute("scale", float) != 1:
         metric["multiplier"] = 1.0  # that of the claim about rows is `scale` times it
     said = Sentence(sentence)
@@ -150,15 +150,15 @@ def _gentle(p: list[int], z: list[Fraction]) -> bool:
     """Whether the coefficients on the cell, or on all four quarters, bound the gradient."""
     if len(z) == 16:
         return all(
-            _bounded(p, whole, one, (a * HALF - HALF, a * HALF), (b * HALF - HALF, b * HALF))
+            _coefficients_bounded(p, whole, one, (a * HALF - HALF, a * HALF), (b * HALF - HALF, b * HALF))
             for (a, b), own in _parts(z)
             for whole, one in [_as_of_cell(own, a, b)]
         )
     one = math.lcm(*(level.denominator for level in z))
     whole, ends = [int(level * one) for level in z], (-HALF, Fraction(0), HALF)
-    if _bounded(p, whole, one, (-HALF, HALF), (-HALF, HALF)):
+    if _coefficients_bounded(p, whole, one, (-HALF, HALF), (-HALF, HALF)):
         return True
-    return all(_bounded(p, whole, one, *quarter) for quarter in product(pairwise(ends), repeat=2))
+    return all(_coefficients_bounded(p, whole, one, *quarter) for quarter in product(pairwise(ends), repeat=2))
 
 
 def _as_of_cell(own: list[Fraction], a: int, b: int) -> tuple[list[int], int]:
@@ -168,7 +168,9 @@ def _as_of_cell(own: list[Fraction], a: int, b: int) -> tuple[list[int], int]:
     return [int(level * one) for level in found], one
 
 
-def _bounded(p: list[int], z: list[int], one: int, first: tuple[Fraction, ...], second: tuple[Fraction, ...]) -> bool:
+def _coefficients_bounded(
+    p: list[int], z: list[int], one: int, first: tuple[Fraction, ...], second: tuple[Fraction, ...]
+) -> bool:
     for across, along, value in _coefficients(first, second, len(set(z)) == 1):
         x, y = (sum(map(mul, row, p)) for row in (across, along))
         t = sum(level * sum(map(mul, row, p)) for level, row in zip(z, value, strict=True))

@@ -37,7 +37,7 @@ class File:
             raise Unreadable(f"attribute {name} is {value!r}")
         return value
 
-    def described(self, name: str) -> dict[str, Any]:
+    def json_attribute(self, name: str) -> dict[str, Any]:
         """An attribute that holds JSON."""
         found = json.loads(self.attribute(name, str))
         if not isinstance(found, dict):

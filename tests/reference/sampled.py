@@ -34,7 +34,7 @@ def sampled_untruths(file: Mapping[str, Any], claim: str, count: int, *, seed: i
     elif said.kind == "graph":
         kinds = (("tail", "int64"), ("head", "int64"), ("length", "float64"))
         lists = [read.values(f"claim_{part}", ("claimed",), kind) for part, kind in kinds]
-        whole = geometry.listed(lists, said.secrets, said.times)
+        whole = geometry.listed_lengths(lists, said.secrets, said.times)
         lengths = {pair: whole[pair] for pair in Random(seed).sample(sorted(whole), count)}
     else:
         raise Unreadable(f"a sample of a metric that is {said.kind}")

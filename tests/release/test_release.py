@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.export_mechanisms import proved
+from fixtures.export_mechanisms import prove_export
 from fixtures.tolerances import SOLVED
 from scipy import stats
 
@@ -175,7 +175,7 @@ def test_exports_name_the_unit_of_the_outputs_and_their_axis(tmp_path):
     made = release.release_mechanism(problem, values, np.full(6, 150.0), law=laws.StudentT(3), gamma=0.0)
     assert made["report_x"].attrs["units"] == "USD"
     for name in ("table.csv", "table.json"):
-        told = proved(md.export(made, tmp_path / name))
+        told = prove_export(md.export(made, tmp_path / name))
         assert (told["unit"], told["report_unit"]) == ("km", "USD")
     header = (tmp_path / "table.csv").read_text().splitlines()[0]
     assert header == "secret,secret_x,secret_y,report,report_x,probability,mass"

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.problems import shipped
+from fixtures.problems import shipped_problem
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -30,7 +30,7 @@ def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
 
 def test_the_income_problem_is_the_soft_threshold_under_the_log_normal_law() -> None:
     problem, _, _ = released()
-    income = shipped("income")
+    income = shipped_problem("income")
     law = stats.lognorm(income.SIGMA, scale=math.exp(income.MU))
     assert problem.prior_array[:-1] == pytest.approx(np.diff(law.cdf(np.arange(CELLS) * 20_000.0)), rel=1e-9)
     truth = np.clip((problem.domain.points[:, 0] - THRESHOLD) / WIDTH + 0.5, 0, 1)

@@ -10,7 +10,7 @@ import pytest
 import table1
 from fixtures.absent_capabilities import needs
 from fixtures.integer_oracles import reference_violations
-from fixtures.problems import shipped
+from fixtures.problems import shipped_problem
 from fixtures.tolerances import ORACLE, SOLVED
 
 import mechdesign as md
@@ -72,6 +72,6 @@ def test_the_edge_average_has_the_optimum_of_its_statement_and_breaks_the_claim(
 @pytest.mark.parametrize(("cells", "epsilon"), [(6, 0.3), (9, 1.9)])
 def test_on_a_line_it_is_the_geometric_mechanism_of_longer_edges(cells: int, epsilon: float) -> None:
     longer = 2 * np.arctanh(epsilon / 2)
-    published = shipped("line").published(cells=cells, epsilon=longer)["optimal"]
+    published = shipped_problem("line").published(cells=cells, epsilon=longer)["optimal"]
     made = md.solve(table1.edge_average(md.load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED)
     assert made.attrs["expected_loss"] == pytest.approx(published, rel=2 * SOLVED)

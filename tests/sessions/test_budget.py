@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures.factored_mechanisms import made as made_factored
-from fixtures.session_designs import resealed
+from fixtures.factored_mechanisms import factored_mechanism as made_factored
+from fixtures.session_designs import reseal_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -210,7 +210,7 @@ def test_a_budget_is_shown_by_its_file(path: Path) -> None:
 def test_the_largest_limit_and_none(path: Path) -> None:
     """Any double is a limit; a file without one is damaged, though its checksum is right."""
     assert md.sessions.Budget.create(path, limit=sys.float_info.max).remaining == Fraction(sys.float_info.max)
-    path.write_text(resealed({**json.loads(path.read_text()), "limit": "0"}))
+    path.write_text(reseal_document({**json.loads(path.read_text()), "limit": "0"}))
     with pytest.raises(FileFormatError, match="damaged"):
         md.sessions.Budget(path)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from fixtures.factored_mechanisms import made as made_factored
+from fixtures.factored_mechanisms import factored_mechanism as made_factored
 from fixtures.forged_files import rewritten
 from fixtures.interruption_points import SOURCE
 from hypothesis import given, settings

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures.command_lines import mutated
+from fixtures.command_lines import damage
 from fixtures.interruption_points import SOURCE
-from fixtures.session_designs import RULES, design, line, resealed, ruled, table
+from fixtures.session_designs import RULES, design, design_with_rule, line, reseal_document, table
 
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError, VerificationError
@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def made(path: Path, rule: str = "clock", **given: object) -> md.sessions.Session:
-    return md.sessions.Session.create(path, **{"design": ruled(rule), "limit": 20, **given})  # type: ignore[arg-type]
+    return md.sessions.Session.create(path, **{"design": design_with_rule(rule), "limit": 20, **given})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -167,7 +167,7 @@ def test_a_limit_below_what_a_rule_can_pay_is_refused(path: Path, rule: str, lim
     with pytest.raises(BudgetError, match="is too small for") as caught:
         made(path, rule, limit=limit)
     assert (caught.value.field, list(path.parent.iterdir())) == ("limit", [])
-    least = ruled(rule).worst("1d")
+    least = design_with_rule(rule).worst("1d")
     assert made(path, rule, limit=least).account().limit == least
 
 
@@ -191,7 +191,7 @@ def test_a_window_of_one_tick_is_paid_at_that_tick(path: Path) -> None:
 
 
 def test_any_24_hours_are_more_than_a_day(path: Path) -> None:
-    given = ruled("risk")
+    given = design_with_rule("risk")
     assert given.worst("24h") > given.worst("1d")
     made(path, "risk", limit=given.worst("1d"))
     with pytest.raises(BudgetError):
@@ -281,7 +281,7 @@ def test_a_session_keeps_to_its_design(path: Path) -> None:
 
 
 def test_a_session_names_the_file_of_its_design(path: Path) -> None:
-    file = md.sessions.save_design(ruled("risk"), path.with_name("design.json"))
+    file = md.sessions.save_design(design_with_rule("risk"), path.with_name("design.json"))
     md.sessions.Session.create(path, design=file, limit=20).report(2, tick=0)
     assert md.sessions.Session(path).report(2, tick=1).tick == 1
     file.unlink()
@@ -371,7 +371,7 @@ def test_altered_files_are_refused(path: Path, name: str, sealed: bool) -> None:
     other = md.sessions.Session(path, design=session.design)
     told = json.loads(path.read_text())
     ALTERED[name](told)
-    path.write_text(resealed(told) if sealed else json.dumps({**told, "sha256": "0" * 64}))
+    path.write_text(reseal_document(told) if sealed else json.dumps({**told, "sha256": "0" * 64}))
     uses = (lambda: md.sessions.Session(path, design=session.design), other.account, lambda: other.report(1, tick=3))
     for use in uses:  # by who opens it now, and by who opened it before
         with pytest.raises(FileFormatError) as caught:
@@ -397,7 +397,7 @@ print(drawn)
 def test_eight_processes_share_a_session(path: Path) -> None:
     """Every tick is released once, whoever is first; together they report as often as the clock says."""
     processes, ticks = 8, 90
-    file = md.sessions.save_design(ruled("clock"), path.with_name("design.json"))
+    file = md.sessions.save_design(design_with_rule("clock"), path.with_name("design.json"))
     session = md.sessions.Session.create(path, design=file, limit=2)
     command = [sys.executable, "-c", REPORTING, path, file, str(ticks)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
@@ -459,7 +459,7 @@ def test_processes_that_are_killed_have_paid_for_what_they_released(
     """SIGKILL at a random call: every report that came out is in the file with its charge, no window is above the
     limit, and nothing is left beside it.
     """
-    file = md.sessions.save_design(ruled(rule), path.with_name("design.json"))
+    file = md.sessions.save_design(design_with_rule(rule), path.with_name("design.json"))
     limit = md.sessions.load_design(file).worst("1d")
     session = md.sessions.Session.create(path, design=file, limit=limit)
     told = path.with_name("released")
@@ -483,6 +483,6 @@ def test_damaged_files_of_sessions_are_refused(path: Path) -> None:
         session.report(1, tick=tick)
     content, account = path.read_bytes(), session.account()
     for number in range(40):
-        path.write_bytes(mutated(content, random.Random(number)))
+        path.write_bytes(damage(content, random.Random(number)))
         with contextlib.suppress(InputError):
             assert md.sessions.Session(path, design=session.design).account() == account

@@ -7,14 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return md.sessions.save_design(ruled("clock"), tmp_path_factory.mktemp("design") / "day.json")
+    return md.sessions.save_design(design_with_rule("clock"), tmp_path_factory.mktemp("design") / "day.json")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_session_is_made_once(file: Path, session: Path, run_json) -> None:
 
 
 def test_verify_says_what_windows_cost(tmp_path: Path, run, run_json) -> None:
-    file = md.sessions.save_design(ruled("clock"), tmp_path / "day.json")
+    file = md.sessions.save_design(design_with_rule("clock"), tmp_path / "day.json")
     code, out, _ = run("verify", file)
     assert code == 0
     assert "Certified: every table" in out

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from fixtures.forged_files import rewritten
 from fixtures.rows import few_by_default
-from fixtures.session_designs import RULES, design, resealed, ruled, table
+from fixtures.session_designs import RULES, design, design_with_rule, reseal_document, table
 
 import mechdesign as md
 from mechdesign.errors import InputError, MechdesignError, VerificationError
@@ -30,7 +30,7 @@ TICKS = 3
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("designs")
     for name in RULES:
-        md.sessions.save_design(ruled(name), folder / f"{name}.json")
+        md.sessions.save_design(design_with_rule(name), folder / f"{name}.json")
     given = md.sessions.Transitions([[0.5, 0.5, 0, 0, 0]] * 5, initial=[0.2] * 5)
     md.sessions.save_design(design(RULES["risk"](), movement=given), folder / "transitions.json")
     return folder
@@ -46,7 +46,7 @@ def unwalked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sealed(folder: Path, told: dict[str, Any]) -> Path:
-    (folder / "mutant.json").write_text(resealed(told))
+    (folder / "mutant.json").write_text(reseal_document(told))
     return folder / "mutant.json"
 
 
@@ -86,7 +86,7 @@ def true_worst(given: md.sessions.SessionDesign, words: str) -> Fraction:
 def test_windows_of_designs_are_the_most_that_patterns_allow() -> None:
     """The bound of a rule is reached by a pattern."""
     for name in RULES:
-        given = ruled(name)
+        given = design_with_rule(name)
         for words in ("1d", "24h"):
             assert given.worst(words) == true_worst(given, words)
 
@@ -165,7 +165,7 @@ def test_a_table_that_is_named_999_times_is_proved_by_nobody(
 
 
 def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path: Path) -> None:
-    given = ruled("clock")
+    given = design_with_rule("clock")
     broken = given.tables[0].copy(deep=True)
     broken["mass"].values[0, 0] -= 2**60
     broken["mass"].values[0, 4] += 2**60
@@ -251,7 +251,7 @@ def test_many_more_mutants_are_true_or_refused(files: Path, name: str) -> None:
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = ruled("clock")
+    given = design_with_rule("clock")
     md.sessions.save_design(given, tmp_path / "day.json")
     with pytest.raises(InputError, match="exists already"):
         md.sessions.save_design(given, tmp_path / "day.json")

@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 from fixtures.bump_rasters import bump_map
 from fixtures.integer_oracles import are_rows, reference_violations
-from fixtures.mechanisms import designed
+from fixtures.mechanisms import optimal_design
 from fixtures.problems import grid
 from fixtures.rows import few_by_default
 from fixtures.tolerances import ORACLE, SOLVED
@@ -78,7 +78,7 @@ def case(name: str) -> DesignProblem:
 @cache
 def optimum(name: str) -> tuple[float, float]:
     """Bounds of the whole program by HiGHS."""
-    whole = designed(case(name), gap=1e-5, method="highs")
+    whole = optimal_design(case(name), gap=1e-5, method="highs")
     return whole.lower_bound, whole.loss
 
 
@@ -119,7 +119,7 @@ def test_the_interval_contains_the_optimum_of_the_whole_program(
 def test_the_optimum_is_that_of_the_statement(boxes: None) -> None:
     problem = scattered(8, level=0.003, seed=5)
     stated = Optimal(problem=problem).statement().solve()
-    found = designed(problem, gap=1e-5)
+    found = optimal_design(problem, gap=1e-5)
     assert found.lower_bound <= stated * (1 + ORACLE)
     assert found.loss >= stated * (1 - ORACLE)
 
@@ -130,7 +130,7 @@ def test_vertices_and_boxes_enclose_one_optimum() -> None:
     for only in (Attempt.VERTICES, Attempt.BOXES):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(optimal, "optimal_attempts", lambda problem, method, only=only: [only])
-            found[only] = designed(problem, gap=1e-4)
+            found[only] = optimal_design(problem, gap=1e-4)
     assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
     assert {design.stopped for design in found.values()} == {"gap"}
 
@@ -143,7 +143,7 @@ def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> No
             if not ways:
                 patch.setattr(routes, "symmetries", lambda problem, matrices: [])
             seen: list[Any] = []
-            found[ways] = designed(problem, gap=GAP, on_progress=seen.append)
+            found[ways] = optimal_design(problem, gap=GAP, on_progress=seen.append)
         assert seen[-1].constraints == (10 if ways else 49)
     assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
     assert {design.stopped for design in found.values()} == {"gap"}
@@ -152,10 +152,10 @@ def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> No
 def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flips of a map whose prior they change: what is returned is private, and its bound is one."""
     problem = replace(lattice((4, 4), 0.4), prior=np.linspace(1, 3, 16) / 32)
-    low, high = (designed(problem, gap=GAP), designed(problem, gap=GAP, method="highs"))
+    low, high = (optimal_design(problem, gap=GAP), optimal_design(problem, gap=GAP, method="highs"))
     flip = np.arange(16)[::-1].copy()
     monkeypatch.setattr(routes, "symmetries", lambda problem, matrices: [np.arange(16), flip])
-    false = designed(problem, gap=GAP, time_limit=20)
+    false = optimal_design(problem, gap=GAP, time_limit=20)
     assert reference_violations(false.mass, problem.edges) == 0
     assert 0 < false.lower_bound <= min(low.loss, high.loss)
     assert false.loss >= low.lower_bound
@@ -170,7 +170,7 @@ def test_without_priced_columns_the_gap_stays_open(monkeypatch: pytest.MonkeyPat
             taken(self, rays, reports)
 
     monkeypatch.setattr(masters.BoxMaster, "add", first)
-    found = designed(case("pairs"), gap=GAP)
+    found = optimal_design(case("pairs"), gap=GAP)
     assert found.stopped == "precision"
     assert found.loss - found.lower_bound > GAP * found.loss
     assert reference_violations(found.mass, case("pairs").edges) == 0
@@ -183,7 +183,7 @@ def test_a_certified_table_and_a_bound_are_kept(ends: str, boxes: None) -> None:
             raise KeyboardInterrupt
 
     limit = 1e-6 if ends == "time" else np.inf
-    found = designed(case("pairs"), gap=1e-9, time_limit=limit, on_progress=stop)
+    found = optimal_design(case("pairs"), gap=1e-9, time_limit=limit, on_progress=stop)
     assert found.stopped == ends
     assert reference_violations(found.mass, case("pairs").edges) == 0
     assert 0 < found.lower_bound <= optimum("pairs")[1] * (1 + SOLVED)
@@ -193,10 +193,10 @@ def test_a_certified_table_and_a_bound_are_kept(ends: str, boxes: None) -> None:
 def test_scattered_places_with_zeros_and_long_pairs(count: int) -> None:
     """0.03 nats per m, pairs of up to 40 nats, four of five priors zero: HiGHS on the whole program says the same."""
     problem = scattered(count, level=0.03, zeros=0.8, seed=count)
-    found = designed(problem, gap=1e-2)
+    found = optimal_design(problem, gap=1e-2)
     assert found.stopped == "gap"
     if count <= 40:
-        whole = designed(problem, gap=1e-2, method="highs")
+        whole = optimal_design(problem, gap=1e-2, method="highs")
         assert found.lower_bound <= whole.loss * (1 + SOLVED)
         assert whole.lower_bound <= found.loss * (1 + SOLVED)
 

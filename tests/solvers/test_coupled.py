@@ -19,7 +19,7 @@ from fixtures.mechanisms import (
     design_of,
     problem_of,
     program_of,
-    solved,
+    solved_mechanism,
 )
 from fixtures.rows import few_by_default
 from fixtures.tolerances import ORACLE, SOLVED
@@ -40,7 +40,7 @@ from mechdesign.solvers.lp.highs import solve_linear_program
 @ALL
 @COUPLED
 def test_the_bounds_meet_at_the_value_of_the_statement(case: str, program: str) -> None:
-    attrs = solved(case, program).attrs
+    attrs = solved_mechanism(case, program).attrs
     assert attrs["stopped"] == "gap"
     assert attrs["lower_bound"] <= attrs["objective"] <= attrs["lower_bound"] * (1 + 2 * SOLVED)
     statement = program_of(case, program).statement()
@@ -51,7 +51,7 @@ def test_the_bounds_meet_at_the_value_of_the_statement(case: str, program: str) 
 @ALL
 @COUPLED
 def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) -> None:
-    result = md.verify(solved(case, program))
+    result = md.verify(solved_mechanism(case, program))
     assert result.certified
     assert result.lower_bound_checked is True
 
@@ -67,7 +67,7 @@ def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) 
 def test_designs_of_changing_priors_end_at_the_optimum(
     case: str, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, optimum = program_of(case, program), solved(case, program).attrs
+    asked, optimum = program_of(case, program), solved_mechanism(case, program).attrs
     monkeypatch.setattr(choose, "DESIGNS_FIRST", 0)
     monkeypatch.setattr(choose, "MOST_ROWS", 0)
     seen: list[str] = []
@@ -124,7 +124,7 @@ def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
     case = "eikonal, 8 neighbours"
     rng = np.random.default_rng(2)
     for name in PROGRAMS:
-        task, mechanism = coupled_task.task_of(program_of(case, name)), solved(case, name)
+        task, mechanism = coupled_task.task_of(program_of(case, name)), solved_mechanism(case, name)
         value = mechanism.attrs["objective"]
         for _ in range(20):
             multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
@@ -170,28 +170,28 @@ def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
     for cap, unit in ((9.0, 1.0), (2.0, 0.01), (18.0, 30.0)):
         whole = assemble_whole(program.problem, task.cost, task.rows, task.pricer.distance, cap=cap, unit=unit)
         values.append(solve_linear_program(whole.program).objective / whole.scale)
-    assert values == pytest.approx([solved("eikonal, masked", "robust").attrs["objective"]] * 3, rel=ORACLE)
+    assert values == pytest.approx([solved_mechanism("eikonal, masked", "robust").attrs["objective"]] * 3, rel=ORACLE)
 
 
 def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
     case = "graph, table loss"
     for program in PROGRAMS:
-        mechanism = solved(case, program)
+        mechanism = solved_mechanism(case, program)
         for name, factor in (("objective", 0.99), ("lower_bound", 1.01)):
             told = rewritten(mechanism, **{name: mechanism.attrs[name] * factor})
             result = md.verify(told)
             assert not result.certified
             assert any(reason.startswith(name) for reason in result.reasons)
-    tighter = json.loads(solved(case, "bounded").attrs["parameters"])
+    tighter = json.loads(solved_mechanism(case, "bounded").attrs["parameters"])
     tighter["worst_loss"] *= 0.9
-    told = rewritten(solved(case, "bounded"), parameters=json.dumps(tighter))
+    told = rewritten(solved_mechanism(case, "bounded"), parameters=json.dumps(tighter))
     assert any("bound on the loss at secret" in reason for reason in md.verify(told).reasons)
-    path = md.save(solved(case, "robust"), tmp_path / "robust.nc")
+    path = md.save(solved_mechanism(case, "robust"), tmp_path / "robust.nc")
     assert md.verify(path).lower_bound_checked is True
 
 
 def test_a_remapped_minimax_makes_no_claim_about_its_worst_case() -> None:
-    remapped = md.utility.bayes_remap(solved("eikonal, masked", "minimax"))
+    remapped = md.utility.bayes_remap(solved_mechanism("eikonal, masked", "minimax"))
     assert "objective" not in remapped.attrs
     assert md.verify(remapped).certified
 
@@ -205,7 +205,7 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest
 def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -> None:
     case = "line, zero-one"
     problem = problem_of(case)
-    optimum = solved(case, "minimax").attrs["objective"]
+    optimum = solved_mechanism(case, "minimax").attrs["objective"]
     found = design_of(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
     assert found.stopped == "time"
     assert 0 < found.lower_bound <= optimum <= found.objective
@@ -224,14 +224,14 @@ def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> Non
     for program in ("minimax", "bounded"):
         design = design_of(program_of(case, program), gap=1e-4)
         assert design.stopped == "gap"
-        assert design.lower_bound <= solved(case, program).attrs["objective"]
-        assert design.objective >= solved(case, program).attrs["lower_bound"]
+        assert design.lower_bound <= solved_mechanism(case, program).attrs["objective"]
+        assert design.objective >= solved_mechanism(case, program).attrs["lower_bound"]
 
 
 @pytest.mark.parametrize("program", ["constrained", "bounded"])
 def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
     case = "reports apart from secrets"
-    task, mechanism = coupled_task.task_of(program_of(case, program)), solved(case, program)
+    task, mechanism = coupled_task.task_of(program_of(case, program)), solved_mechanism(case, program)
     multipliers = mechanism["multiplier"].values
     poor = task.bound(np.zeros(task.problem.domain.size), multipliers)
     polished = coupled_task.polished_bound(task, poor, SOLVED, math.inf)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fixtures.integer_oracles import are_rows, reference_violations
-from fixtures.mechanisms import COUPLED, designed, optimum, problem_of, program_of
+from fixtures.mechanisms import COUPLED, optimal_design, optimum, problem_of, program_of
 from fixtures.problems import CASES, grid
 from fixtures.rows import few_by_default
 from fixtures.tolerances import CERTIFIED, ORACLE, SPARED, UP_TO_ROUNDING
@@ -201,7 +201,7 @@ def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, 
     monkeypatch.setattr(blocks, "time", clock)
     problem = replace(plane(cells), metric=md.Eikonal(level=md.PrivacyLevel.constant(0.005, unit="m"), stencil=8))
     monkeypatch.setattr("mechdesign.base.time_budget.time", clock)
-    designed(problem, gap=1e-4, method="blocks", time_limit=limit)
+    optimal_design(problem, gap=1e-4, method="blocks", time_limit=limit)
     assert len(taken) >= iterations if limit == math.inf else len(taken) <= limit
     assert all(at <= max(limit, 0.0) for at in taken)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fixtures.integer_oracles import are_rows, reference_violations
-from fixtures.mechanisms import ALL, designed, optimum, problem_of
+from fixtures.mechanisms import ALL, optimal_design, optimum, problem_of
 from fixtures.problems import CASES
 from fixtures.rows import few_by_default
 from fixtures.tolerances import BLOCKS, DESIGN_MARGIN, ORACLE, SOLVED
@@ -33,8 +33,8 @@ def test_the_cvxpy_statement_has_the_same_optimum(case: str) -> None:
 
 @ALL
 def test_the_whole_program_and_aggregation_agree(case: str) -> None:
-    whole = designed(problem_of(case), gap=SOLVED, method="highs")
-    grown = designed(problem_of(case), gap=SOLVED, method="columns")
+    whole = optimal_design(problem_of(case), gap=SOLVED, method="highs")
+    grown = optimal_design(problem_of(case), gap=SOLVED, method="columns")
     assert whole.lower_bound <= grown.loss
     assert grown.lower_bound <= whole.loss
     assert grown.loss == pytest.approx(whole.loss, rel=2 * SOLVED)
@@ -42,8 +42,8 @@ def test_the_whole_program_and_aggregation_agree(case: str) -> None:
 
 @pytest.mark.parametrize("case", few_by_default(CASES, "line, zero-one", "reports apart from secrets"))
 def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> None:
-    whole = designed(problem_of(case), gap=SOLVED, method="highs")
-    blocks = designed(problem_of(case), gap=BLOCKS, method="blocks")
+    whole = optimal_design(problem_of(case), gap=SOLVED, method="highs")
+    blocks = optimal_design(problem_of(case), gap=BLOCKS, method="blocks")
     assert whole.lower_bound <= blocks.loss
     assert blocks.lower_bound <= whole.loss
     assert blocks.loss == pytest.approx(whole.loss, rel=2 * BLOCKS)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from fixtures.integer_oracles import reference_violations
-from fixtures.mechanisms import designed
-from fixtures.problems import grid, shipped
+from fixtures.mechanisms import optimal_design
+from fixtures.problems import grid, shipped_problem
 from fixtures.rows import few_by_default
 from fixtures.tolerances import BLOCKS, PRINTED, RESOLVED, SOLVED
 from scipy.ndimage import label
@@ -46,7 +46,7 @@ WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
     few_by_default(itertools.product(("squared", "distance"), (5, 8)), ("squared", 5), ("distance", 5)),
 )
 def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None:
-    published = shipped("euclidean").published()[f"{loss} {cells}"]
+    published = shipped_problem("euclidean").published()[f"{loss} {cells}"]
     attrs = solve(Optimal(problem=load_problem("euclidean", cells=cells, loss=loss)), gap=PRINTED / 10).attrs
     assert attrs["expected_loss"] == pytest.approx(published, rel=PRINTED)
     assert attrs["lower_bound"] == pytest.approx(published, rel=PRINTED)
@@ -54,7 +54,7 @@ def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(2, 0.3), (6, 0.9), (12, 2.5)])
 def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsilon: float) -> None:
-    published = shipped("line").published(cells=cells, epsilon=epsilon)["optimal"]
+    published = shipped_problem("line").published(cells=cells, epsilon=epsilon)["optimal"]
     attrs = solve(Optimal(problem=load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED).attrs
     assert attrs["lower_bound"] <= published * (1 + SOLVED)
     assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
@@ -62,7 +62,7 @@ def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsil
 
 @pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.1), (8, 1.5), (20, 4.0)])
 def test_the_discrete_metric_gives_randomized_response(secrets: int, epsilon: float) -> None:
-    published = shipped("discrete").published(secrets=secrets, epsilon=epsilon)["optimal"]
+    published = shipped_problem("discrete").published(secrets=secrets, epsilon=epsilon)["optimal"]
     attrs = solve(Optimal(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED).attrs
     assert attrs["expected_loss"] == pytest.approx(published, rel=SOLVED)
 
@@ -98,7 +98,7 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
 @pytest.mark.parametrize("method", few_by_default(("auto", "highs", "columns", "blocks"), "auto", "columns"))
 def test_far_entries_are_resolved_where_distances_range_widely(method: str) -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
-    design = designed(problem, gap=1e-5, method=method)
+    design = optimal_design(problem, gap=1e-5, method=method)
     assert design.stopped == "gap"
     assert design.lower_bound <= FARTHEST <= design.loss * (1 + PRINTED)
 
@@ -157,7 +157,7 @@ def random_problem(seed: int) -> DesignProblem:
 def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
-        designs = [designed(problem, gap=BLOCKS, method=method) for method in ("highs", "blocks", "columns")]
+        designs = [optimal_design(problem, gap=BLOCKS, method=method) for method in ("highs", "blocks", "columns")]
         assert all(reference_violations(design.mass, problem.edges) == 0 for design in designs), seed
         assert max(design.lower_bound for design in designs) <= min(design.loss for design in designs), seed
         floor = RESOLVED * problem.constant_loss
@@ -167,7 +167,7 @@ def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) 
 @pytest.mark.parametrize("method", ["blocks", "columns"])
 def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
     seen: list[Any] = []
-    designed(load_problem("philadelphia", cells=4, extent=8.0), gap=1e-6, method=method, on_progress=seen.append)
+    optimal_design(load_problem("philadelphia", cells=4, extent=8.0), gap=1e-6, method=method, on_progress=seen.append)
     assert len(seen) > 1
     assert all(a.loss >= b.loss and a.lower_bound <= b.lower_bound for a, b in pairwise(seen))
     assert all(a.seconds <= b.seconds for a, b in pairwise(seen))
@@ -189,7 +189,7 @@ def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, whe
             raise KeyboardInterrupt
 
     problem = load_problem("philadelphia", cells=8)
-    design = designed(problem, gap=1e-12, method=method, on_progress=stop)
+    design = optimal_design(problem, gap=1e-12, method=method, on_progress=stop)
     assert design.stopped == "interrupt"
     assert reference_violations(design.mass, problem.edges) == 0
     assert 0 <= design.lower_bound <= optimum_of_eight() * (1 + SOLVED)
@@ -198,14 +198,14 @@ def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, whe
 
 @cache
 def optimum_of_eight() -> float:
-    return designed(load_problem("philadelphia", cells=8), gap=SOLVED, method="highs").loss
+    return optimal_design(load_problem("philadelphia", cells=8), gap=SOLVED, method="highs").loss
 
 
 def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = load_problem("philadelphia", cells=12)
     clock = iter([0.0, 0.0, 1.0] + [100.0] * 100)
     monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    design = designed(problem, gap=1e-14, time_limit=50, on_progress=lambda _: None)
+    design = optimal_design(problem, gap=1e-14, time_limit=50, on_progress=lambda _: None)
     assert design.stopped == "time"
     assert 0 < design.lower_bound < design.loss
     assert reference_violations(design.mass, problem.edges) == 0
@@ -213,7 +213,7 @@ def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
     problem = load_problem("line")
-    design = designed(problem, gap=1e-3, time_limit=-1.0)
+    design = optimal_design(problem, gap=1e-3, time_limit=-1.0)
     attrs = baselines.exponential(problem).attrs
     assert design.stopped == "time"
     assert design.loss == pytest.approx(attrs["expected_loss"], rel=SOLVED)
@@ -227,10 +227,10 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
     optimum = optimum_of_eight()
     monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", fail)
     problem = load_problem("philadelphia", cells=8)
-    design = designed(problem, gap=1e-4)
+    design = optimal_design(problem, gap=1e-4)
     assert design.stopped == "gap"
     assert design.lower_bound <= optimum * (1 + SOLVED) <= design.loss * (1 + 2 * SOLVED)
-    nothing = designed(problem, gap=1e-4, method="highs")
+    nothing = optimal_design(problem, gap=1e-4, method="highs")
     assert nothing.stopped == "precision"
     assert reference_violations(nothing.mass, problem.edges) == 0
 
@@ -238,8 +238,8 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
     problem = load_problem("philadelphia", cells=3, extent=6.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
-    start = designed(whole, gap=1e-3, method="blocks")
-    cold, warm = (designed(half, gap=1e-3, method="blocks", start=given) for given in (None, start))
+    start = optimal_design(whole, gap=1e-3, method="blocks")
+    cold, warm = (optimal_design(half, gap=1e-3, method="blocks", start=given) for given in (None, start))
     assert cold.stopped == warm.stopped == "gap"
     assert max(cold.lower_bound, warm.lower_bound) <= min(cold.loss, warm.loss)
 

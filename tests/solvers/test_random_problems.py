@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fixtures.mechanisms import designed
+from fixtures.mechanisms import optimal_design
 from fixtures.random_problems import TWICE, exact_optimum, optimum, random_case, random_problem
 from fixtures.rows import few_by_default
 
@@ -51,8 +51,8 @@ def test_intervals_hold_the_optimum_of_larger_problems(start: int) -> None:
 def test_a_forced_method_is_right_or_says_so(method: str, seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed, largest=8)
-        least = designed(problem, gap=GAP)
-        found = designed(problem, gap=GAP, method=method)
+        least = optimal_design(problem, gap=GAP)
+        found = optimal_design(problem, gap=GAP, method=method)
         assert found.lower_bound <= least.loss * (1 + STEPS)
         assert found.loss >= least.lower_bound * (1 - STEPS)
         assert found.lower_bound > 0
@@ -79,7 +79,7 @@ def test_the_row_sum_of_a_centre_without_prior_binds_both_ways(x: float) -> None
         loss=md.losses.TableLoss(cost[:3]),
     )
     for problem in (star, leaves):
-        found = designed(problem, gap=1e-8)
+        found = optimal_design(problem, gap=1e-8)
         assert found.lower_bound * (1 - STEPS) <= exact_optimum(problem) <= found.loss * (1 + STEPS)
     assert exact_optimum(star) > exact_optimum(leaves) * 1.01
 
@@ -103,6 +103,6 @@ def test_queries_over_lengths_from_1e_minus_5_to_73_nats(seed: int) -> None:
         prior=prior / prior.sum(),
         query=np.r_[0, 1, 2, random.integers(0, 3, n - 3)],
     )
-    attrs, least = md.solve(md.programs.QueryWeights(problem=asked)).attrs, designed(asked, gap=GAP)
+    attrs, least = md.solve(md.programs.QueryWeights(problem=asked)).attrs, optimal_design(asked, gap=GAP)
     assert 0 < attrs["lower_bound"] <= least.loss
     assert least.lower_bound <= attrs["expected_loss"] <= least.loss * 1.3

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fixtures.eikonal_maps import random_map
-from fixtures.mechanisms import design_of, designed
+from fixtures.mechanisms import design_of, optimal_design
 from fixtures.rows import few_by_default
 
 import mechdesign as md
@@ -54,8 +54,8 @@ def generation(problem: md.DesignProblem, target: float = GAP) -> tuple[RayGener
 )
 def test_maps_where_nobody_lives_in_some_cells(cells: int, zeros: int | None, seed: int) -> None:
     problem = scattered(cells, seed) if zeros is None else without(cells, zeros, seed)
-    found = designed(problem, gap=GAP)
-    fine = designed(problem, gap=FINE)
+    found = optimal_design(problem, gap=GAP)
+    fine = optimal_design(problem, gap=FINE)
     assert found.stopped == fine.stopped == "gap"
     assert 0 < found.lower_bound <= fine.loss <= found.loss * (1 + ROUNDED)
     assert found.lower_bound <= fine.lower_bound * (1 + FINE)
@@ -68,7 +68,7 @@ def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(c
     found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
     assert found.multipliers is not None
-    worst = designed(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
+    worst = optimal_design(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
     assert found.lower_bound <= worst.loss * (1 + GAP)
     assert worst.lower_bound <= found.objective * (1 + ROUNDED)
 
@@ -135,15 +135,15 @@ def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -
     """
     monkeypatch.setattr(highs, "_ITERATIONS", 0)
     problem = without(8, 18, 0)
-    found = designed(problem, gap=GAP)
+    found = optimal_design(problem, gap=GAP)
     assert found.stopped == "gap"
     monkeypatch.undo()
-    assert found.lower_bound <= designed(problem, gap=FINE).loss <= found.loss
+    assert found.lower_bound <= optimal_design(problem, gap=FINE).loss <= found.loss
 
 
 @pytest.mark.study
 def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
-    found = designed(random_map(37, 4, 12), gap=1e-4, time_limit=120)
+    found = optimal_design(random_map(37, 4, 12), gap=1e-4, time_limit=120)
     assert found.stopped == "gap"
 
 
@@ -172,6 +172,6 @@ def test_limits_of_a_master_bind_from_above() -> None:
 @pytest.mark.parametrize("extent", [800.0, 1e100])
 def test_an_answer_of_many_secrets_is_found_where_edges_are_long(extent):
     """Every secret tells its answer: what is lost is what integers cannot leave out."""
-    design = designed(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
+    design = optimal_design(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
     assert (design.stopped, design.lower_bound >= 0) == ("gap", True)
     assert design.loss <= FINE**2

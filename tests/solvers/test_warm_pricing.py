@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fixtures.forged_files import rewritten
-from fixtures.mechanisms import designed
+from fixtures.mechanisms import optimal_design
 from fixtures.rows import few_by_default
 from fixtures.tolerances import DESIGN_MARGIN, SOLVED
 from scipy.optimize import linprog
@@ -115,7 +115,7 @@ def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed
 @pytest.mark.parametrize("name", few_by_default(PROBLEMS, "lattice", "edges"))
 def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(name: str) -> None:
     problem = PROBLEMS[name]()
-    design, pricer = designed(problem, gap=1e-3), pricing.ConePricer.of(problem)
+    design, pricer = optimal_design(problem, gap=1e-3), pricing.ConePricer.of(problem)
     for factor in (0.5, 1.0, 1.1, 3.0):
         assert proved_bound(pricer, problem.weighted_loss, factor * design.dual) <= design.loss
     assert proved_bound(pricer, problem.weighted_loss, design.dual) >= design.lower_bound * (1 - 1e-9)
@@ -124,7 +124,7 @@ def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(nam
 def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
     """What is negative beyond a core is absorbed nearby: all of it reduced, 11 % of the bound would go."""
     problem = scattered(60, level=0.006, zeros=0.5, seed=4)
-    design = designed(problem, gap=1e-3)
+    design = optimal_design(problem, gap=1e-3)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
     pricer.set_cores(0.05)
     assert pricer.trees.core.max() < 60

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
-from fixtures.report_collections import AREAS, MECHANISMS, channel, simulated, truths
+from fixtures.report_collections import AREAS, MECHANISMS, channel, simulate_counts, truths
 
 from mechdesign.surveys.intervals import fewest_effective, means, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
@@ -31,7 +31,7 @@ def coverage(mechanism, case, reports, simulations):
     """The share of simulations that get an interval, and the share of those whose interval holds."""
     held, truth, mark = channel(mechanism), truths()[case[0]], AREAS[case[1]]
     weights = linear_weights(held, mark[:, None], np.full(len(mark), 1 / len(mark)))
-    shares = simulated(held, truth, reports, simulations) / reports
+    shares = simulate_counts(held, truth, reports, simulations) / reports
     found = means(held, weights.values, weights.law, shares, reports, Z)
     given = found.effective[:, 0] >= fewest_effective(Z)
     held_up = abs(found.mean[:, 0] - truth @ mark) <= Z * found.standard_error[:, 0] + weights.bias[0]
@@ -75,7 +75,7 @@ def test_without_the_threshold_intervals_fail():
     held = type(channel(next(iter(MECHANISMS)))).of(family / family.sum(axis=1, keepdims=True))
     mark, truth = AREAS["corner"], truths()["sparse"]
     weights = linear_weights(held, mark[:, None], np.full(100, 0.01))
-    shares = simulated(held, truth, 300, 500) / 300
+    shares = simulate_counts(held, truth, 300, 500) / 300
     found = means(held, weights.values, weights.law, shares, 300, Z)
     holds = abs(found.mean[:, 0] - truth @ mark) <= Z * found.standard_error[:, 0]
     assert holds.mean() < 0.6
@@ -89,7 +89,7 @@ def test_simultaneous_intervals_hold_together(reports):
     wanted = (label[:, None] == np.arange(4)).astype(float)
     weights = linear_weights(held, wanted, truth)
     z = quantile(0.95, intervals=4)
-    found = means(held, weights.values, weights.law, simulated(held, truth, reports, 1000) / reports, reports, z)
+    found = means(held, weights.values, weights.law, simulate_counts(held, truth, reports, 1000) / reports, reports, z)
     assert (found.effective >= fewest_effective(z)).all()
     together = (abs(found.mean - truth @ wanted) <= z * found.standard_error).all(axis=1).mean()
     assert together >= 0.95 - spread(1000)

@@ -12,7 +12,7 @@ from fixtures.mechanisms import (
     optimum,
     problem_of,
     several_priors,
-    solved,
+    solved_mechanism,
 )
 from fixtures.problems import CASES
 from fixtures.rows import few_by_default
@@ -34,7 +34,7 @@ FEW = pytest.mark.parametrize("case", few_by_default(CASES, *DEFAULT))
 
 @FEW
 def test_minimax_is_at_least_the_optimum_under_every_prior(case: str) -> None:
-    problem, worst = problem_of(case), solved(case, "minimax")
+    problem, worst = problem_of(case), solved_mechanism(case, "minimax")
     rng = np.random.default_rng(3)
     for power in (0, 1, 6):
         prior = priors.proportional(rng.random(problem.domain.size) ** power)
@@ -48,7 +48,7 @@ def test_minimax_is_at_least_the_optimum_under_every_prior(case: str) -> None:
 
 @FEW
 def test_the_optimum_under_the_least_favourable_prior_is_the_minimax_value(case: str) -> None:
-    problem, worst = problem_of(case), solved(case, "minimax")
+    problem, worst = problem_of(case), solved_mechanism(case, "minimax")
     prior = worst["multiplier"].values
     assert prior.min() >= 0
     assert math.fsum(prior) <= 1
@@ -65,14 +65,14 @@ def test_the_optimum_under_the_least_favourable_prior_is_the_minimax_value(case:
 
 @FEW
 def test_robust_lies_between_every_prior_and_minimax(case: str) -> None:
-    problem, attrs = problem_of(case), solved(case, "robust").attrs
+    problem, attrs = problem_of(case), solved_mechanism(case, "robust").attrs
     for prior in several_priors(problem):
         judged = DesignProblem(
             domain=problem.domain, metric=problem.metric, prior=prior, loss=problem.loss, reports=problem.reports
         )
         assert md.solve(md.Optimal(problem=judged), gap=SOLVED).attrs["lower_bound"] <= attrs["objective"]
-    assert attrs["lower_bound"] <= solved(case, "minimax").attrs["objective"]
-    each = several_priors(problem) @ loss_at_secrets(solved(case, "robust"), problem)
+    assert attrs["lower_bound"] <= solved_mechanism(case, "minimax").attrs["objective"]
+    each = several_priors(problem) @ loss_at_secrets(solved_mechanism(case, "robust"), problem)
     assert attrs["objective"] == pytest.approx(each.max(), rel=DESIGN_MARGIN)
 
 
@@ -80,15 +80,15 @@ def test_robust_lies_between_every_prior_and_minimax(case: str) -> None:
 def test_robust_over_point_priors_is_minimax_and_over_one_prior_optimal(case: str) -> None:
     problem = problem_of(case)
     points = md.solve(md.programs.Robust(problem=problem, priors=np.eye(problem.domain.size)), gap=SOLVED).attrs
-    assert points["objective"] == pytest.approx(solved(case, "minimax").attrs["objective"], rel=2 * SOLVED)
+    assert points["objective"] == pytest.approx(solved_mechanism(case, "minimax").attrs["objective"], rel=2 * SOLVED)
     one = md.solve(md.programs.Robust(problem=problem, priors=problem.prior_array[None]), gap=SOLVED).attrs
     assert one["objective"] == pytest.approx(optimum(case).attrs["expected_loss"], rel=2 * SOLVED)
 
 
 @FEW
 def test_bounds_on_the_loss_hold_and_cost_something(case: str) -> None:
-    problem, mechanism = problem_of(case), solved(case, "bounded")
-    bound = SLACK * solved(case, "minimax").attrs["objective"]
+    problem, mechanism = problem_of(case), solved_mechanism(case, "bounded")
+    bound = SLACK * solved_mechanism(case, "minimax").attrs["objective"]
     assert (loss_at_secrets(mechanism, problem) <= bound).all()
     assert optimum(case).attrs["lower_bound"] <= mechanism.attrs["objective"]
     assert mechanism.attrs["objective"] == pytest.approx(mechanism.attrs["expected_loss"], rel=REORDERED)
@@ -111,7 +111,7 @@ def test_a_bound_per_secret_binds_where_it_is_given() -> None:
 
 @pytest.mark.parametrize("case", ["line, squared, skewed prior", "eikonal, masked", "reports apart from secrets"])
 def test_a_bound_below_the_minimax_value_is_proved_impossible(case: str) -> None:
-    problem, value = problem_of(case), solved(case, "minimax").attrs["lower_bound"]
+    problem, value = problem_of(case), solved_mechanism(case, "minimax").attrs["lower_bound"]
     with pytest.raises(InfeasibleError, match=r"proved.*bound on the loss at secret \d+") as caught:
         md.solve(md.programs.Bounded(problem=problem, worst_loss=0.8 * value))
     assert caught.value.field == "worst-loss"

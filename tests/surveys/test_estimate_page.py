@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from fixtures.absent_capabilities import needs
 from fixtures.browsers import check_layout, needs_browser
-from fixtures.estimates import counts_of, estimate_of, mechanisms_of, shown
+from fixtures.estimates import counts_of, estimate_of, estimate_page, mechanisms_of
 from fixtures.forged_files import rewritten
 from fixtures.pages import page_of
 
@@ -30,7 +30,7 @@ from mechdesign.surveys.page import STOPS, outward
     ],
 )
 def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, opened, name, width, scheme):
-    (tmp_path / "estimate.html").write_text(shown(name))
+    (tmp_path / "estimate.html").write_text(estimate_page(name))
     told = opened(tmp_path / "estimate.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
     check_layout(told.page, width, scheme)
     assert told.asked_for() == told.complaints == []
@@ -39,7 +39,7 @@ def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, opened, n
 @pytest.mark.parametrize("name", ["two", "few", "simultaneous"])
 def test_bars_are_the_figures_of_estimate(name):
     """Every row of the table against the document of `estimate --json`, largest share first."""
-    table = re.search(r'<table id="bars">.*?</table>', shown(name), re.S)[0]
+    table = re.search(r'<table id="bars">.*?</table>', estimate_page(name), re.S)[0]
     lines = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
     ordered = sorted(EstimateDocument(estimate=estimate_of(name)).areas, key=lambda row: -row["share"])
     for line, row in zip(lines, ordered, strict=True):
@@ -55,33 +55,35 @@ def test_bars_are_the_figures_of_estimate(name):
         assert interval == ends
         assert ("<line" in line) is (row["reason"] is None)
     reasons = [row["reason"] for row in ordered if row["reason"]]
-    assert all(f"{reason}." in shown(name) for reason in reasons)
+    assert all(f"{reason}." in estimate_page(name) for reason in reasons)
 
 
 def test_maps_have_a_square_for_every_place():
-    html, estimate = shown("two"), estimate_of("two")
+    html, estimate = estimate_page("two"), estimate_of("two")
     maps = re.findall(r"<figure>(.*?)</figure>", html, re.S)
     assert [found.count("<rect") for found in maps] == [estimate.sizes["secret"]] * 2
     most = int(np.argmax(estimate["distribution"].values))
     shades = re.findall(r'fill="(#\w+)"', maps[0])
     assert (shades[most], len(set(shades)) > 2) == ("#ffea46", True)
     assert len(set(re.findall(r'fill="(#\w+)"', maps[1]))) <= estimate.sizes["area"]
-    assert shown("cells").count("<figure>") == 1
+    assert estimate_page("cells").count("<figure>") == 1
 
 
 def test_reports_that_do_not_fit_are_said_first():
-    assert re.search(r'<h1 id="sentence">(.*?)</h1>', shown("misfit"))[1].startswith("Do not trust these shares")
-    assert '<p class="fit refused"' in shown("misfit")
-    assert '<p class="fit" role="note">These reports are consistent with' in shown("linear")
+    assert re.search(r'<h1 id="sentence">(.*?)</h1>', estimate_page("misfit"))[1].startswith(
+        "Do not trust these shares"
+    )
+    assert '<p class="fit refused"' in estimate_page("misfit")
+    assert '<p class="fit" role="note">These reports are consistent with' in estimate_page("linear")
 
 
 def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
     for name in ("linear", "sealed"):
-        html = shown(name)
+        html = estimate_page(name)
         assert "<script" not in html
         assert "script-src" not in html
-    assert "no mechanism was given" in shown("sealed")
-    assert "From the counts and the mechanisms." in shown("linear")
+    assert "no mechanism was given" in estimate_page("sealed")
+    assert "From the counts and the mechanisms." in estimate_page("linear")
 
 
 @pytest.mark.parametrize(
@@ -93,18 +95,20 @@ def test_ends_are_rounded_outwards(percent, wide, ends):
 
 
 def test_the_two_sentences():
-    html = shown("linear")
+    html = estimate_page("linear")
     assert "% of people were in " in html
     assert "(95 % interval, 3,000 reports). Every report protects cells of 150 m, not positions: between two" in html
-    assert "all areas together" in shown("simultaneous")
-    assert "The claim below bounds what" in shown("sealed")
-    promises = [shown(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")]
+    assert "all areas together" in estimate_page("simultaneous")
+    assert "The claim below bounds what" in estimate_page("sealed")
+    promises = [
+        estimate_page(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")
+    ]
     assert promises == [2, 2]
 
 
 def test_names_of_areas_cannot_become_markup():
-    assert "<img" not in shown("hostile")
-    assert "&lt;/script&gt;&lt;img" in shown("hostile")
+    assert "<img" not in estimate_page("hostile")
+    assert "&lt;/script&gt;&lt;img" in estimate_page("hostile")
 
 
 @pytest.mark.parametrize("words", ["{}", "[]", "not JSON", '[{"sha256": 3}]'])
@@ -139,7 +143,7 @@ def test_commands_write_the_same_page(tmp_path, run):
     texts = [(tmp_path / f"{name}.html").read_text() for name in ("one", "two", "sealed")]
     assert texts[0] == texts[1] != texts[2]
     for text, name in zip(texts, ("linear", "linear", "sealed"), strict=True):
-        assert text.split("Figures and provenance<")[0] == shown(name).split("Figures and provenance<")[0]
+        assert text.split("Figures and provenance<")[0] == estimate_page(name).split("Figures and provenance<")[0]
     assert run("export", tmp_path / "m.nc", tmp_path / "m.nc", "-o", tmp_path / "no.html")[0] == 2
     assert not (tmp_path / "no.html").exists()
 

@@ -12,11 +12,11 @@ import pytest
 from fixtures.likelihood_programs import (
     ROWS,
     TABLES,
-    drawn,
+    draw_counts,
     lattice_problem,
-    normalised,
+    normalised_geometric,
     program_of,
-    skewed,
+    skewed_distribution,
     twins,
     with_zeros,
 )
@@ -55,7 +55,7 @@ def worst_ratio(table, counts, p):
 @pytest.mark.parametrize("name", TABLES)
 def test_the_certificate_by_its_definition(name):
     program = program_of(name, 60)
-    p = 0.9 * skewed(program.size, 5) + 0.1 / program.size
+    p = 0.9 * skewed_distribution(program.size, 5) + 0.1 / program.size
     judged = program.judge(7 * p)
     assert judged.distribution == pytest.approx(p, rel=FLOAT)
     assert judged.log_likelihood == pytest.approx(log_likelihood(program.table, program.counts, p), rel=FLOAT)
@@ -93,7 +93,7 @@ def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, see
     program = program_of(name, 60, seed)
     best, _ = likelihood.newton(program, gap=GAP)
     for share in (0.5, 1e-2, 1e-4):
-        judged = program.judge((1 - share) * best.distribution + share * skewed(program.size, seed + 10))
+        judged = program.judge((1 - share) * best.distribution + share * skewed_distribution(program.size, seed + 10))
         assert best.log_likelihood - judged.log_likelihood <= judged.gap + FLOAT
         assert judged.gap <= best.gap - math.log1p(-share) + FLOAT
 
@@ -102,7 +102,7 @@ def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, see
 @pytest.mark.parametrize("make", [lambda seed: with_zeros(3, 5, seed), lambda seed: twins(2, 4, seed)[:3]])
 def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
     table = make(seed)
-    program = Likelihood(table=table, counts=drawn(table, 25, seed))
+    program = Likelihood(table=table, counts=draw_counts(table, 25, seed))
     best, _ = likelihood.newton(program, gap=GAP)
     lattice = [(i, j, LATTICE - i - j) for i in range(LATTICE + 1) for j in range(LATTICE + 1 - i)]
     judged = [program.judge(np.array(place, float)) for place in lattice]
@@ -125,7 +125,9 @@ def test_expectation_maximization_reaches_what_newton_finds(name):
 def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
     program = program_of(name, 60)
     best, _ = likelihood.newton(program, gap=GAP)
-    points = list(itertools.islice(likelihood.updates(program, skewed(program.size, 4), accelerate=accelerate), 40))
+    points = list(
+        itertools.islice(likelihood.updates(program, skewed_distribution(program.size, 4), accelerate=accelerate), 40)
+    )
     values = np.array([point.log_likelihood for point in points])
     assert (np.diff(values) >= -FLOAT).all()
     for point in points:
@@ -134,7 +136,7 @@ def test_the_likelihood_never_falls_along_the_updates(name, accelerate):
 
 def test_an_update_is_the_posterior_mean():
     table, counts = with_zeros(6, 5, 4), np.array([3, 0, 4, 1, 0])
-    start = skewed(6, 1)
+    start = skewed_distribution(6, 1)
     program = Likelihood(table=table, counts=counts)
     _, after = itertools.islice(likelihood.updates(program, start), 2)
     expected = np.zeros(6)
@@ -228,8 +230,8 @@ def test_secrets_that_no_report_tells_apart_share_alike():
     ],
 )
 def test_many_secrets(side, reports):
-    table = normalised(lattice_problem(side), 0.0040154449)
-    program = Likelihood(table=table, counts=drawn(table, reports))
+    table = normalised_geometric(lattice_problem(side), 0.0040154449)
+    program = Likelihood(table=table, counts=draw_counts(table, reports))
     point, iterations = likelihood.newton(program, gap=GAP)
     assert point.gap <= GAP
     assert iterations <= INTERIOR
@@ -254,7 +256,7 @@ class Refusing:
 
 def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
     program = program_of("euclidean lattice", 60)
-    now, after, twice = itertools.islice(likelihood.updates(program, skewed(16, 3) + 1), 3)
+    now, after, twice = itertools.islice(likelihood.updates(program, skewed_distribution(16, 3) + 1), 3)
     refusing = Refusing()
     likelihood._extrapolated(refusing, now, after)
     first = after.distribution - now.distribution
@@ -270,8 +272,8 @@ def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
 
 
 def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
-    table = normalised(lattice_problem(12), 0.003)
-    program = Likelihood(table=table, counts=drawn(table, 300))
+    table = normalised_geometric(lattice_problem(12), 0.003)
+    program = Likelihood(table=table, counts=draw_counts(table, 300))
     some, _ = likelihood.newton(program, gap=GAP)
     sizes = []
     factor = likelihood._factor
@@ -306,7 +308,7 @@ def test_a_step_is_a_predictor_and_a_corrector(monkeypatch):
     monkeypatch.setattr(likelihood, "_LEFT_OUT", -1.0)
     program = program_of("scattered points", 60)
     n = program.size
-    now, slack = program.judge(skewed(n, 6) + 0.05), skewed(n, 7) + 0.01
+    now, slack = program.judge(skewed_distribution(n, 6) + 0.05), skewed_distribution(n, 7) + 0.01
     p, second = now.distribution, np.zeros((n, n))
     for w, column, q in zip(program.share, program.columns.T, now.reported, strict=True):
         second += w * np.outer(column, column) / q**2

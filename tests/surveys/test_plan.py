@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import ROOT
-from fixtures.report_collections import AREAS, MECHANISMS, SIDE, channel, simulated, truths
+from fixtures.report_collections import AREAS, MECHANISMS, SIDE, channel, simulate_counts, truths
 
 from mechdesign import load_problem, save
 from mechdesign.errors import InputError
@@ -42,7 +42,7 @@ def test_the_plan_equals_the_simulated_standard_error(truth):
     for d, name in enumerate(MECHANISMS):
         held = channel(name)
         weights = linear_weights(held, wanted, truths()["check-ins"])
-        means = simulated(held, truths()[truth], 1_000, SIMULATIONS) / 1_000 @ weights.values
+        means = simulate_counts(held, truths()[truth], 1_000, SIMULATIONS) / 1_000 @ weights.values
         spread = means.std(axis=0, ddof=1)
         np.testing.assert_allclose(made["standard_error"][d], spread, rtol=4 / np.sqrt(2 * SIMULATIONS))
         np.testing.assert_allclose(means.mean(axis=0), made["share"], atol=4 * spread.max() / np.sqrt(SIMULATIONS))

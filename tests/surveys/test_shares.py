@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fixtures.problems import SMALL
-from fixtures.report_collections import MECHANISMS, channel, simulated, truths
+from fixtures.report_collections import MECHANISMS, channel, simulate_counts, truths
 
 import mechdesign as md
 from mechdesign import (
@@ -258,7 +258,7 @@ def test_the_mean_bound_bounds_the_tail_of_a_mean():
 def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
     """Truths without noise, sent as if they were reports, show in 500 of them; of so few no bound of all does."""
     held, p = channel("geometric, 0.004 per m"), truths()["check-ins"]
-    for counts in simulated(held, p, 5_000, 10):
+    for counts in simulate_counts(held, p, 5_000, 10):
         assert fitted(held, counts).p_value >= REFUSED
     honest = np.random.default_rng(0).multinomial(500, truths()["sparse"])
     found = fitted(held, honest)
@@ -272,7 +272,7 @@ def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
 def test_the_test_of_fit_keeps_its_level(name, truth):
     """Of 200 collections in order none is refused at 1 per cent: both bounds are far above the p values."""
     held = channel(name)
-    for counts in simulated(held, truths()[truth], 2_000, 200):
+    for counts in simulate_counts(held, truths()[truth], 2_000, 200):
         assert fitted(held, counts).p_value > 0.01
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.export_mechanisms import resealed
+from fixtures.export_mechanisms import reseal_json
 from fixtures.forged_files import rewritten
 from fixtures.limit_edits import BOTH, FILES, TABLES
 from fixtures.pages import NODE, Texts, in_node, page_of, proved_in_node
-from fixtures.tight_limits import at_the_limit, claimed, solved
+from fixtures.tight_limits import at_the_limit, limit_optimum, seal_masses
 
 import mechdesign as md
 from mechdesign.errors import MechdesignError
@@ -49,8 +49,8 @@ def limited(limit: md.posteriors.PosteriorCap | md.posteriors.PosteriorLift) -> 
 
 KINDS = {
     "lift": lambda: limited(LIFT(radius=1.2, factor="5/2", people=list(range(1, 17)))),
-    "by area": lambda: solved("area"),
-    "about places": lambda: solved("places"),
+    "by area": lambda: limit_optimum("area"),
+    "about places": lambda: limit_optimum("places"),
     "two rows of people": lambda: limited(SEVERAL),
 }
 
@@ -66,7 +66,7 @@ def believed(path: Path) -> bool:
 def rewritten_table(table: dict[str, Any], path: Path) -> Path:
     """The path, with the object as a forger would write it, under a checksum that is right."""
     body = json.dumps({name: value for name, value in table.items() if name != "content_sha256"})
-    path.write_bytes(resealed((body[:-1] + ',\n"content_sha256": "0"}\n').encode()))
+    path.write_bytes(reseal_json((body[:-1] + ',\n"content_sha256": "0"}\n').encode()))
     return path
 
 
@@ -82,7 +82,7 @@ def with_limit(mechanism: xr.Dataset, change: Any) -> dict[str, Any]:
 
 
 def test_script_judges_every_edited_limit_by_the_rules(tmp_path: Path) -> None:
-    genuine = exported(claimed(at_the_limit()[0]), tmp_path)
+    genuine = exported(seal_masses(at_the_limit()[0]), tmp_path)
     for name, (change, expected) in TABLES.items():
         table = deepcopy(genuine)
         change(table["claim"]["caps"][0])
@@ -90,7 +90,7 @@ def test_script_judges_every_edited_limit_by_the_rules(tmp_path: Path) -> None:
 
 
 def test_script_judges_edited_limits_beside_a_csv_table(tmp_path: Path) -> None:
-    path = md.export(claimed(at_the_limit()[0]), tmp_path / "t.csv")
+    path = md.export(seal_masses(at_the_limit()[0]), tmp_path / "t.csv")
     beside = tmp_path / "t.csv-metadata.json"
     genuine = json.loads(beside.read_text("ascii"))
     for name in ("as it was made", "share lower", "nobody", "a low share and a factor", "another name"):
@@ -103,7 +103,7 @@ def test_script_judges_edited_limits_beside_a_csv_table(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(NODE is None, reason="no node to run the page's program in")
 def test_page_judges_every_edited_limit_by_the_rules(tmp_path: Path) -> None:
-    file = claimed(at_the_limit()[0])
+    file = seal_masses(at_the_limit()[0])
     texts = Texts.in_page(page_of(file))
     edits = {name: with_limit(file, change) for name, (change, _) in FILES.items()}
     pages = [edited(texts, parameters) for parameters in edits.values()]
@@ -121,7 +121,7 @@ def edited(texts: Texts, parameters: dict[str, Any]) -> Texts:
 
 def test_client_packs_what_the_rules_allow(tmp_path: Path) -> None:
     """The client states a limit by the sentences of Python alone, and packs what `verify` certifies."""
-    file = claimed(at_the_limit()[0])
+    file = seal_masses(at_the_limit()[0])
     for number, (name, (change, expected)) in enumerate(FILES.items()):
         mutant = rewritten(file, parameters=json.dumps(with_limit(file, change)))
         folder = tmp_path / str(number)
@@ -200,7 +200,7 @@ def test_script_says_what_a_limit_is_about(tmp_path: Path, capsys) -> None:
     """Discs about centres of cells are fewer than discs anywhere: the sentence names them, as Python's does."""
     said = {}
     for centres in ("anywhere", "places", "area"):
-        path = md.export(solved(centres), tmp_path / f"{centres}.json")
+        path = md.export(limit_optimum(centres), tmp_path / f"{centres}.json")
         assert verify_table.main([str(path)]) == 0
         (said[centres],) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("limit:")]
     assert "in any disc of " in said["anywhere"]

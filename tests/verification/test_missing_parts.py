@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import xarray as xr
 from fixtures.file_parts import plain
-from fixtures.files import KINDS, made
+from fixtures.files import KINDS, honest_file
 from fixtures.forged_files import rewritten
 from fixtures.rows import few_by_default
-from fixtures.tight_limits import solved
+from fixtures.tight_limits import limit_optimum
 from fixtures.tolerances import REORDERED
 from reference import untruths
 
@@ -27,7 +27,7 @@ FIGURES = ("expected_loss", "ratio", "row_ratio", "effective_epsilon", "claim", 
 ATTRIBUTES = ("lower_bound", "objective", "remapped_loss")  # that outputs print as they stand
 NOT_PRINTED = ("lower_bound_of", "claimed_epsilon", "epsilon_lower_bound", "stopped", "sha256")
 LEADING = ("positions", "graph, doubled, minimax", "factored, framed")
-LIMITED = {"capped": solved, "capped by area": lambda: solved("area")}
+LIMITED = {"capped": limit_optimum, "capped by area": lambda: limit_optimum("area")}
 
 
 def checked(mechanism: xr.Dataset) -> Verification | None:
@@ -60,7 +60,7 @@ def differences(whole: dict[str, Any], left: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("kind", few_by_default([*KINDS, *LIMITED], *LEADING, "capped"))
 def test_file_without_one_of_its_parts_is_refused_or_true(kind: str) -> None:
-    mechanism = LIMITED[kind]() if kind in LIMITED else made(kind)
+    mechanism = LIMITED[kind]() if kind in LIMITED else honest_file(kind)
     honest = checked(mechanism)
     assert honest is not None
     whole, refused = printed(mechanism, honest), 0
@@ -83,7 +83,7 @@ def test_file_without_one_of_its_parts_is_refused_or_true(kind: str) -> None:
     "kind", ["positions", "robust", "bounded", "constrained", "statistical", "graph, doubled, minimax"]
 )
 def test_objective_is_required_where_the_program_has_one(kind: str, gone: str) -> None:
-    part = made(kind).copy()
+    part = honest_file(kind).copy()
     del part.attrs[gone]
     reasons = md.verify(rewritten(part)).reasons
     assert any(reason.startswith(f"{gone}: ") for reason in reasons)
@@ -91,7 +91,7 @@ def test_objective_is_required_where_the_program_has_one(kind: str, gone: str) -
 
 def with_bound_between_cells(kind: str, program: str) -> xr.Dataset:
     """A design between positions whose bound is one between cells, at the scale of its rows."""
-    mechanism = made(kind)
+    mechanism = honest_file(kind)
     stored = MechanismFile.read(mechanism)
     between = md.solve(md.Optimal(stored.problem))
     assert between.attrs["lower_bound"] > 0

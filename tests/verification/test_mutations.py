@@ -20,7 +20,7 @@ import pytest
 import xarray as xr
 from fixtures.file_mutations import mutant
 from fixtures.file_parts import Draft, plain
-from fixtures.files import FACTORED, KINDS, made
+from fixtures.files import FACTORED, KINDS, honest_file
 from fixtures.forged_files import write_anyway
 from fixtures.limit_sentences import false_limits, read_limits
 from fixtures.rows import few_by_default
@@ -129,7 +129,7 @@ class Counts:
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
-    file = save(made(kind), tmp_path / "honest.nc")
+    file = save(honest_file(kind), tmp_path / "honest.nc")
     found = verify(file)
     assert (found.certified, found.reasons) == (True, [])
     assert untruths(plain(load(file)), found.as_dict()) == []
@@ -137,7 +137,7 @@ def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_a_draft_that_nothing_happened_to_is_the_file(kind: str) -> None:
-    assert Draft.of(kind, made(kind)).dataset().identical(made(kind))
+    assert Draft.of(kind, honest_file(kind)).dataset().identical(honest_file(kind))
 
 
 def test_a_number_gives_the_same_mutant_again() -> None:
@@ -180,7 +180,7 @@ def no_violations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             monkeypatch.setattr(module, "violations", lambda mass, edges, **_: 0)
     monkeypatch.setattr(Factors, "breaches", lambda self, edges, row_sums: 0)
     yield
-    made.cache_clear()
+    honest_file.cache_clear()
 
 
 @pytest.mark.usefixtures("no_violations")

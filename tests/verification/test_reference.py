@@ -19,7 +19,7 @@ import pytest
 import reference
 import xarray as xr
 from fixtures.file_parts import plain
-from fixtures.files import KINDS, made
+from fixtures.files import KINDS, honest_file
 from fixtures.forged_files import rewritten
 from fixtures.rows import few_by_default
 from reference import factored, geometry, sampled_untruths, untruths
@@ -93,7 +93,7 @@ def test_logarithms_keep_their_digits(first: int, second: int) -> None:
 
 @pytest.mark.parametrize("kind", ["eikonal", "eikonal, masked", "eikonal, three axes", "factored, framed"])
 def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
-    honest = made(kind)
+    honest = honest_file(kind)
     file = File(**plain(honest))
     claim = read_claim(honest.attrs["claim"], file)
     found = geometry.eikonal(file, claim.stencil or 0, claim.times)
@@ -137,7 +137,7 @@ def with_json(mechanism: xr.Dataset, attribute: str, **changes: object) -> xr.Da
 
 def tight_entry_lowered(kind: str) -> xr.Dataset:
     """A millionth of the lower mass of the tightest ratio moved within its row."""
-    honest = made(kind)
+    honest = honest_file(kind)
     mass, worst = honest["mass"].values.copy(), verify(honest).worst
     assert worst is not None
     row, report = mass[worst["other"]], worst["report"]
@@ -148,15 +148,15 @@ def tight_entry_lowered(kind: str) -> xr.Dataset:
 
 
 def edge_lengthened(kind: str) -> xr.Dataset:
-    honest = made(kind)
+    honest = honest_file(kind)
     return with_values(
         honest, edge_length=honest["edge_length"].values * np.r_[1 + 1e-6, np.ones(honest.sizes["edge"] - 1)]
     )
 
 
 def street_shortened() -> xr.Dataset:
-    length = json.loads(made("streets").attrs["metric"])["length"]
-    return with_json(made("streets"), "metric", length=[length[0] * (1 - 1e-6), *length[1:]])
+    length = json.loads(honest_file("streets").attrs["metric"])["length"]
+    return with_json(honest_file("streets"), "metric", length=[length[0] * (1 - 1e-6), *length[1:]])
 
 
 def meant(kind: str, old: str, new: str, **metric: object) -> xr.Dataset:
@@ -166,17 +166,17 @@ def meant(kind: str, old: str, new: str, **metric: object) -> xr.Dataset:
 
 def smaller(kind: str) -> xr.Dataset:
     """A multiplier that is a thousandth smaller, in sentence and metric."""
-    times = json.loads(made(kind).attrs["metric"])["multiplier"]
+    times = json.loads(honest_file(kind).attrs["metric"])["multiplier"]
     return meant(kind, f"{times!r} times", f"{0.999 * times!r} times", multiplier=0.999 * times)
 
 
 def said(kind: str, old: str, new: str) -> xr.Dataset:
-    assert old in made(kind).attrs["claim"]
-    return made(kind).assign_attrs(claim=made(kind).attrs["claim"].replace(old, new, 1))
+    assert old in honest_file(kind).attrs["claim"]
+    return honest_file(kind).assign_attrs(claim=honest_file(kind).attrs["claim"].replace(old, new, 1))
 
 
 def in_unit(unit: str) -> xr.Dataset:
-    mechanism = made("euclidean").copy(deep=True)
+    mechanism = honest_file("euclidean").copy(deep=True)
     for name in mechanism.coords:
         mechanism[name].attrs["units"] = unit
     return mechanism
@@ -184,7 +184,7 @@ def in_unit(unit: str) -> xr.Dataset:
 
 def wrapped_step() -> xr.Dataset:
     """40 nats a unit and 8192 units an edge: the product of the integers is a multiple of 2^64."""
-    honest = made("factored, graph")
+    honest = honest_file("factored, graph")
     units = np.full(honest.sizes["edge"], 8192, np.uint16)
     weight = np.full(honest.sizes["place"], 2**28, np.uint32)
     mechanism = with_values(honest, edge_units=units, weight=weight).assign_attrs(step=40 * 2**48, cap=1)
@@ -198,7 +198,7 @@ def wrapped_step() -> xr.Dataset:
 
 def columns_stretched() -> xr.Dataset:
     """A step twice as long, with the row sums and losses that follow from it."""
-    honest = made("factored, columns")
+    honest = honest_file("factored, columns")
     mechanism = honest.assign_attrs(step=2 * honest.attrs["step"])
     built = factored.build(File(**plain(mechanism)))
     words = np.array([[s >> 64, s & (1 << 64) - 1] for s in built.sums], np.uint64)
@@ -206,14 +206,14 @@ def columns_stretched() -> xr.Dataset:
 
 
 def column_changed(name: str, at: int, value: int) -> xr.Dataset:
-    values = made("factored, columns")[name].values.copy()
+    values = honest_file("factored, columns")[name].values.copy()
     values[at] = value
-    return with_values(made("factored, columns"), **{name: values})
+    return with_values(honest_file("factored, columns"), **{name: values})
 
 
 def bound_of_another_level() -> xr.Dataset:
     """Multipliers and bound of the same program at half the level, and a factor that halves the edges of the list."""
-    honest, half = made("graph, doubled, minimax"), made("graph, doubled, minimax", 0.5)
+    honest, half = honest_file("graph, doubled, minimax"), honest_file("graph, doubled, minimax", 0.5)
     values = {name: half[name].values for name in ("dual", "multiplier")}
     forged = with_values(honest, **values).assign_attrs(lower_bound=half.attrs["lower_bound"])
     assert forged.attrs["lower_bound"] > honest.attrs["objective"]
@@ -221,12 +221,12 @@ def bound_of_another_level() -> xr.Dataset:
 
 
 def figure(kind: str, name: str, factor: float) -> xr.Dataset:
-    return made(kind).assign_attrs({name: made(kind).attrs[name] * factor})
+    return honest_file(kind).assign_attrs({name: honest_file(kind).attrs[name] * factor})
 
 
 def row_moved() -> xr.Dataset:
     """A mass of one unit more: rows no longer sum to 2^62."""
-    honest = made("discrete")
+    honest = honest_file("discrete")
     return with_values(honest, mass=honest["mass"].values + np.uint64(1))
 
 
@@ -270,7 +270,7 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     ),
     "a bound of another level": (bound_of_another_level, "lower_bound"),
     "a bound above the loss": (lambda: figure("discrete", "lower_bound", 1 + 1e-6), "lower_bound"),
-    "a bound from nothing": (lambda: with_values(made("streets"), dual=np.zeros(5)), "lower_bound"),
+    "a bound from nothing": (lambda: with_values(honest_file("streets"), dual=np.zeros(5)), "lower_bound"),
     "another objective": (lambda: figure("robust", "objective", 1 - 1e-6), "objective"),
     "a smaller loss": (lambda: figure("eikonal", "expected_loss", 1 - 1e-6), "expected_loss"),
     "a smaller loss, factored": (lambda: figure("factored, distance", "expected_loss", 1 - 1e-6), "expected_loss"),
@@ -287,7 +287,7 @@ def breached(breach: str) -> xr.Dataset:
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, "eikonal", "tuples", "query", "factored, framed"))
 def test_honest_files_are_true(kind: str) -> None:
-    assert untruths(plain(made(kind)), printed(made(kind))) == []
+    assert untruths(plain(honest_file(kind)), printed(honest_file(kind))) == []
 
 
 SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, graph") or "columns" in kind]
@@ -295,9 +295,9 @@ SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, gra
 
 @pytest.mark.parametrize("kind", SAMPLED)
 def test_a_sample_of_the_edges_of_honest_files_is_true(kind: str) -> None:
-    claim = made(kind).attrs["claim"]
+    claim = honest_file(kind).attrs["claim"]
     for count in (1, 3, 1000):
-        assert sampled_untruths(plain(made(kind)), claim, count, seed=count) == []
+        assert sampled_untruths(plain(honest_file(kind)), claim, count, seed=count) == []
 
 
 @pytest.mark.parametrize("breach", ["a step that wraps", "columns with a longer step", "an offset"])

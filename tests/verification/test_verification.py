@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from fixtures.forged_files import rewritten, write_anyway
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 from mechdesign import (
@@ -338,7 +338,7 @@ def test_multipliers_that_are_no_numbers_prove_no_bound() -> None:
 
 def test_what_can_be_verified(tmp_path: Path) -> None:
     """A session design as an object and as a file; no export, no other file, no number."""
-    design = ruled("clock")
+    design = design_with_rule("clock")
     found = verify(md.sessions.save_design(design, tmp_path / "day.json"))
     assert found.certified
     assert (found.windows, found.as_dict()["windows"]) == (verify(design).windows, found.windows)

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from fixtures.browsers import needs_browser
 from fixtures.clients import DRAWN, Stream, drawn_in_python, mechanism, sampler
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 from mechdesign.web import write_client
 
@@ -191,7 +191,7 @@ def test_two_tabs_take_turns(folder, page) -> None:
 
 
 def test_a_session_is_kept_by_the_browser(tmp_path, page) -> None:
-    folder = write_client(ruled("risk"), tmp_path / "web")
+    folder = write_client(design_with_rule("risk"), tmp_path / "web")
     (folder.parent / "day.html").write_text('<!doctype html><title>day</title><script src="web/report.js"></script>')
     script = """async (tick) => {
       const session = await mechdesignReports.openSession({ limit: 9 });

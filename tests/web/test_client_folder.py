@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fixtures.clients import DEVICE, TOWN, mechanism, taken_apart
 from fixtures.export_mechanisms import exponentially, with_mass
-from fixtures.session_designs import ruled
+from fixtures.session_designs import design_with_rule
 
 import mechdesign as md
 from mechdesign import save
@@ -201,11 +201,11 @@ def test_names_of_packages_and_sizes() -> None:
 
 
 def test_the_command_takes_a_session_design(tmp_path, run, run_json) -> None:
-    file = md.sessions.save_design(ruled("clock"), tmp_path / "day.json")
+    file = md.sessions.save_design(design_with_rule("clock"), tmp_path / "day.json")
     code, told = run_json("export", file, "-o", tmp_path / "web")
     assert (code, set(told["bytes"])) == (0, folders.NAMES - folders.REGION - {"index.html"})
     readme = (tmp_path / "web" / "README.md").read_text()
-    assert ruled("clock").claim in readme
+    assert design_with_rule("clock").claim in readme
     assert "$" not in readme
     code, _, err = run("export", file, "-o", tmp_path / "web", "--overwrite")
     assert (code, "README.md says how" in err) == (0, True)

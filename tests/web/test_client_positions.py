@@ -120,7 +120,7 @@ def test_the_words_are_about_positions(tmp_path):
 
 
 def test_a_design_by_levels_of_quarters_is_drawn_from(tmp_path):
-    mechanism = made_once.placed("quarters")
+    mechanism = made_once.position_mechanism("quarters")
     folder = write_client(mechanism, tmp_path / "web")
     script = """
       import { readFileSync } from "node:fs";
@@ -178,7 +178,7 @@ console.log(JSON.stringify({ reports, cells, degrees }));
 
 def test_reports_on_land_have_degrees_and_are_cells_of_the_rectangle(tmp_path) -> None:
     """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
-    folder = write_client(made_once.placed("land"), tmp_path / "web")
+    folder = write_client(made_once.position_mechanism("land"), tmp_path / "web")
     told = run(folder, LANDED)
     land = np.flatnonzero(made_once.LAND.ravel())
     assert told["cells"] == land.tolist()

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from fixtures.export_mechanisms import MAKERS, joined, made
+from fixtures.export_mechanisms import MAKERS, exportable, joined_text
 from fixtures.forged_files import rewritten
 from fixtures.pages import Texts, honest, mechanism_of, page_of, texts_of
 from fixtures.rows import few_by_default
@@ -39,17 +39,17 @@ def saying(mechanism):
 
 @pytest.mark.parametrize("name", SENTENCES)
 def test_sentences(name):
-    assert saying(made(name)).startswith(SENTENCES[name])
+    assert saying(exportable(name)).startswith(SENTENCES[name])
 
 
 def test_what_was_stopped_says_so_with_what_may_be_missing():
     """By hand: (loss - bound) / loss is 20 % of the loss."""
-    loss = made("line").attrs["expected_loss"]
-    assert saying(rewritten(made("line"), stopped="time", lower_bound=0.8 * loss)).startswith(
+    loss = exportable("line").attrs["expected_loss"]
+    assert saying(rewritten(exportable("line"), stopped="time", lower_bound=0.8 * loss)).startswith(
         "Stopped at the time limit: up to 20 % of the loss may be avoidable. To search longer, pass a longer "
         "--time-limit. Protects"
     )
-    far = rewritten(made("line"), stopped="precision", lower_bound=0.8 * loss)
+    far = rewritten(exportable("line"), stopped="precision", lower_bound=0.8 * loss)
     assert saying(far).startswith("Up to 20 % of the loss may be avoidable. Protects")
 
 
@@ -89,7 +89,7 @@ def test_the_checksum_of_a_page_is_that_of_its_file(tmp_path, run, run_json):
     assert run_json("verify", tmp_path / "m.nc")[1]["sha256"] == digest
     assert digest in run("verify", tmp_path / "m.nc")[1]
     for name in ("t.csv", "t.json"):
-        assert digest in joined(md.export(held, tmp_path / name))
+        assert digest in joined_text(md.export(held, tmp_path / name))
 
 
 @pytest.mark.parametrize("name", few_by_default(MAKERS, "plane", "roads", "holes"))
@@ -103,11 +103,11 @@ def test_arrays_are_those_of_the_file(name):
 
 
 def test_the_same_file_gives_the_same_page():
-    assert page_of(made("line")) == page_of(made("line"))
+    assert page_of(exportable("line")) == page_of(exportable("line"))
 
 
 def test_a_page_names_every_script_and_style_and_nothing_else():
-    html = page_of(made("plane"))
+    html = page_of(exportable("plane"))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1].replace("&#39;", "'")
     assert policy.startswith("default-src 'none';")
     inline = re.findall(r"<script(?: id=\"program\")?>(.*?)</script>", html, re.S)
@@ -122,17 +122,17 @@ def test_a_page_names_every_script_and_style_and_nothing_else():
 
 @pytest.mark.parametrize("name", ["</script><script>alert(1)</script>", "<!--<script>", "{{ 7 * 7 }}", 'a" onload="b'])
 def test_names_cannot_become_markup(name):
-    mechanism = made("line").assign_attrs(problem=name)
+    mechanism = exportable("line").assign_attrs(problem=name)
     html = page_of(rewritten(mechanism))
     outside = re.sub(r'<script id="(?:data|program)".*?</script>', "", html, flags=re.S)
-    assert html.count("<script") == page_of(made("line")).count("<script")
+    assert html.count("<script") == page_of(exportable("line")).count("<script")
     assert name not in html or "<" not in name
     assert 'onload="b' not in outside
     assert "49" not in re.search(r"<title>(.*?)</title>", html)[1]
 
 
 def test_what_is_refused(tmp_path):
-    mechanism = made("line")
+    mechanism = exportable("line")
     with pytest.raises(InputError, match="unknown kind of page"):
         save_page(mechanism, tmp_path / "p.pdf")
     (tmp_path / "there.html").write_text("")
@@ -159,14 +159,14 @@ def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypa
 
 def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 4 * 9)
-    texts = texts_of(made("plane"))
+    texts = texts_of(exportable("plane"))
     contents = json.loads(texts.contents)
     assert contents["kind"] == "rows"
     assert contents["beside"]["mass"]["shape"] == [4, 9]
     assert "mass" not in contents["arrays"]
     near = np.frombuffer(texts.arrays, "<i8", 4, contents["beside"]["carried"]["start"])
     assert len(near) == 4
-    assert int(np.argmax(made("plane")["prior"].values)) in near
+    assert int(np.argmax(exportable("plane")["prior"].values)) in near
 
 
 @pytest.mark.exhaustive

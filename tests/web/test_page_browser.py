@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from fixtures.browsers import check_layout, needs_browser
 from fixtures.forged_files import rewritten
-from fixtures.pages import Texts, forged, honest, mechanism_of, page_of
-from fixtures.position_mechanisms import LAND, placed, spline_weights
+from fixtures.pages import Texts, forge_page, honest, mechanism_of, page_of
+from fixtures.position_mechanisms import LAND, position_mechanism, spline_weights
 from fixtures.random_device_maps import chances, region
 from fixtures.rows import few_by_default
-from fixtures.tight_limits import capped
+from fixtures.tight_limits import limit_program
 
 import mechdesign as md
 from mechdesign.web import save_page
@@ -110,11 +110,11 @@ def forgeries(many):
     for _ in range(3 * many):
         changed = mass.copy()
         changed.flat[rng.randrange(mass.size)] += np.uint64(10 ** rng.randrange(17))
-        yield forged("plane", mass=changed)
+        yield forge_page("plane", mass=changed)
     for edge in rng.sample(range(mechanism_of("plane").sizes["edge"]), many):
         length = mechanism_of("plane")["edge_length"].values.copy()
         length[edge] *= 1 + 2.0 ** -rng.randrange(20)
-        yield forged("plane", edge_length=length)
+        yield forge_page("plane", edge_length=length)
     yield texts.changed(said={"position_loss": 0.5})
     for name in ("factor", "within"):
         yield texts.changed(said={f"protection/{name}": 1.0001})
@@ -141,7 +141,7 @@ def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
     html = page_of(mechanism_of("plane"))
     texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
     mass[7, 2] -= np.uint64(1)
-    other = forged("plane", mass=mass)
+    other = forge_page("plane", mass=mass)
     html = html.replace(texts.packed, other.packed)
     (tmp_path / "p.html").write_text(html)
     page = opened(tmp_path / "p.html").page
@@ -196,7 +196,7 @@ def test_clicks_keys_and_draws(saved, opened):
 
 @pytest.mark.exhaustive
 def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
-    save_page(md.solve(capped()), tmp_path / "capped.html")
+    save_page(md.solve(limit_program()), tmp_path / "capped.html")
     page = opened(tmp_path / "capped.html").page
     page.click("#tabs button >> text=After the worst report")
     assert page.inner_text("#legend .words").endswith("60 % in the disc that is outlined")  # the limit, which binds
@@ -244,7 +244,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
 
 @pytest.mark.exhaustive
 def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
-    save_page(placed("land"), tmp_path / "land.html")
+    save_page(position_mechanism("land"), tmp_path / "land.html")
     shown = opened(tmp_path / "land.html")
     page = shown.page
     assert "proved" in page.get_attribute("#proof", "class"), page.inner_text("#proof")

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from fixtures.export_mechanisms import MAKERS, made
+from fixtures.export_mechanisms import MAKERS, exportable
 from fixtures.files import KINDS
 from fixtures.pages import (
     CLAIMS,
@@ -16,7 +16,7 @@ from fixtures.pages import (
     RUN,
     SENTENCES,
     Texts,
-    forged,
+    forge_page,
     forged_metric,
     forged_words,
     honest,
@@ -26,9 +26,9 @@ from fixtures.pages import (
     proved_in_node,
     texts_of,
 )
-from fixtures.position_mechanisms import placed
+from fixtures.position_mechanisms import position_mechanism
 from fixtures.rows import few_by_default
-from fixtures.tight_limits import at_the_limit, claimed, one_more
+from fixtures.tight_limits import at_the_limit, one_more, seal_masses
 from fixtures.tolerances import LINEAR_ALGEBRA
 from reference.exact import lower_ratio
 
@@ -114,20 +114,20 @@ def test_parts_are_those_of_python(tmp_path):
 
 def moved(name: str, secret: int, report: int, amount: int) -> np.ndarray:
     """Masses with `amount` moved to `report` from the next one: the row sums as before."""
-    mass = made(name)["mass"].values.copy()
+    mass = exportable(name)["mass"].values.copy()
     mass[secret, report] += np.uint64(amount)
     mass[secret, report - 1] -= np.uint64(amount)
     return mass
 
 
 def one_off(name: str, secret: int) -> np.ndarray:
-    mass = made(name)["mass"].values.copy()
+    mass = exportable(name)["mass"].values.copy()
     mass[secret, 0] += np.uint64(1)
     return mass
 
 
 def lengths(name: str, edge: int, factor: float) -> np.ndarray:
-    length = made(name)["edge_length"].values.copy()
+    length = exportable(name)["edge_length"].values.copy()
     length[edge] *= factor
     return length
 
@@ -168,16 +168,28 @@ LIMITED = json.dumps(
     }
 )  # on a page of four cells
 FORGED = {
-    "a mass is one off": (lambda: forged("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),
-    "a mass is one off, all pairs": (lambda: forged("all pairs", mass=one_off("all pairs", 7)), "secret 7: the masses"),
-    "mass moved": (lambda: forged("line", mass=moved("line", 1, 1, 2**50)), "P("),
-    "mass moved, plane": (lambda: forged("plane", mass=moved("plane", 4, 4, 2**55)), "P("),
-    "mass moved, discrete": (lambda: forged("discrete", mass=moved("discrete", 1, 1, 2**52)), "P("),
-    "an edge is shorter": (lambda: forged("line", edge_length=lengths("line", 0, 0.5)), "P("),
-    "an edge is longer": (lambda: forged("all pairs", edge_length=lengths("all pairs", 3, 1.5)), "the edge from"),
-    "edges elsewhere": (lambda: forged("levels", edge_head=made("levels")["edge_head"].values[::-1]), "the edge"),
-    "another prior": (lambda: forged("plane", prior=made("plane")["prior"].values[::-1] * 1.1), "the prior sums to"),
-    "coordinates": (lambda: forged("holes", secret_x=made("holes")["secret_x"].values / 3), "the coordinates are not"),
+    "a mass is one off": (lambda: forge_page("line", mass=one_off("line", 2)), "secret 2: the masses sum to"),
+    "a mass is one off, all pairs": (
+        lambda: forge_page("all pairs", mass=one_off("all pairs", 7)),
+        "secret 7: the masses",
+    ),
+    "mass moved": (lambda: forge_page("line", mass=moved("line", 1, 1, 2**50)), "P("),
+    "mass moved, plane": (lambda: forge_page("plane", mass=moved("plane", 4, 4, 2**55)), "P("),
+    "mass moved, discrete": (lambda: forge_page("discrete", mass=moved("discrete", 1, 1, 2**52)), "P("),
+    "an edge is shorter": (lambda: forge_page("line", edge_length=lengths("line", 0, 0.5)), "P("),
+    "an edge is longer": (lambda: forge_page("all pairs", edge_length=lengths("all pairs", 3, 1.5)), "the edge from"),
+    "edges elsewhere": (
+        lambda: forge_page("levels", edge_head=exportable("levels")["edge_head"].values[::-1]),
+        "the edge",
+    ),
+    "another prior": (
+        lambda: forge_page("plane", prior=exportable("plane")["prior"].values[::-1] * 1.1),
+        "the prior sums to",
+    ),
+    "coordinates": (
+        lambda: forge_page("holes", secret_x=exportable("holes")["secret_x"].values / 3),
+        "the coordinates are not",
+    ),
     "a loss": (lambda: forged_words("line", expected_loss=0.1), "expected_loss"),
     "an epsilon": (lambda: forged_words("all pairs", ratio=0.5), "ratio"),
     "a bound": (lambda: forged_words("line", lower_bound=0.9), "lower_bound"),
@@ -310,13 +322,13 @@ def placed_forged(*, level: float = 1.0, at: int | tuple[int, int] | None = None
     """The page of a mechanism for any position with the levels of all corners, or of one, times `level`."""
     levels = mechanism_of(kind)[LEVELS[kind]].values.copy()
     levels[slice(None) if at is None else at] *= level
-    return forged(kind, **{LEVELS[kind]: levels})
+    return forge_page(kind, **{LEVELS[kind]: levels})
 
 
 def another_row() -> Texts:
     rows = mechanism_of(ANYWHERE)["around_row"].values.copy()
     rows[0, 8] = rows[0, 4]
-    return forged(ANYWHERE, around_row=rows)
+    return forge_page(ANYWHERE, around_row=rows)
 
 
 def steeper(kind: str = ANYWHERE) -> Texts:
@@ -324,7 +336,7 @@ def steeper(kind: str = ANYWHERE) -> Texts:
     share = mass[3, 3] - mass[3, 3] // np.uint64(10)
     mass[3, 3] -= share
     mass[3, 2] += share
-    return forged(kind, mass=mass)
+    return forge_page(kind, mass=mass)
 
 
 PLACED = {
@@ -385,7 +397,7 @@ def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
 
 
 def test_reports_on_land_alone_are_proved_for_positions_anywhere(tmp_path):
-    texts = texts_of(placed("land"))
+    texts = texts_of(position_mechanism("land"))
     (outcome,) = proved_in_node(tmp_path, [texts])
     assert outcome["faults"] == []
     contents = json.loads(texts.contents)
@@ -413,7 +425,7 @@ def factors(name: str, place: int, amount: float, kind: str = "factored") -> Tex
     """The page of a factored mechanism with one number changed."""
     values = mechanism_of(kind)[name].values.copy()
     values.flat[place] += np.array(amount).astype(values.dtype)
-    return forged(kind, **{name: values})
+    return forge_page(kind, **{name: values})
 
 
 @pytest.fixture(scope="module")
@@ -435,7 +447,7 @@ def test_forgeries_are_found(refused, name):
 )
 def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     """Both are given every claim; they differ nowhere."""
-    table = verify_table.read(md.export(made(name), tmp_path / "t.json"))
+    table = verify_table.read(md.export(exportable(name), tmp_path / "t.json"))
     given = claims(name)
     wanted = []
     for part, changes in given:
@@ -461,10 +473,10 @@ def test_a_place_is_named(refused):
 
 def test_a_boundary_is_exact(tmp_path):
     """The largest mass that the bound allows is taken, one more is not, as by fractions."""
-    factor, shift = lower_ratio(float(made("line")["edge_length"].values[0]))
+    factor, shift = lower_ratio(float(exportable("line")["edge_length"].values[0]))
     low = 10**17 + 7
     most = factor * low >> shift
-    length = float(made("line")["edge_length"].values[0])
+    length = float(exportable("line")["edge_length"].values[0])
     text = (
         proof_script()
         + f"""const bound = expLower({length!r});
@@ -475,7 +487,7 @@ def test_a_boundary_is_exact(tmp_path):
 
 def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 6 * 9)
-    texts = texts_of(made("plane"))
+    texts = texts_of(exportable("plane"))
     (outcome,) = proved_in_node(tmp_path, [texts])
     assert json.loads(texts.contents)["kind"] == "rows"
     assert outcome["faults"] == []
@@ -501,7 +513,7 @@ def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
     assert "const MOST_COMPARED = 0;" in text
     mass = moved("line", 2, 1, 2**20)  # twice what the margin of a repair leaves
-    given = [honest("all pairs"), honest("nothing"), forged("line", mass=mass)]
+    given = [honest("all pairs"), honest("nothing"), forge_page("line", mass=mass)]
     (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
     pairs, nothing, broken = in_node(tmp_path, text + RUN)
     assert pairs["faults"] == nothing["faults"] == []
@@ -540,7 +552,7 @@ def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
 @pytest.mark.parametrize(("centres", "where"), [("anywhere", "one disc has"), ("area", "the likeliest cells have")])
 def test_one_unit_too_many_in_a_disc_is_found(tmp_path, centres, where):
     mass, place, report, other = at_the_limit(centres)
-    page, broken = texts_of(claimed(mass, centres)), one_more(mass, place, report, other)
+    page, broken = texts_of(seal_masses(mass, centres)), one_more(mass, place, report, other)
     before, after = (part.astype("<u8").tobytes() for part in (mass, broken))
     assert page.arrays.count(before) == 1
     kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])

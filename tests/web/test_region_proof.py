@@ -15,7 +15,7 @@ import pytest
 from fixtures.device_maps import with_digest
 from fixtures.pages import NODE, RUN, Texts, in_node, page_of, proof_script
 from fixtures.random_columns import every_sum
-from fixtures.random_device_maps import MAPS, bounded, content, drawing, region
+from fixtures.random_device_maps import MAPS, content, drawing, region, with_row_bound
 from fixtures.rows import few_by_default
 
 from mechdesign.devicemap.device_map import bounds
@@ -99,7 +99,7 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     compact, texts = region("certified"), honest()
     header, least = compact.header(), region("certified").bound[0]
     other = replace(compact, step=2 * compact.grain)
-    other = bounded(other, every_sum(other.factors))
+    other = with_row_bound(other, every_sum(other.factors))
     assert other.factors.breaches(other.edges, every_sum(other.factors)) > 0
     lower = replace(compact, bound=(1 << 30, compact.bound[1]))
     assert least > 1 << 30
