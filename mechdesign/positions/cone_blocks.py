@@ -39,9 +39,9 @@ class ConeBlockConstants:
     stalled: int = 6  # iterations without a better point after which rounding has won, a guess
     start: float = 10.0  # mean costs of all reports of a row: mean product of its signs at the start, a guess
     cones_at_once: int = 1 << 18  # whose vectors stay near the processor
-    numbers_per_cone: int = 30  # of a block in memory: vectors of a step, and what is made in between
+    numbers_per_cone: int = 30  # of a block in memory: vectors of a step, and temporaries
     most_operations: float = 1e12  # of a step: about an hour for all of them
-    reading: float = 1e4  # multiplications in the time that the vectors of a cone and block take, measured
+    reading: float = 1e4  # multiplications in the time to read the vectors of a cone and block, measured
     ridge: float = 1e-15  # of the diagonal of a block, added to it, against rounding
 
 
@@ -52,24 +52,26 @@ class Scaling:
     """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
 
     def __init__(self, s: Array, z: Array) -> None:
+        # Nesterov and Todd: the hyperbolic reflection that takes z / |z| to the mirror image of s / |s|, times
+        # sqrt(|s| / |z|). `root` gives W, and `point` its square.
         ds, dz = norm(s), norm(z)
         unit_s, unit_z = s / ds, z / dz
         gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
-        turned = unit_z.copy()
-        turned[1:] *= -1
-        self.point = (unit_s + turned) / (2 * gamma)
+        mirrored = unit_z.copy()
+        mirrored[1:] *= -1
+        self.point = (unit_s + mirrored) / (2 * gamma)
         self.root = self.point.copy()
         self.root[0] += 1
         self.root /= np.sqrt(2 * self.root[0])
         self.size = np.sqrt(ds / dz)
 
     def times(self, vector: Array) -> Array:
-        return _reflected(vector, self.root) * self.size
+        return _reflect(vector, self.root) * self.size
 
     def inverse(self, vector: Array) -> Array:
-        turned = self.root.copy()
-        turned[1:] *= -1
-        return _reflected(vector, turned) / self.size
+        mirrored = self.root.copy()
+        mirrored[1:] *= -1
+        return _reflect(vector, mirrored) / self.size
 
     def inverse_square(self) -> Array:
         """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
@@ -79,7 +81,7 @@ class Scaling:
         return entries.reshape(-1, entries.shape[2])
 
 
-def _reflected(vector: Array, root: Array) -> Array:
+def _reflect(vector: Array, root: Array) -> Array:
     image = 2 * (root * vector).sum(axis=0) * root
     image[0] -= vector[0]
     image[1:] += vector[1:]
@@ -105,7 +107,8 @@ def quotient(a: Array, d: Array) -> Array:
 
 def longest_step(s: Array, ds: Array) -> float:
     """The largest step along ds that stays in the cones."""
-    # For s in a cone, b^2 - a c >= 0; where ds is a multiple of s it is 0, and rounding may turn its sign.
+    # |s + t ds|^2 = a t^2 + 2 b t + c has its first root at c / (sqrt(b^2 - a c) - b), a form without cancellation. For
+    # s in a cone b^2 - a c >= 0; if ds is a multiple of s it is 0, and rounding may change its sign.
     a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
     b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
     c = norm(s) ** 2
@@ -116,7 +119,7 @@ def longest_step(s: Array, ds: Array) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConePoint:
-    """A point of the method, and why it stopped: "gap", "time", "interrupt" or "precision"."""
+    """A point of the method, and the reason to stop: "gap", "time", "interrupt" or "precision"."""
 
     table: Array  # (n, m)
     dual: Array  # (q,), of the row sums
@@ -133,14 +136,14 @@ def bytes_needed(cones: SplineCones, blocks: int) -> int:
 
 def fits_in_memory_and_time(cones: SplineCones, blocks: int, sums: int) -> bool:
     """True if a step of `solve_cone_blocks` fits in memory, and takes at most 10^12 operations."""
-    # A step is not interrupted; it takes about m (n w^2 + q^2 n) operations for m blocks and q row sums.
+    # A step cannot be interrupted; it takes about m (n w^2 + q^2 n) operations for m blocks and q row sums.
     n = cones.bound.shape[1]
     operations = float(blocks) * n * (bandwidth(cones) ** 2 + float(sums) ** 2)
     return bytes_needed(cones, blocks) <= max_items_in_memory(1) and operations <= CONSTANTS.most_operations
 
 
 def step_operations(cones: SplineCones, blocks: int, sums: int) -> float:
-    """Multiplications of a step, about; inf where the blocks do not fit in memory."""
+    """Approximate multiplications of a step; inf if the blocks do not fit in memory."""
     # Vectors of a cone and block are read from memory some fifty times, in the time of some 10,000 multiplications.
     n = cones.bound.shape[1]
     if bytes_needed(cones, blocks) > max_items_in_memory(1):
@@ -174,6 +177,7 @@ def solve_cone_blocks(
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
     total = np.asarray(sums.sum(axis=1)).ravel()
+    # Costs of mean 1, so that tolerances do not depend on their unit.
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
     best, count = (np.full((n, m), 1.0 / m), *_start(algebra, scaled)), 0
@@ -197,6 +201,7 @@ def solve_cone_blocks(
             reached = max((primal - bound) / max(abs(primal), 1e-300), between / abs(primal), broken)
             if on_progress is not None:
                 on_progress(count, primal * unit / n, bound * unit / n)
+            # Near the optimum rounding makes later points worse: the best one is returned.
             since = 0 if reached < merit else since + 1
             if reached < merit:
                 best, merit = (x, z, dual), reached
@@ -218,31 +223,32 @@ def solve_cone_blocks(
 
 
 def _with_signs(cones: SplineCones) -> SplineCones:
-    """The cones, and x >= 0 as one more for every row: implied, and what takes up the residual of the dual."""
+    """The cones with x >= 0 as one more for every row: implied, but its dual takes up the residual of the others."""
     n = cones.bound.shape[1]
-    none = sp.csr_array((n, n))
+    empty = sp.csr_array((n, n))
     return SplineCones(
         bound=sp.vstack([cones.bound, sp.eye_array(n)], format="csr"),
-        slope_x=sp.vstack([cones.slope_x, none], format="csr"),
-        slope_y=sp.vstack([cones.slope_y, none], format="csr"),
+        slope_x=sp.vstack([cones.slope_x, empty], format="csr"),
+        slope_y=sp.vstack([cones.slope_y, empty], format="csr"),
     )
 
 
 def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
     """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone."""
-    # z is mu / s but for the cones of signs, which take up what remains of c - M' lambda - G' z: at least mu / x.
+    # z is mu / s, except for the cones of signs: they take up the rest of c - M' lambda - G' z, which is at least mu /
+    # x. A point near the central path, in both cones: the method needs no phase to find one.
     n, m = cost.shape
     first = np.zeros((3, algebra.count, 1))
     mu = CONSTANTS.start * float(cost.mean()) / m
     first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
-    left = cost - algebra.transpose(first)
+    rest = cost - algebra.transpose(first)
     share = algebra.sums.tocoo()
     dual = np.full(share.shape[0], np.inf)
-    np.minimum.at(dual, share.row, (left.min(axis=1) - mu * m)[share.col] / share.data)
-    left -= (algebra.sums.T @ dual)[:, None]
+    np.minimum.at(dual, share.row, (rest.min(axis=1) - mu * m)[share.col] / share.data)
+    rest -= (algebra.sums.T @ dual)[:, None]
     z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.parted(m)]
-    for part, own in zip(algebra.parted(m), z, strict=True):
-        own[0, -n:] = left[:, part]
+    for part, block in zip(algebra.parted(m), z, strict=True):
+        block[0, -n:] = rest[:, part]
     return z, dual
 
 
@@ -256,7 +262,7 @@ def _step(
     scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
     algebra.factor(scalings)
 
-    def ahead(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
+    def dual_steps(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
         """The dz = W^-1 (u - W^-1 G dx), from W^-1 u, and the longest step."""
         steps, longest = [], np.inf
         for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
@@ -266,21 +272,24 @@ def _step(
             longest = min(longest, longest_step(own_s, ds), longest_step(own_z, dz))
         return steps, longest
 
-    raised = [-own for own in z]
+    # Predictor: complementarity 0, whose right side W^-1 u is -z.
+    raised = [-block for block in z]
     dx, _ = algebra.solve(residual[0] - algebra.transposed(raised), residual[1])
-    dz, longest = ahead(dx, raised)
+    dz, longest = dual_steps(dx, raised)
+    # Mehrotra: the shorter the step of the predictor, the more the corrector is centred.
     share = min(1.0, longest)
     centring = (1 - share) ** 3
     for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
-        at = scaling.inverse(s[k])
-        target = -product(at, at) - share * product(
+        # Corrector, in scaled variables: -l o l - (W^-1 ds) o (W dz) + centring mu e, with l = W^-1 s = W z.
+        scaled = scaling.inverse(s[k])
+        target = -product(scaled, scaled) - share * product(
             scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
         )
         target[0] += centring * mu
-        raised[k] = scaling.inverse(quotient(at, target))
+        raised[k] = scaling.inverse(quotient(scaled, target))
     remaining = 1 - centring
     dx, dl = algebra.solve(remaining * residual[0] - algebra.transposed(raised), remaining * residual[1])
-    dz, longest = ahead(dx, raised)
+    dz, longest = dual_steps(dx, raised)
     length = min(1.0, CONSTANTS.step * longest)
     return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
 
@@ -310,7 +319,7 @@ class _Algebra:
         return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
 
     def factor(self, scalings: list[Scaling]) -> None:
-        """Factor the blocks and the Schur complement; a LinAlgError where rounding has won."""
+        """Factor the blocks and the Schur complement; a LinAlgError if rounding makes one indefinite."""
         n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
         schur = np.zeros((self.sums.shape[0],) * 2)
@@ -318,11 +327,13 @@ class _Algebra:
         for y, column in enumerate(columns):
             band = np.zeros((self.width + 1, n))
             band[self.row - self.column, self.column] = column
+            # Late steps have blocks that are singular to rounding: a relative 1e-15 keeps their factors.
             band[0] *= 1 + CONSTANTS.ridge
             chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
             if info:
                 raise np.linalg.LinAlgError("a block is not positive definite")
             self.bands[y] = chol.T
+            # Without symmetry M is the identity, and the Schur complement is the sum of the inverses of the blocks.
             if self.dense is None:
                 full = np.zeros((n, n), order="F")
                 for k in range(self.width + 1):
@@ -332,6 +343,7 @@ class _Algebra:
             else:
                 half, _ = lapack.dtbtrs(chol, self.dense.T, uplo="L")
                 schur += half.T @ half
+        # Scaled to a unit diagonal: rows of cells with little mass are many orders smaller than the others.
         lower = np.tril(schur)
         scale = 1 / np.sqrt(np.diagonal(lower))
         self.schur_scale = scale
@@ -360,6 +372,8 @@ def _is_identity(sums: sp.csr_array) -> bool:
 
 def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
     """The map from the 6 k entries of W^-2 to those of H on and below the diagonal, and their rows and columns."""
+    # H_ij = sum over cones and entries (p, q) of W^-2: linear in these entries, so one sparse map serves every step.
+    # Cones are grouped by the number of their cells, for arrays instead of loops.
     k, n = parts[0].shape
     pattern = sp.csr_array(sum(abs(rows) for rows in parts))
     size = np.diff(pattern.indptr)

@@ -75,12 +75,12 @@ HALF = 1 << (STEP_BITS - 1)  # M, the points from the centre of a cell to its si
 WEIGHT_BITS = 2 * STEP_BITS + 1
 _BESIDE = ((-1, 0), (0, -1), (0, 1), (1, 0))
 _DIAGONAL = ((-1, -1), (-1, 1), (1, -1), (1, 1))
-_WANTED = 0.01  # price from which a smaller cell is named
+_WANTED_PRICE = 0.01  # above which a smaller cell is advised
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Rows around the n cells of a domain, levels at their corners, and what is claimed by them."""
+    """Rows around the n cells of a domain, levels at their corners, and the claim that they support."""
 
     around: NDArray[np.int64]  # (n, 9), the rows of the cells at the steps `AROUND` from each
     # (n, 4), eps or less at the corners `CORNERS` of each, or (n, 16), at those of its quarters, which have the order
@@ -96,14 +96,14 @@ class Patches:
         return cones.breaches(mass, self.around, self.whole_level)
 
     def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
-        """How the claim about positions in a file differs from what metric and geometry give."""
+        """Differences of the position claim in a file from the one that metric and geometry give."""
         attrs, reasons = mechanism.attrs, level_faults(domain, metric, self.corner_level)
         if not np.array_equal(mechanism["around_row"].values, self.around):
-            reasons.append("around_row: the cells around a cell have other rows by the rule")
+            reasons.append("around_row: differs from the rows that the rule gives")
         if attrs["position_rule"] != RULE:
-            reasons.append("position_rule: another rule than that of this version")
+            reasons.append("position_rule: not the rule of this version")
         if attrs["position_claim"] != self.sentence(metric, domain):
-            reasons.append("position_claim: the stored sentence is not the one that the metric, levels and grid give")
+            reasons.append("position_claim: differs from the sentence that metric, levels and grid give")
         return reasons
 
     def variables(self, domain: Domain) -> dict[str, Any]:
@@ -143,17 +143,18 @@ class Patches:
         )
 
     def advised_cell(self, metric: Metric, price: float) -> float | None:
-        """The side of a cell at which the price falls to 1 %; None where it is not above that."""
-        # The price is of first order in the side where the level varies, else of second (solve.py).
-        if price <= _WANTED:
+        """The side of a cell at which the price falls to 1 %; None if it is at most that."""
+        # The price is of first order in the side if the level varies, else of second (solve.py).
+        if price <= _WANTED_PRICE:
             return None
         low, high = level_range(metric)
-        return self.side * (_WANTED / price if low < high else math.sqrt(_WANTED / price))
+        return self.side * (_WANTED_PRICE / price if low < high else math.sqrt(_WANTED_PRICE / price))
 
     @staticmethod
     def snapped(domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
-        # Computed in fractions; on the border of two cells, as `place_at` says.
+        # In fractions: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
+        # a border belong to the cell of `place_at`.
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
         listed = positions.tolist()
         cells = [place_at(domain, at) for at in listed]
@@ -167,7 +168,7 @@ class Patches:
     @staticmethod
     def drawn_steps(points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
         """Places 0..8 (b,) in a row of `Patches.around` for points (b, 2): a step along each axis, 33 bits for each."""
-        # No branch and no address depends on what is drawn.
+        # (3). Two comparisons instead of a search: no branch and no address depends on the secret draw.
         words = np.frombuffer(bits(8 * points.size), "<u8").astype(np.uint64).reshape(points.shape)
         uniform = (words >> np.uint64(64 - WEIGHT_BITS)).astype(np.int64)
         low, middle, _ = np.moveaxis(step_weights(points), -1, 0)
@@ -176,12 +177,13 @@ class Patches:
 
 
 def rounding_nats(metric: Metric, side: float) -> float:
-    """What rounding two positions to 2^-16 of a cell of this side adds to D: r of the claim, with 1 % to spare."""
+    """An upper bound of the growth of D by rounding two positions to 2^-16 of a cell: r of the claim."""
     return level_range(metric)[1] * metric.scale * rounding_length(side)
 
 
 def rounding_length(side: float) -> float:
-    """By how much rounding two positions to 2^-16 of a cell of this side parts them at most, with 1 % to spare."""
+    """An upper bound of the distance that rounding two positions to 2^-16 of a cell adds."""
+    # Each moves by at most h 2^-16 / sqrt(2); 1 % covers the rounding of the position that the caller gives.
     return 1.01 * math.sqrt(2) * side / 2**STEP_BITS
 
 
@@ -197,7 +199,7 @@ def stored_claim(stored: MechanismFile) -> Patches:
     there = ["around_row" in mechanism, len(levels) == 1]
     there += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
     if not all(there):
-        raise refused("is there in part", "position_claim", there, "rule, sentence, rows and levels of positions")
+        raise refused("is incomplete", "position_claim", there, "rule, sentence, rows and levels of positions")
     return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 
@@ -223,9 +225,11 @@ def square_cells(domain: Domain) -> None:
 
 
 def _shared_rows(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    # Side neighbours first, then diagonal ones; the first in the order of the domain. Every lattice cell gets one row,
+    # so that cells that share it see one spline.
     padded, shared, size = np.pad(table, 1, constant_values=-1), table.copy(), int(table.max()) + 1
     for steps in (_BESIDE, _DIAGONAL):
-        near = [padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i, j in steps]
-        first = np.min([np.where(rows < 0, size, rows) for rows in near], axis=0)
+        neighbours = [padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i, j in steps]
+        first = np.min([np.where(rows < 0, size, rows) for rows in neighbours], axis=0)
         shared = np.where((shared < 0) & (first < size), first, shared)
     return shared

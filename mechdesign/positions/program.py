@@ -98,7 +98,7 @@ class Positions(Program):
         cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)
         if cost is None:
             raise UnsuitableError(
-                "has no mean over the positions of a cell here",
+                "has no closed-form mean over the positions of a cell",
                 field="loss",
                 value=problem.loss.name,
                 remedy="use the squared distance, or the distance with reports at the centres of square cells",

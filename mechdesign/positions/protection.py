@@ -1,4 +1,4 @@
-r"""Protection between positions: by how much one report changes the odds of two of them, within a radius.
+r"""Protection between positions: the factor by which one report changes the odds of two of them, within a radius.
 
 By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
 eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
@@ -29,16 +29,17 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import displaced_pairs
 from mechdesign.problem.metrics import Eikonal, level_range
 
-_ROOM = 40_000_000  # Bezier coefficients that are held at a time
-_FINE = (4, 2, 1)  # f of the module docstring, the first that is not too much work
+_MAX_COEFFICIENTS = 40_000_000  # in memory at a time
+_FINE = (4, 2, 1)  # f of the module docstring: the first whose work is acceptable
 
 
 def protection(stored: MechanismFile, patches: Patches, within: float | None) -> Protection:
-    """What a mechanism with a claim about positions protects; within as in `mechanism.protection.protection`."""
+    """The protection of a mechanism with a claim about positions; within as in `evaluation.protection.protection`."""
     domain, metric = stored.domain, stored.problem_metric
     assert domain.shape is not None
     largest = Fraction(level_range(metric)[1]) * Fraction(metric.scale)
-    if isinstance(metric, Eikonal):  # certified at these levels, which nowhere exceed eps
+    # The corner levels were certified and nowhere exceed eps, so that their maximum is a sharper bound.
+    if isinstance(metric, Eikonal):
         largest = min(largest, Fraction(float(patches.corner_level.max())))
     ground_stretch = stretch(domain)
     ground = largest * ground_stretch
@@ -48,7 +49,7 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
     path = None
     factor = straight
     if domain.size < math.prod(domain.shape):
-        path, factor = straight, max(straight, _around(stored, patches, Fraction(radius) * ground_stretch))
+        path, factor = straight, max(straight, _factor_around_holes(stored, patches, Fraction(radius) * ground_stretch))
     return Protection(
         kind="positions",
         subject="any two positions",
@@ -61,7 +62,7 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
     )
 
 
-def _around(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
+def _factor_around_holes(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
     """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
     domain, mass = stored.domain, stored.mechanism["mass"].values
     assert domain.cell is not None and domain.origin is not None
@@ -77,12 +78,13 @@ def _around(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
             continue
         tail, head = _leaving(fine, steps)
         used = np.unique(np.concatenate([tail, head]))
-        if len(used) * mass.shape[1] > _ROOM or len(tail) * mass.shape[1] > MOST_WORK:
+        if len(used) * mass.shape[1] > _MAX_COEFFICIENTS or len(tail) * mass.shape[1] > MOST_WORK:
             continue
         low, high = _ranges(mass, patches, domain, fine, parts, used)
         place = np.full(fine.size, -1, np.int64)
         place[used] = np.arange(len(used))
         return float(_steepest_between(low, high, place[tail], place[head])) * (1 + 2.0**-40)
+    # Too much work on every cut: the ratio of extreme rows bounds any two positions, since P is a mean of rows.
     low, high = np.full(mass.shape[1], np.inf), np.zeros(mass.shape[1])
     for row in mass:
         low, high = np.minimum(low, row), np.maximum(high, row)
@@ -133,7 +135,8 @@ def _ranges(
 
 
 def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
-    # The blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at (a, a), (a, b), (b, b).
+    # Bezier coefficients on [start, end] by the blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at
+    # (a, a), (a, b), (b, b).
     rows = []
     for a, b in ((start, start), (start, end), (end, end)):
         ends = (1 - a) * (1 - b) / 2, a * b / 2
@@ -143,6 +146,7 @@ def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
 
 @numba.njit(cache=True, nogil=True)
 def _steepest_between(low, high, tail, head):  # type: ignore[no-untyped-def]
+    # Both directions of every pair: the ratio of the largest to the smallest coefficient bounds that of P.
     best = 1.0
     for e in range(tail.size):
         s, t = tail[e], head[e]

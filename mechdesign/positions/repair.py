@@ -1,9 +1,12 @@
-"""A table whose gradients are nearly within bounds becomes integers that are.
+"""Repair a table whose gradients nearly satisfy their bounds, to integers that satisfy them.
 
-Every row is mixed with one common row c, A = (1 - t) P + t c, and rounded: the gradient of c is 0, so that mixing
-lowers |grad P| / P wherever P(y|.) varies. t starts at 2^-42 and is doubled until the integers show no breach (at
-t = 1 all rows are alike), then halved towards the last that showed one, five times. c is the mean of the rows, mixed
-with the uniform one; the rounding remainder of a row goes into its largest mass.
+Every row is mixed with one common row c and rounded,
+
+    A = (1 - t) P + t c.                                                                                             (1)
+
+The gradient of c is 0, so that mixing lowers |grad P| / P wherever P(y|.) varies. The share t starts at 2^-42 and is
+doubled until the integers have no breach; at t = 1 all rows are equal. Five bisections then look for a smaller t. c is
+the mean of the rows, mixed with the uniform one. The rounding remainder of a row goes into its largest mass.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m)."""
-    # Cost: 10 to 40 times that of `breaches`. Entries below 0 count as 0.
+    # Entries below 0, which a solver may leave, count as 0.
     rows = np.maximum(np.asarray(table, float), 0.0)
     if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
         problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"
@@ -34,10 +37,11 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
         mass = rounded_rows((1 - share) * rows + share * common)
         return mass if patches.breaches(mass) == 0 else None
 
+    # Doubling finds a share within a factor of 2 whatever its size, where bisection from 1 would need 42 steps.
     high = _FIRST
     while (best := mixed(high)) is None:
         if high == 1:
-            message = "levels are too low to be certified between positions: equal rows break their bound in integers"
+            message = "too low to certify between positions: even equal rows violate the bound in integers"
             raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
         high = min(2 * high, 1.0)
     low = high / 2
@@ -51,6 +55,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
 def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
     """Integers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
     mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
+    # The largest mass of a row changes least, relatively, by the remainder.
     for row in mass:
         largest = int(row.argmax())
         row[largest] = ROW_SUM - sum(row.tolist()) + int(row[largest])

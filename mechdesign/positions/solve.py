@@ -1,4 +1,4 @@
-r"""Designs between positions by blocks of cones or by weights of columns, their bounds, and what such privacy costs.
+r"""Designs between positions by blocks of cones or by weights of columns, their bounds, and the price of such privacy.
 
 Blocks of cones, one for each orbit of reports, or weights of certified columns (columns.py) are repaired and certified.
 Where a time limit may end the cones early the weights come first, and the better table is returned, with the bound of
@@ -9,7 +9,7 @@ The rule. "cones" where its blocks fit in memory and a step of it takes at most 
 
 Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
 
-    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)
+    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                         (1)
 
 for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0. So the best lambda for the z of the
 interior point is its minimum over y, and the bound holds for any rounding of the equations.
@@ -18,7 +18,7 @@ The price of privacy between positions, compared with privacy between the centre
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
 and only if
 
-    |P(u, y) - P(v, y)| <= tanh(d / 2) (P(u, y) + P(v, y)),
+    |P(u, y) - P(v, y)| <= tanh(d / 2) (P(u, y) + P(v, y)),                                                          (2)
 
 so that the method and the proof of the bound are those above. Its bound holds for every mechanism that is
 private between centres and draws the row of the cell; under a Euclidean metric for near pairs alone, and hence for all.
@@ -65,8 +65,8 @@ Array = NDArray[np.float64]
 Mass = NDArray[np.uint64]
 Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
-_SHARE, _LEAST_SECONDS = 2.0, 15.0  # of the seconds of the design, for the bound between centres, and at least
-_PRICED = 5e-4  # relative gap of the bound between centres
+_PRICE_SHARE, _LEAST_PRICE_SECONDS = 2.0, 15.0  # seconds of the bound between centres: times those of the design; least
+_PRICE_GAP = 5e-4  # relative, of the bound between centres: prices are printed to 0.1 %
 _BOUNDED = "the program of cones: no other spline within them does better"
 
 
@@ -82,14 +82,14 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
     deadline = started + targets.time_limit
     parameters: dict[str, Any] = {}
     proof: dict[str, Any] = {}
-    if targets.method == "columns" or (targets.method == "auto" and not _cones_go(program)):
+    if targets.method == "columns" or (targets.method == "auto" and not _cones_fit(program)):
         mass, stopped = _first_table(program, targets, deadline, reporter(targets.on_progress))
         parameters["method"], complete = "columns", stopped == "columns"
     else:
         mass, stopped, complete, proof = _by_cones(program, targets, deadline)
     objective = total_cost(mass, program.cost)
     if complete and targets.bound is not False:
-        parameters |= _priced(program, objective, targets.gap, started, deadline)
+        parameters |= _price(program, objective, targets.gap, started, deadline)
     return Design(
         mass=mass,
         loss=objective,
@@ -104,30 +104,34 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
 
 
 def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
-    """The table of the cone blocks, why it stopped, whether the blocks ended by themselves, and proof of the bound."""
+    """The table of the cone blocks, the reason to stop, True if the method ended by itself, and the bound's proof."""
     cost, report = program.cost, reporter(targets.on_progress)
     group, cones = position_orbits(program)
     _require_room(cones, len(group.reports))
-    own = np.ascontiguousarray(cost[:, group.reports])
+    costs = np.ascontiguousarray(cost[:, group.reports])
 
     def on_iteration(iteration: int, primal: float, dual: float) -> None:
-        _report_iteration(report, "cone blocks", "gap", iteration, primal, dual, own.size, cones.size * own.shape[1])
+        _report_iteration(
+            report, "cone blocks", "gap", iteration, primal, dual, costs.size, cones.size * costs.shape[1]
+        )
 
     early = targets.time_limit < np.inf
     first, ended = _first_table(program, targets, deadline - targets.time_limit / 2) if early else (None, "")
     if first is not None and ended == "interrupt":
         return first, ended, False, {}
     point = solve_cone_blocks(
-        cones, own, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
+        cones, costs, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
     )
     mass = repair(group.averaged(point.table, group.reports), program.patches)
     if point.stopped in ("time", "interrupt"):
         first = _first_table(program, targets, np.inf)[0] if first is None else first
         mass = min(mass, first, key=lambda table: total_cost(table, cost))
-    slack = point.slack.astype(np.float32).astype(float)  # half the file; the bound is of these
+    # Single precision halves the file. (1) holds for any z, so the bound is computed from the rounded one.
+    slack = point.slack.astype(np.float32).astype(float)
     dual = row_multipliers(cost, cones, group, slack)
     objective, bound = total_cost(mass, cost), sum_down(dual)
-    if objective - bound > targets.gap * objective:  # at low levels a repair costs more than noise, or than one report
+    # At low levels the repair may cost more than plain noise or one constant report.
+    if objective - bound > targets.gap * objective:
         mass = min([mass, *_plain_tables(program)], key=lambda table: total_cost(table, cost))
         objective = total_cost(mass, cost)
     stopped = "precision" if point.stopped == "gap" else point.stopped
@@ -140,18 +144,18 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
 def _first_table(
     program: Positions, targets: Targets, deadline: float, report: Callable[..., None] | None = None
 ) -> tuple[Mass, str]:
-    # Where that was early, clamped noise or the best constant report in its place if it is better.
+    # If the search ended early, clamped noise or the best constant report may be better.
     on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
-    found = interrupts.interruptible(
+    result = interrupts.interruptible(
         lambda: column_table(program, gap=targets.gap / 2, deadline=deadline, on_progress=on_iteration), None
     )
-    if found is not None and found[1] == "columns":
-        return found
-    tables = _plain_tables(program) + ([] if found is None else [found[0]])
+    if result is not None and result[1] == "columns":
+        return result
+    tables = _plain_tables(program) + ([] if result is None else [result[0]])
     if not tables:
-        raise KeyboardInterrupt  # before any table was found
+        raise KeyboardInterrupt  # before there was any table
     best = min(tables, key=lambda table: total_cost(table, program.cost))
-    return best, "interrupt" if found is None else found[1]
+    return best, "interrupt" if result is None else result[1]
 
 
 def _plain_tables(program: Positions) -> list[Mass]:
@@ -178,13 +182,13 @@ def _report_iteration(
     variables: int,
     rows: int,
 ) -> None:
-    """Report an iteration; gap_of, "inner gap" where the weights of columns are optimal and no bound is known."""
+    """Report an iteration; gap_of is "inner gap" for columns, whose optimal weights give no lower bound."""
     gap = (primal - dual) / primal if primal > 0 else 0.0
     size = {"variables": variables, "constraints": rows}
     report(method, round=0, iteration=iteration, loss=primal, lower_bound=dual, gap=gap, gap_of=gap_of, **size)
 
 
-def _cones_go(program: Positions) -> bool:
+def _cones_fit(program: Positions) -> bool:
     cones, reports = program.cones, program.problem.reports.size
     fewest = -(-reports // SYMMETRIES)
     if not fits_in_memory_and_time(cones, fewest, fewest):
@@ -205,9 +209,9 @@ def _require_room(cones: SplineCones, blocks: int) -> None:
 
 
 def operations(program: Positions, method: Method) -> float:
-    """Multiplications of one step of the method "cones" or "columns", about; inf where it would not fit in memory."""
-    # Some 25 steps of cones, some 10 to 40 of columns; a core does some 10^10 in a second. A rule that counts them
-    # gives the same design on a busy machine.
+    """Approximate multiplications of a step of the method "cones" or "columns"; inf if it does not fit in memory."""
+    # Cones take some 25 steps, columns 10 to 40; a core does some 10^10 multiplications in a second. Counts, unlike
+    # measured seconds, give the same design on a busy machine.
     problem, (group, cones) = program.problem, position_orbits(program)
     sums = group.sums.shape[0]
     if method == "cones":
@@ -221,7 +225,7 @@ def operations(program: Positions, method: Method) -> float:
 
 
 def proved_bound(program: Positions, multipliers: Array) -> float:
-    """The lower bound that multipliers (3 k r,) from anybody prove; minus infinity where they prove none."""
+    """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they prove none."""
     group, cones = position_orbits(program)
     count = 3 * cones.size * len(group.reports)
     if multipliers.shape != (count,):
@@ -229,17 +233,18 @@ def proved_bound(program: Positions, multipliers: Array) -> float:
     return sum_down(row_multipliers(program.cost, cones, group, multipliers.reshape(3, cones.size, -1)))
 
 
-def _priced(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
-    """The bound between centres and the price beside it, where that does not take too long."""
+def _price(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
+    """The bound between centres and the price relative to it, unless they take too long."""
     taken = time.monotonic() - started
-    ends = min(started + BOUND_ENDS * (deadline - started), started + taken + max(_SHARE * taken, _LEAST_SECONDS))
-    beside = cell_lower_bound(program, tolerance=max(gap / 2, _PRICED), deadline=ends)
-    return {} if beside is None else {"cell_lower_bound": beside, "price": objective / beside - 1}
+    allowed = max(_PRICE_SHARE * taken, _LEAST_PRICE_SECONDS)
+    ends = min(started + BOUND_ENDS * (deadline - started), started + taken + allowed)
+    bound = cell_lower_bound(program, tolerance=max(gap / 2, _PRICE_GAP), deadline=ends)
+    return {} if bound is None else {"cell_lower_bound": bound, "price": objective / bound - 1}
 
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
     """A lower bound of the loss to the true position of the program between centres; None if none was found."""
-    # Where time or memory is short, or Ctrl-C ended the search. Cost: `solve_cone_blocks` with one cone an edge.
+    # None if time or memory is short, or after Ctrl-C. Cost: `solve_cone_blocks` with one cone an edge.
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
     cones = pair_cones(edges, problem.domain.size)
@@ -251,8 +256,8 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     cones = pair_cones(edges, problem.domain.size)
     if not fits_in_memory_and_time(cones, len(group.reports), group.sums.shape[0]):
         return None
-    own = np.ascontiguousarray(cost[:, group.reports])
-    point = solve_cone_blocks(cones, own, group.sums, tolerance=tolerance, deadline=deadline)
+    costs = np.ascontiguousarray(cost[:, group.reports])
+    point = solve_cone_blocks(cones, costs, group.sums, tolerance=tolerance, deadline=deadline)
     if point.stopped in ("time", "interrupt"):
         return None
     bound = sum_down(row_multipliers(cost, cones, group, point.slack))
@@ -263,6 +268,7 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
     """The constraints of edges as cones over a column of `size` rows."""
     count = len(edges.tail)
     rows, ends = np.tile(np.arange(count), 2), np.concatenate([edges.tail, edges.head])
+    # (2), with the rounding of tanh on the side of weaker constraints: the bound stays below.
     share = np.tanh(edges.length / 2) * (1 + 2.0**-40)
     shape = (count, size)
     return SplineCones(
@@ -273,10 +279,10 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
 
 
 def check_positions(stored: MechanismFile, program: Positions) -> tuple[list[str], bool | None]:
-    """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
+    """Faults of the objective of a stored design, and True if its bound follows; None if there is no bound."""
     mechanism = stored.mechanism
     if stored.positions is None or stored.problem_metric is None:
-        return ["position_claim: the design is for positions, and its file claims nothing about them"], False
+        return ["position_claim: missing, although the design is for positions"], False
     problem, level = replace(program.problem, metric=stored.problem_metric), stored.positions.corner_level
     stated = replace(program, problem=problem, corner_level=level)
     reasons = figure_differences(mechanism, {"objective": total_cost(mechanism["mass"].values, stated.cost)})

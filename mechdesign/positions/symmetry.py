@@ -1,4 +1,4 @@
-"""Symmetries of a program between positions: one block stands for all reports that a flip or turn takes to each other.
+"""Symmetries of a program between positions: one block for all reports that a reflection or rotation exchanges.
 
 A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for
 one report of each orbit, times the size of the orbit, then satisfy the row sums if their means over the orbits of cells
@@ -32,8 +32,8 @@ Image = Callable[[Turn, Cells], Array | None]
 SYMMETRIES = 8  # of a square at most
 _COST = 2.0**-38  # relative: error of a mean over positions (problem/position_loss.py) and of its sum
 _UNIT = 2.0**-52
-_SPARE = 24  # of them: entries of bounds are off by 16 at most, sums of fewer than 32 rounded terms >= 0
-_TINY = 1e-300  # above what is lost where products vanish
+_ENTRY_UNITS = 24  # units of error of an entry of a bound: 16 at most, as a sum of fewer than 32 rounded terms >= 0
+_TINY = 1e-300  # more than products lose by underflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,8 +85,8 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 
 def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
-    # limits, numbers of the constraints, which are no stricter where one is larger; image, those numbers of the cell
-    # way[u] where u was, None where there are no such constraints.
+    # limits are numbers of the constraints, and a larger one is at most as strict. image gives those of the cell way[u]
+    # in place of u, or None if there are no such constraints.
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
     for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():
@@ -97,6 +97,7 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
         if np.allclose(cost[np.ix_(way, way)], cost, rtol=SAME, atol=same):
             elements.append(way)
             images.append(seen)
+    # Tolerances are not transitive: near symmetries may fail to form a group, and then only the identity is used.
     if not _is_group(elements):
         elements, images = [np.arange(n)], [limits.ravel()]
     reports, number, count = np.unique(np.min(elements, axis=0), return_inverse=True, return_counts=True)
@@ -111,21 +112,23 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
 
 def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
     """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r)."""
-    # z is raised into the dual cones; a result is nan or minus infinity where one of them is not finite, or too large.
-    # G' z is a sum of j rounded terms: off by at most j 2^-52 times the sum of their sizes, whatever cancels. Slopes
-    # are exact, and entries of bounds, which z multiplies by no less than 0, are taken with what they are off by.
+    # z is untrusted: it is raised into the dual cones, and a result is nan or minus infinity if a number is not finite
+    # or too large. G' z is a sum of j rounded terms: its error is at most j 2^-52 times the sum of their absolute
+    # values, whatever cancels. Slopes are exact; entries of bounds, which z multiplies by at least 0, add their own
+    # error.
     with np.errstate(over="ignore", invalid="ignore"):
         first = np.maximum(slack[0], np.nextafter(np.hypot(slack[1], slack[2]), np.inf))
         parts = ((cones.bound, first), (cones.slope_x, slack[1]), (cones.slope_y, slack[2]))
         taken = np.sum([rows.T @ z for rows, z in parts], axis=0)
         size = np.sum([abs(rows).T @ np.abs(z) for rows, z in parts], axis=0)
         terms = np.sum([np.diff(rows.tocsc().indptr) for rows, _ in parts], axis=0)[:, None]
-        over = taken + (terms + _SPARE) * _UNIT * size + _TINY
+        over = taken + (terms + _ENTRY_UNITS) * _UNIT * size + _TINY
         multipliers = np.full(len(cost), np.inf)
         for way in group.ways:
             reports = group.reports if len(group.ways) == 1 else way[group.reports]
-            left = cost[np.ix_(way, reports)] * (1 - _COST) - over
-            multipliers[way] = np.minimum(multipliers[way], np.nextafter(left.min(axis=1), -np.inf))
+            # lambda(u) is the minimum over all reports, those of the other images of a block included.
+            reduced = cost[np.ix_(way, reports)] * (1 - _COST) - over
+            multipliers[way] = np.minimum(multipliers[way], np.nextafter(reduced.min(axis=1), -np.inf))
     return multipliers
 
 

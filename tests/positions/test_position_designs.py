@@ -250,7 +250,7 @@ def test_low_level_design_beats_constant_report(epsilon):
 
 
 def test_too_low_levels_are_refused_with_remedy():
-    with pytest.raises(UnsuitableError, match="levels are too low") as caught:
+    with pytest.raises(UnsuitableError, match="too low to certify") as caught:
         repair(np.full((16, 16), 1 / 16), Positions(square(4, epsilon=1e-16)).patches)
     assert caught.value.field == "epsilon"
     assert "protect cells" in caught.value.remedy
