@@ -125,9 +125,11 @@ class Layout(NamedTuple):
         rows = program.rows + np.arange(m + 2)
         total = int(rows[-1])
         lower, upper, ratio = np.zeros(total, np.int32), np.zeros(total, np.int32), np.zeros(total)
+        # (1): s = q[upper] - e^{-slack} q[lower]. The first row of a block keeps ratio 0, which is s = q.
         lower[place], upper[place], ratio[place] = program.lower, program.upper, np.exp(-program.slack)
         is_near = program.distance < NEAR
         reports, secrets = np.nonzero(is_near)
+        # A side row joins variables of one block, so its first column says which.
         joined = side.indices[side.indptr[:-1]] if side.nnz else np.zeros(0, np.int64)
         return cls(
             first=program.first,
@@ -184,6 +186,7 @@ class BlockAlgebra:
 
     def cone_transposed(self, z: Vector) -> Vector:
         """A' z (v,)."""
+        # bincount sums in a fixed order, so that a run repeats to the bit on any number of threads.
         cone = z[: self.cone_rows]
         above = np.bincount(self.above, cone, self.program.variables)
         below = np.bincount(self._tail, self.layout.ratio * cone, self.program.variables)
@@ -247,12 +250,15 @@ class BlockAlgebra:
             _couple(self.layout, self._inverse, a, b, self._schur)
 
         try:
+            # Our threads divide the blocks; threads of BLAS inside each would compete with them.
             with _BLAS.limit(limits=1):
                 in_blocks(invert, self._blocks, _part_size(self._blocks, 4 * _PARTS))
         except np.linalg.LinAlgError:
             return False
         in_blocks(couple, self.secrets, _part_size(self.secrets))
+        # Row sums that say the same make S singular; the refinement of directions removes the effect.
         self._schur[np.diag_indices(self.secrets)] *= 1 + _RIDGE
+        # The transpose of row-major S is column-major: LAPACK factors it in place without a copy.
         _, failed = scipy.linalg.lapack.dpotrf(self._schur.T, lower=0, overwrite_a=1, clean=0)
         return failed == 0
 
@@ -310,10 +316,12 @@ def _invert(layout, theta, start, stop, inverse):  # type: ignore[no-untyped-def
         for r in range(layout.rows[y], layout.rows[y + 1]):
             a, b, t, c = layout.lower[r], layout.upper[r], theta[r], layout.ratio[r]
             block[b, b] += t
+            # Ratio 0 marks s = q: its row has one entry, and index a is a placeholder.
             if c != 0.0:
                 block[a, a] += t * c * c
                 block[a, b] -= t * c
                 block[b, a] -= t * c
+        # A side row adds a dense matrix of rank one to its block.
         for r in range(layout.side_rows[y], layout.side_rows[y + 1]):
             own = layout.side_entry[layout.side_first[r] : layout.side_first[r + 1]]
             t = theta[layout.ratio.size + r]
@@ -340,6 +348,7 @@ def _couple(layout, inverse, a, b, schur):  # type: ignore[no-untyped-def]
         stop = low + np.searchsorted(secret[low:high], b)
         for i in range(start, stop):
             row, w, u = layout.squares[y] + local[i] * k, weight[i], secret[i]
+            # Secrets are sorted within a block, so j <= i fills the lower triangle only.
             for j in range(low, i + 1):
                 schur[u, secret[j]] += w * weight[j] * inverse[row + local[j]]
 
@@ -426,11 +435,13 @@ class _Run:
             if errors.total < self.tolerance:
                 return Stop.GAP
             now = time.monotonic()
+            # The slowest iteration so far predicts the next one.
             slowest, began = max(slowest, now - began), now
             if now + slowest > self.deadline:  # another iteration would not end in time
                 return Stop.TIME
             if self.stalled >= _OPTIONS.stalled:
                 break
+            # An interrupt during the factorisation must not let `_restore_sums` use half of it.
             self.has_factors = False  # while they are made
             self.has_factors = algebra.factor(state.z / state.s)
             if not self.has_factors:
@@ -440,6 +451,7 @@ class _Run:
 
     def _keep_best(self, state: _State, errors: _Errors) -> None:
         is_closer = errors.violation < _OPTIONS.closer * self.least_violation
+        # Smaller products or residuals count too: the total error may rise for some steps near the boundary.
         has_gained = errors.total < self.best_error or errors.mu < self.least_product / 2 or is_closer
         self.stalled = 0 if has_gained else self.stalled + 1
         self.least_product = min(self.least_product, errors.mu)
@@ -454,6 +466,7 @@ class _Run:
         if self.tolerance < options.finest and algebra.side.shape[0]:
             refinements = options.refinements
         newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=refinements)
+        # Products far below the tolerance gain nothing, and rounding in H grows as they shrink.
         least = options.least_product * self.tolerance * float(algebra.program.cost @ state.q) / algebra.rows
         return newton.advance(least=least, short=options.short if self.stalled < options.stuck else 1.0)
 
@@ -504,6 +517,7 @@ class _Errors:
     def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, at: _State) -> _Errors:
         dual = program.cost - algebra.sums_transposed(at.dual) - algebra.cone_transposed(at.z)
         product = float(at.s @ at.z)
+        # A cost near zero has no relative gap; the resolution of a loss stands in for it.
         cost = max(float(program.cost @ at.q), RESOLUTION * float(program.cost[-1]))
         return cls(
             dual=dual,
@@ -516,10 +530,13 @@ class _Errors:
 
 
 def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _State:
+    # Each report gets a total of about 1 over the secrets: row sums start near 1 if reports are as many.
     widths = np.add.reduceat(algebra.sums_transposed(np.ones(algebra.secrets)), program.first[:-1])
     widths[-1] = _OPTIONS.start_rarity
     q = (1 + program.head / (program.head + 3)) / np.repeat(widths, np.diff(program.first))
+    # A slack at zero would pin its row at the boundary from the first step on.
     s = np.maximum(algebra.cone(q), _OPTIONS.start_slack * algebra.size(q))
+    # All products s z start equal: the point is on the central path except for its residuals.
     mu = float(program.cost @ q) / algebra.rows
     z = mu / s
     # The reduced cost of the constant report, where it is positive, is its z: it is made as rare as that calls for.
@@ -563,6 +580,7 @@ class _Newton:
             lengths = longest_step(at.s, centring.s), longest_step(at.z, centring.z)
             if min(lengths) > min(along, across):
                 step, products, (along, across) = centring, plain, lengths
+        # A corrector costs a solve, not a factorisation, and pays only where the latter dominates.
         for _ in range(options.correctors if is_large else 0):
             # Gondzio: pull the products that a longer step would reach into a range around the target.
             longer = [min(1.0, way * options.longer + options.longer - 1) for way in (along, across)]
@@ -571,6 +589,7 @@ class _Newton:
             corrected = products + np.maximum(pull, -target / options.centred)
             trial = self.direction(corrected)
             lengths = longest_step(at.s, trial.s), longest_step(at.z, trial.z)
+            # A corrector that shortens either step, or gains little, is the last one.
             if min(lengths) < min(along, across) or sum(lengths) < along + across + options.worth:
                 break
             step, products, (along, across) = trial, corrected, lengths
@@ -581,6 +600,7 @@ class _Newton:
         algebra, at, errors = self.algebra, self.at, self.errors
         right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual  # (3)
         q, dual = _eliminate(algebra, right, errors.row)
+        # Residuals use near entries as the factors do: the exact ones would not vanish under refinement.
         for _ in range(self.refinements):
             normal = algebra.cone_transposed(at.z / at.s * algebra.cone(q))
             residual = right + algebra.near_sums_transposed(dual) - normal
@@ -592,6 +612,7 @@ class _Newton:
 
 def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vector, Vector]:
     """The pair q, dual with H q - M' dual = right (3), M q = row, by (4)."""
+    # (3) without dlambda, then (4) for it, then its effect on dq.
     free = algebra.inverse(right)
     dual = algebra.solve(row - algebra.near_sums(free))
     return free + algebra.inverse(algebra.near_sums_transposed(dual)), dual
@@ -600,13 +621,16 @@ def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vecto
 def _restore_sums(algebra: BlockAlgebra, q: Vector) -> Vector:
     """The point q moved onto the row sums, inside the cone, by a few steps with the last factors."""
     for _ in range(_OPTIONS.restorations):
+        # The step of least H-norm onto the row sums, all entries counted.
         row = 1 - algebra.sums(q)
         step = algebra.inverse(algebra.near_sums_transposed(algebra.solve(row)))
         slack, change = algebra.cone(q), algebra.cone(step)
+        # Only rows inside limit the step: a row at 0 would forbid every one.
         is_inside = slack > 0
         if not is_inside.any():
             break
         nearer = q + min(1.0, _OPTIONS.step * longest_step(slack[is_inside], change[is_inside])) * step
+        # Near entries cannot see the error of far ones: stop once it dominates.
         if not np.abs(1 - algebra.sums(nearer)).max() < np.abs(row).max():
             break
         q = nearer

@@ -121,6 +121,7 @@ def generate(generation: Generation, incumbent: Incumbent, budget: TimeBudget) -
     """Run rounds until the incumbent meets its target: GAP, TIME, or PRECISION if the generation can do no better."""
     try:
         stopped = _run_rounds(generation, incumbent, budget)
+    # Also after Ctrl-C or a failed solve: the last mixture may be the best table.
     finally:
         generation.close(incumbent)
     return Stop.GAP if incumbent.is_close else stopped
@@ -209,6 +210,7 @@ def _first_columns(task: Task) -> tuple[list[Columns], float]:
     """Columns that make a table, and an objective that they attain."""
     pricer, (n, m) = task.pricer, task.cost.shape
     reports = np.arange(m)
+    # Eikonal kernels and the constant report: the first master is feasible for any program.
     start: list[Columns] = [
         (np.exp(-pricer.distance), reports),
         (np.ones((1, n)), np.array([task.problem.best_constant])),
@@ -218,6 +220,7 @@ def _first_columns(task: Task) -> tuple[list[Columns], float]:
     objective = task.constant
     half = np.exp(-pricer.distance / 2)
     if half.sum(axis=0).min() > 0:
+        # e^{-d/2} with rows divided by their sums: each factor uses half of the claim.
         half /= half.sum(axis=0)
         objective = min(objective, float((half * np.ascontiguousarray(task.cost.T)).sum()) or objective)
         start.append((half, reports))
@@ -263,6 +266,7 @@ class RayGeneration(MixtureGeneration):
         if self.stall.is_stalled or self.aim <= self.options.finest:
             return Stop.PRECISION
         # The certified table lost more to its repair than the gap allows.
+        # The mixture was near enough, its certified table was not: aim at a tenth.
         self.aim = max(min(self.aim, self.gap) / self.options.aim_closer, self.options.finest)
         return None
 
@@ -280,6 +284,7 @@ class RayGeneration(MixtureGeneration):
     def _bound(self, dual: Vector, multipliers: Vector, enough: float) -> CoupledBound:
         task, options = self.task, self.options
         loss = max(self.master.objective, RESOLUTION * task.constant)
+        # The weight of (3) in cone/pricing.py: a price counts relative to it.
         weight = np.abs(dual) + loss / len(dual)
         trials = 0
 
@@ -288,6 +293,7 @@ class RayGeneration(MixtureGeneration):
             trials += 1
             if price.rays is None or trials > options.trials_taken:
                 return
+            # An infinite entry gives NaN, which the comparison below rejects.
             with np.errstate(over="ignore", invalid="ignore"):
                 flat = price.rays / price.rays.max(axis=1, keepdims=True)
             gain = np.einsum("yu,yu->y", flat, trial - folded.T)
@@ -347,6 +353,7 @@ class DesignGeneration(MixtureGeneration):
         share = task.rows.share
         if self.best is not None:
             self._move_multipliers(self.best)
+        # A secret of weight 0 leaves its row of the design to chance, which spoils the mixture.
         prior = project_dual(np.maximum(self.multipliers, options.least_multiplier / (len(share) * share)), share)
         wanted = options.first_gap
         if self.best is not None:
@@ -356,6 +363,7 @@ class DesignGeneration(MixtureGeneration):
             return False
         self.design, dual = pair
         bound = task.bound(dual, prior)
+        # Every report of the design is a column, so that the master recombines reports of several designs.
         self.master.add(np.ascontiguousarray(self.design.mass.T / float(ROW_SUM)), np.arange(task.cost.shape[1]))
         before = self.master.objective
         self.master.solve(self._seconds(budget), -math.inf)  # at the largest tolerance: columns are as rough
@@ -376,8 +384,10 @@ class DesignGeneration(MixtureGeneration):
         if self.has_better_bound:
             self.radius = min(options.growth * self.radius, most)
         else:
+            # The square root halves the radius in logarithms: multipliers are compared by ratios.
             self.radius = max(math.sqrt(self.radius), least)
         latest = project_dual(self.master.multipliers, self.task.rows.share)
+        # (1): the average with the best point, within the trust region around it.
         between = options.centred * best.multipliers + (1 - options.centred) * latest
         self.multipliers = np.clip(between, best.multipliers / self.radius, best.multipliers * self.radius)
 
@@ -445,6 +455,7 @@ class BoxGeneration(Generation):
             self._grow_cores()
             master.drop_expensive()
         least, largest = options.gains
+        # Pricing finer than a hundredth of the gap does not move the master.
         change = min(10 * largest, max(least, master.gap / 100))
         effort = Effort(min(largest, change), change, options.first_steps if is_first else options.steps, False)
         master.add(pricer.price(master.dual, pricer.priced, effort), pricer.priced)
@@ -464,12 +475,14 @@ class BoxGeneration(Generation):
         self.stop = None
         if not budget.allows(options.late * self.seconds):
             self.stop = Stop.TIME
+        # Time is checked first: a late stall must be reported as time.
         elif self.stall.is_stalled or master.gap < options.finest:
             self.stop = Stop.PRECISION
         has_final_cores = self.pricer.share == self.rule.shares[-1][1]
         self.is_in_sight = master.gap < options.in_sight * target and has_final_cores
         is_due = self._is_certificate_due(budget)
         if self.is_in_sight and self.stop is None:
+            # The boxed gap may be small while rows do not sum to 1: only the unboxed mixture is a table.
             self.is_in_sight = self._is_close_unboxed(target, budget)
             if budget.is_spent():
                 self.stop = Stop.TIME
@@ -526,6 +539,7 @@ class BoxGeneration(Generation):
         for rays, reports in zip(self.proof.rays, self.proof.reports, strict=True):
             self.master.add(rays, reports)
         if self.is_in_sight:
+            # The proved multipliers are admissible, so the next box starts from them.
             self.master.centre = self.pricer.orbit_minimum(self.proof.dual)
         return None
 

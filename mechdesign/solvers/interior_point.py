@@ -87,6 +87,7 @@ def follow(
             error = system.error(at, lacking, wrong)
             if on_step is not None:
                 on_step(number, at)
+            # Rounding has thrown the point away: further steps do not return to the best one.
             if not error < _LOST * least_error:
                 break
             stalled += 1
@@ -96,9 +97,12 @@ def follow(
                 return best, Stop.GAP
             if time.monotonic() >= deadline:
                 return best, Stop.TIME
+            # The last pass of the loop only judges the last point.
             if stalled >= patience or number == steps:
                 break
+            # The weights of A diag(x / z) A' in (2).
             system.factor(at.x / at.z)
+            # mu, the mean product; on the central path all products equal it.
             mean = float(at.x @ at.z) / len(at.x)
             # The predictor aims at products 0; its success sets the target of the corrector.
             ahead = _direction(system, at, lacking, wrong, -at.x * at.z)
@@ -116,11 +120,13 @@ def follow(
 
 def _direction(system: System, at: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
     """The Newton step (2) for r = `products`."""
+    # (2) with dx = (r - x dz) / z and dz = wrong - A' ddual inserted into A dx = 1 - A x.
     dual = system.solve(lacking - system.sums((products - at.x * wrong) / at.z))
     z = wrong - system.prices(dual)
     return Point((products - at.x * z) / at.z, dual, z)
 
 
 def _step(at: Point, step: Point, way: float) -> Point:
+    # Primal and dual steps differ in length: (2) is linear in each separately.
     along, across = way * longest_step(at.x, step.x), way * longest_step(at.z, step.z)
     return Point(at.x + along * step.x, at.dual + across * step.dual, at.z + across * step.z)

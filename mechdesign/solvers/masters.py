@@ -136,6 +136,7 @@ class VertexMaster:
         self._drop_expensive()
         n, k = len(self.dual), self.rows.size
         self._unit, self._rounds = max(self.objective, RESOLUTION * self.scale), 0
+        # Side rows in units of the objective (with t) or of their limit: the tolerances of HiGHS are absolute.
         share, has_share = self.rows.share, self.rows.share > 0
         self._row_scale = np.where(has_share, share * self._unit, self.rows.size_of_limits)
         right = np.r_[np.ones(n), self.limit / self._row_scale]
@@ -147,6 +148,7 @@ class VertexMaster:
         self._pass_to_highs(slice(None))
 
     def _drop_expensive(self) -> None:
+        # A basis has one column for each row; 30 times as many keep the vertex and its neighbours.
         most = self.options.columns_per_row * self.constraints
         if len(self.costs) <= 2 * most:
             return
@@ -278,6 +280,7 @@ class BoxMaster:
         """Take rays (k, n) as columns, divided by their largest entries."""
         flat = rays / rays.max(axis=1, keepdims=True)
         self.rays = np.concatenate([self.rays, flat])
+        # Without symmetries the rows are the rays themselves: one array, not a copy.
         has_orbits = len(self.size) < flat.shape[1]
         self.rows = np.concatenate([self.rows, self._orbit_means(flat)]) if has_orbits else self.rays
         self.cost = np.concatenate([self.cost, self.pricer.costs_of(flat, reports)])
@@ -291,8 +294,10 @@ class BoxMaster:
         shrinks if it changed sides; all widths follow the gain relative to the master's promise.
         """
         options, rule = self.options, self.rule
+        # Multipliers that price no column negatively: their sum estimates the bound that they prove.
         lowered = self._below_columns(self.dual)
         self.centre = self._below_columns(self.centre)
+        # The gain is measured against the promise of the master, as in trust-region methods.
         promised = max(self.objective - self.estimate, RESOLUTION * self.constant)
         gain = 1.0 if is_first else (float(lowered.sum()) - self.estimate) / promised
         # (3) width <- width * (same | other | 1) * (growth | 1 | shrink), within the widths
@@ -324,6 +329,7 @@ class BoxMaster:
         largest, least = self.options.tolerances
         self.x, self.dual, self.objective = self._weigh(half, min(largest, max(least, self.gap / 10)), deadline)
         self.gap = max(1 - self.estimate / self.objective, 0.0) if self.objective > 0 else 1.0
+        # p - q of (2): a row sum other than 1 shows at which end of its box the multiplier is.
         missing = (1 - self.x @ self.rows)[self.orbit]
         self.side_before = self.side
         self.side = np.where(np.abs(missing) > self.options.row_tolerance, np.sign(missing), 0.0)
@@ -334,6 +340,7 @@ class BoxMaster:
 
         Rows then sum to 1, and the table is private without repair.
         """
+        # A box this wide never binds, and still keeps the program feasible.
         unit = max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant)
         self.x, _, objective = self._weigh(np.full_like(self.centre, self.options.unboxed_width * unit), gap, deadline)
         return objective
@@ -342,6 +349,7 @@ class BoxMaster:
         """Mixture, multipliers and objective of (2), with half (n,) the box."""
         last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
         lower, upper = self.centre - half, self.centre + half
+        # A row is a mean over an orbit, so its multiplier is the sum over the orbit.
         box = upper[last] * self.size, lower[last] * self.size
         with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
             weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
@@ -352,6 +360,7 @@ class BoxMaster:
     def table(self) -> Vector:
         """The table (n, m) of the last mixture, rows divided by their sums."""
         table, used = np.zeros(self.pricer.cost.shape), np.flatnonzero(self.x)
+        # A column stands for its whole orbit: each image gets the same weight, and rows are divided at the end.
         for symmetry in self.pricer.symmetries:
             reports = symmetry[self.report[used]] if len(self.pricer.symmetries) > 1 else self.report[used]
             np.add.at(table, reports, self.rays[np.ix_(used, np.argsort(symmetry))] * self.x[used, None])
@@ -367,6 +376,7 @@ class BoxMaster:
         first, weighed = 2 * len(self.pricer.priced), len(self.x)
         if weighed <= self.options.max_columns * self.constraints:
             return
+        # The first two columns of every report keep the program feasible; newer ones were never weighed.
         order = np.argsort(-(self.x * self.cost[:weighed])[first:], kind="stable")
         order = np.sort(order[: self.options.kept_columns * self.constraints - first])
         chosen = np.concatenate([np.arange(first), first + order, np.arange(weighed, len(self.cost))])

@@ -124,6 +124,7 @@ class ConePricer:
         self.on_done: Callable[[int], None] = lambda done: None  # takes the number of priced reports
         self.is_complete = has_many_pairs(len(edges.tail), size)
         if self.is_complete:
+            # Lengths rounded up make the cone of pricing larger, hence its minimum a bound for the true cone.
             lengths = direct if direct is not None else _all_paths(graph)
             self.graph = complete_graph(lengths * _LONGER)
             self.distance = lengths[anchors]
@@ -132,6 +133,7 @@ class ConePricer:
             return
         self.graph = sparse_graph(graph)
         self.parent = np.empty((len(anchors), size), np.int32)
+        # The problem has its distances already: trees follow from them without a search.
         if paths is not None and shortest_trees(paths, self.graph, self.parent):
             self.distance = paths
             return
@@ -141,6 +143,7 @@ class ConePricer:
             self.distance[block], before = dijkstra(
                 graph, directed=True, indices=anchors[block], return_predecessors=True
             )
+            # dijkstra marks the root with a negative predecessor; our trees with parent[root] = root.
             self.parent[block] = np.where(before < 0, np.arange(size), before)
 
     @classmethod
@@ -196,11 +199,13 @@ class ConePricer:
                 candidates[start:stop],
                 own_rays,
             )
+            # Rays reach e^D: divided by their largest entry they stay in the range of doubles.
             if weight is not None:  # the ratio of (3)
                 with np.errstate(over="ignore", invalid="ignore"):
                     flat = own_rays / own_rays.max(axis=1, keepdims=True)
                     ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
 
+        # Small blocks let a deadline or Ctrl-C act soon; 64 reports are enough for the threads.
         most = max(1, min(_BLOCK, _PRICED_PLACES // n))
         in_blocks(price_some, m, most, deadline=self.deadline, on_done=self.on_done)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
@@ -215,8 +220,10 @@ def has_many_pairs(edges: int, size: int) -> bool:
 def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
     """All pairs at lengths (n, n) for the kernels; ties of pivots are broken in favour of the direct edge."""
     longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
+    # Seeded, so that ties break the same way in every run; symmetric, as the metric is.
     noise = np.random.default_rng(0).random(lengths.shape)
     shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
+    # e^709 is the largest double; a pair beyond 600 nats binds no ray.
     factors = np.exp(np.minimum(lengths, _FARTHEST) * shorter)
     return ConeGraph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
 
@@ -238,6 +245,7 @@ def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
     """A fixed pseudo-random number in [0, 1) per undirected edge, the same in both directions."""
     coo = graph.tocoo()
     low, high = np.minimum(coo.row, coo.col).astype(np.uint64), np.maximum(coo.row, coo.col).astype(np.uint64)
+    # A hash of the pair, so that both directions of an edge get the same number.
     mixed = (low * np.uint64(0x9E3779B97F4A7C15)) ^ (high * np.uint64(0xC2B2AE3D27D4EB4F))
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -247,12 +255,14 @@ def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
 
 def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
     """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
+    # (2). A report of positive price adds 0: P(y | anchor) may be 0.
     return max(0.0, sum_down(np.r_[dual, np.minimum(value, 0.0)]))
 
 
 def sum_down(terms: NDArray[np.float64]) -> float:
     """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
     try:
+        # fsum is correctly rounded, so one step down covers all of its error.
         total = math.fsum(terms.tolist()) if np.isfinite(terms).all() else -math.inf
     except OverflowError:
         total = -math.inf
@@ -273,12 +283,14 @@ def homogeneous_bound(
     visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,  # takes every trial and pricing, with rays
 ) -> Bound:
     """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards."""
+    # w > 0 everywhere, even where a multiplier is 0, so that (3) is finite.
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE.first_step, None, None
     for _ in range(_RAISE.trials):
         trial = dual - t * weight
         try:
             price = pricer.price(cost, trial, weight=weight, rays=visit is not None)
+        # An earlier trial has a bound already; only the first one has nothing to return.
         except OutOfTime:
             if best is None:
                 raise
@@ -286,6 +298,7 @@ def homogeneous_bound(
         if visit is not None:
             visit(trial, price)
         first = first or price
+        # The proof: (2) at the trial multipliers, whatever t is.
         value = lower_bound(np.r_[trial, extra_terms], price.value)
         if best is None or value > best.value:
             best = Bound(value=value, dual=trial, first=first)
@@ -318,6 +331,7 @@ def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[f
 
 def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multipliers (n,) of `anchor_bound`."""
+    # At most 250 anchors, evenly spread: every one proves a bound, the best is not needed.
     some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)  # any of them proves a bound
     least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
     best = int(np.argmax(least))
@@ -341,6 +355,7 @@ def best_bound(
     visit: Callable[[NDArray[np.float64], NDArray[np.float64], Pricing], None] | None = None,
 ) -> CoupledBound:
     """The homogeneous bound for the effective cost of multipliers (k,), made admissible; as `homogeneous_bound`."""
+    # The bound of programs/coupled.py needs mu >= 0 and sum s mu <= 1 exactly, not to a tolerance.
     admissible = project_dual(multipliers, rows.share)
     folded = rows.fold_down(cost, admissible) if rows.size else cost
     bound = homogeneous_bound(
@@ -360,6 +375,7 @@ def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -
     """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
     clipped = np.maximum(multipliers, 0.0)
     shared = clipped * share
+    # Rounded up, so that the scaled shares sum to at most 1.
     total = -sum_down(-shared) if shared.any() else 0.0
     return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
 

@@ -124,8 +124,11 @@ def price_block(  # type: ignore[no-untyped-def]
         tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
         rises[:] = False
         _fill_growth(anchors[y], tree, rises, graph, grow)
+        # The shortest-path tree is the start: its ray e^{-D} is the smallest in the cone with g(root) = 1.
         _optimise(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
+        # The bound (4) holds for any tree, so an early end of the pivots weakens it and never breaks it.
         value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
+        # Only a ray of negative price can improve the restricted program, so only it proposes cuts.
         if value[y] < 0:
             for v in range(n):
                 p = parents[y, v]
@@ -143,6 +146,7 @@ def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # typ
         rises[:] = False
         _fill_growth(anchors[y], tree, rises, graph, grow)
         for _ in range(_RATIO_STEPS):
+            # Dinkelbach: the ratio is optimal when the minimum of <cost - ratio dual, g> is 0.
             r = cost[y] - ratio[y] * dual
             _optimise(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
             before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
@@ -160,6 +164,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
         root, k, ray, is_whole = state.anchor[y], state.core[y], rays[j], state.core[y] == n
         parent, rises, beyond = state.parent[y], state.rises[y], state.beyond[y]
         most = _PIVOTS_PER_PLACE * n
+        # `near` orders places by distance, so the core is a prefix of the row of the root.
         if not is_whole:
             inner, outer = state.near[root, :k], state.near[root, k:]
             tree, up, core = _core_tree(inner, parent, rises, graph)
@@ -173,10 +178,12 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
                 if step > 0:  # the simplex ends with the places at which it worked: reductions need them
                     for u in outer:
                         parent[u] = beyond[u]
+                # The core's program sees the outer costs at the places where their extensions (2) hang.
                 rest = r.copy()
                 _absorb_negative(root, outer, graph, state.near, rest)
                 for u in outer:
                     rest[parent[u]] += rest[u] / graph.factors[u, parent[u]]
+                # The root is the nearest place to itself, hence number 0 of the core.
                 first = np.int64(0)  # no literal, as in `_optimise`
                 _fill_growth(first, tree, up, core, grow)
                 core_ray = np.empty(k)
@@ -190,8 +197,10 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
             if effort.fixed:
                 if is_whole:
                     break
+            # From the third step on a ratio that rises is rounding: exact Dinkelbach steps only fall.
             elif abs(state.ratio[y] - t) < effort.change * t or (state.ratio[y] > t and step >= 2):
                 break
+        # Number the tree of the core in places again, where the next pricing starts from it.
         if not is_whole:
             for i in range(k):
                 parent[inner[i]], rises[inner[i]] = inner[tree[i]], up[i]
@@ -211,6 +220,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
         for v in range(n):
             rest[v] = _round_down(cost[y, v] - dual[v])  # rounded to the safe side, as all that follows
         _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
+        # Reverse preorder: a node has received from all its children before it hands over.
         for i in range(n - 1, -1, -1):
             v = order[i]
             if v == root:
@@ -221,10 +231,12 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
             p = parent[v]
             d, _ = _edge(v, p, graph)
             handed = _hand_over(rest[v], d)
+            # (4): a negative amount goes up a falling edge only if the parent can absorb it; otherwise the dual pays.
             if rest[v] < 0 and not rises[v] and not rest[p] + handed >= 0:
                 reduction[v] = max(reduction[v], -rest[v])
                 own[j] -= rest[v]
                 handed = 0.0
+            # A lower bound of the exact sum, so that reductions are too large rather than too small.
             rest[p] = _round_down(rest[p] + handed)
 
 
@@ -238,8 +250,10 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
             least, parents[y, v] = np.inf, v
             for e in range(graph.first[v], graph.first[v + 1]):
                 x = graph.near[e]
+                # Strictly nearer parents only: equal distances could close a cycle.
                 if row[x] < row[v] and row[x] + graph.length[e] < least:
                     least, parents[y, v] = row[x] + graph.length[e], x
+            # The distances are not those of this graph; the caller then searches for the paths itself.
             if parents[y, v] == v and row[v] > 0:
                 return False
     return True
@@ -268,6 +282,7 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
             while c >= 0:
                 before[c] = previous
                 previous, c = c, following[c]
+        # Fresh sums after every batch of pivots: updates lose digits where g ranges over many magnitudes.
         _sum_subtrees(root, r, parent, grow, g, order, value, mass)
         done = pivots
         worth = absolute * max(scale, mass[root])
@@ -280,6 +295,7 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
                 if gain > best and v != root:
                     best, at = gain, np.int64(v)
             number += 1
+            # No gain is left, or the subtree of the best one cannot move.
             if at < 0 or not _pivot(at, root, graph, tree, number):
                 break
             pivots += 1
@@ -296,6 +312,7 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
                 ):
                     number += 1
                     pivots += _pivot(v, root, graph, tree, number)
+        # Not even the small gains, judged subtree by subtree, are left: the tree is optimal to rounding.
         if pivots == done:
             return
 
@@ -313,6 +330,7 @@ def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
         joint = graph.factors[inner, outer]
     else:
         bound, inner, outer, joint = _tightest_edge(count, raising, graph, tree, number)
+    # No finite constraint across the cut: g has overflowed, or the graph is not connected.
     if inner < 0:
         return False
     # The old path to the root loses the sums of the subtree before it is scaled; the new path gains them afterwards.
@@ -324,6 +342,7 @@ def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
         value[v] *= change
         mass[v] *= change
     all_value, all_mass = value[at], mass[at]
+    # `_hang` reads the sums of `at` first, hence the copies: afterwards `at` is below `inner`.
     _hang(at, inner, outer, joint, raising, tree)
     _add_along_path(outer, root, all_value, all_mass, tree, number)
     return True
@@ -404,6 +423,7 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
     """The first tight pair at the border of a subtree: bound on the factor of the subtree, ends in and out."""
     g, stamp, order, scratch, factors = tree.g, tree.stamp, tree.order, tree.scratch, graph.factors
     n, few = g.size, 2 * count <= g.size  # a product for every node of the smaller side
+    # Infinity keeps the side that is scanned row by row out of the minimum of products.
     for x in range(n):
         moves = stamp[x] == number
         if few == moves:
@@ -418,6 +438,7 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
             least = least / g[a] if raising == few else least * g[a]
             if least < bound:
                 bound, hit = least, a
+    # Only the best row is searched again for its column, since `_least_product` returns no index.
     if hit < 0:
         return bound, -1, -1
     least, other = np.inf, -1
@@ -428,6 +449,7 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
     return (bound, hit, other) if few else (bound, other, hit)
 
 
+# nnan and reassoc let the compiler use vector minima; no argument is NaN, and a minimum has no order.
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
 def _least_product(a, b):  # type: ignore[no-untyped-def]
     """The minimum of a(x) b(x), in vector instructions."""
@@ -464,6 +486,7 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
     for i in range(k):
         inverse[i] = 1.0 / core_ray[i]
         ray[inner[i]] = core_ray[i]
+    # (2) as a minimum: 1 / g(u) = min over v of e^{d(u, v)} / g(v). A product is cheaper than a quotient.
     for u in outer:
         least, at = np.inf, 0
         for i in range(k):
@@ -472,6 +495,7 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
                 least, at = product, i
         ray[u], beyond[u] = 1.0 / least, inner[at]
     for u in outer:
+        # With r(u) < 0 the largest admissible g(u) is best: min over all other places of e^{d(u, x)} g(x).
         if r[u] < 0:
             ray[u] = np.inf
             ray[u] = _least_product(graph.factors[u], ray)
@@ -484,11 +508,13 @@ def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped
         for b in range(1, rest.size):
             v = near[u, b]
             d = graph.lengths[u, v]
+            # Farther places would hand over more than the root itself.
             if rest[u] >= 0 or d > graph.lengths[u, root]:
                 break
             if rest[v] <= 0:
                 continue
             after = _round_down(rest[v] + _hand_over(rest[u], d))
+            # v absorbs all of it; else v is used up, and the remainder goes to the next place.
             if after >= 0:
                 rest[v], rest[u] = after, 0.0
             else:
@@ -518,6 +544,7 @@ def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def
 @numba.njit(inline="always")
 def _round_down(x):  # type: ignore[no-untyped-def]
     """A lower bound of a sum or difference before it was rounded to x."""
+    # One rounding errs by at most half of _ULP; _TINY covers underflow, where the relative bound fails.
     return x - abs(x) * _ULP - _TINY
 
 
@@ -525,6 +552,7 @@ def _round_down(x):  # type: ignore[no-untyped-def]
 def _hand_over(rest, d):  # type: ignore[no-untyped-def]
     """The amount that a node hands over an edge of length d (4), rounded down; >= 0 where rest is."""
     if rest >= 0:
+        # exp is right to some units in the last place; 8 of them cover it and the product.
         return max(rest * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
     return rest * math.exp(d) * (1 + 8 * _ULP) - _TINY
 
@@ -536,6 +564,7 @@ def _hand_over(rest, d):  # type: ignore[no-untyped-def]
 def _preorder(root, parent, child, following, stack, order):  # type: ignore[no-untyped-def]
     """Fill `order` with the nodes of a tree, every parent before its children; also the child and sibling lists."""
     n = parent.size
+    # Child lists from parents in O(n): each node is pushed to the front of its parent's list.
     child[:] = -1
     for v in range(n):
         if v != root:
@@ -560,6 +589,7 @@ def _sum_subtrees(root, r, parent, grow, g, order, value, mass):  # type: ignore
     """Fill g along the tree, and the sums of r g (value) and |r| g (mass) over every subtree."""
     n = r.size
     g[root] = 1.0
+    # Parents come first in `order`, so g of the parent is known.
     for i in range(1, n):
         v = order[i]
         g[v] = g[parent[v]] * grow[v]

@@ -133,11 +133,13 @@ class WarmPricer:
         if not self.cone.is_complete:
             return
         trees, (m, n) = self.trees, self.cost.shape
+        # A larger core must start from a tree of the cone over all of its places.
         for y in range(m):
             self._hang_at_extensions(y)
         if before == 1:  # the first cores
             trees.core[:] = 0
         start = self.first_multipliers()
+        # Cost and multipliers, both normalised and weighed by e^{-d}: the share of (1) that a core would lose.
         mass = self.cost / self.cost.sum() + start / start.sum() / m
         mass *= np.exp(-self.cone.distance)
         inner = np.cumsum(np.take_along_axis(mass, trees.near[trees.anchor], 1), axis=1)
@@ -158,6 +160,7 @@ class WarmPricer:
     def price(self, dual: Vector, reports: Indices, effort: Effort) -> Vector:
         """Rays (k, n) of the reports (k,), 1 at the anchor, of improved trees; raises OutOfTime after the deadline."""
         rays, trees, farthest = np.empty((len(reports), len(dual))), self.trees, self.options.farthest
+        # A ratio far from 1 is one of a young master; Dinkelbach's method would need many steps from it.
         trees.ratio[reports] = np.clip(trees.ratio[reports], 1 / farthest, farthest)
 
         def price_block(start: int, stop: int) -> None:
@@ -173,6 +176,7 @@ class WarmPricer:
     def reductions(self, dual: Vector) -> tuple[Vector, Vector]:
         """Reductions (n,) of `dual` that leave no price negative, and their sum for each report (m,)."""
         m, n = self.cost.shape
+        # One row for each block, so that threads never raise the same reduction.
         parts, own = np.zeros((-(-m // _BLOCK), n)), np.zeros(m)
 
         def reduce_block(start: int, stop: int) -> None:
@@ -197,10 +201,13 @@ class WarmPricer:
             wrong = np.flatnonzero(excess > options.negative)
             if len(wrong) == 0:
                 return dual
+            # Full weight within a nat of the report, then e^{-d}, as the influence of a multiplier falls.
             near = np.exp(-np.maximum(self.cone.distance[reports[wrong]] - options.flat_nats, 0.0))
             needed = options.overshoot * (excess[wrong, None] * near).max(axis=0)
+            # At most half of a weight at a time: overlapping lowerings would take too much off.
             dual = dual - weight * np.minimum(needed, options.most_lowered)
         # What local lowerings left, off all multipliers.
+        # The exact excess, off all multipliers alike, ends the loop without any negative price.
         remaining = float(np.maximum((rays @ dual - cost) / against, 0.0).max())
         return dual - weight * remaining
 
@@ -210,6 +217,7 @@ class WarmPricer:
         self.set_cores(options.checked_share)
         reports = self.all_reports
         for _ in range(options.proof_rounds):
+            # Step 1 of `prove` alone: the given multipliers are judged, not improved.
             self._price_fixed(dual, reports)
             reduction, own = self.reductions(dual)
             least_own = options.checked_reduction * abs(dual.sum()) / len(own)
@@ -232,12 +240,15 @@ class WarmPricer:
             # Reductions are those of all reports: nothing rests on how alike images are.
             self._copy_to_orbits()
             reduction, own = self.reductions(dual)
+            # Rounded down: the reductions of (4) are then covered exactly.
             admissible = np.nextafter(dual - reduction, -np.inf)
             bound = max(0.0, sum_down(admissible))
             if bound > proof.bound:
                 proof.bound, proof.dual = bound, admissible
+            # Step 1: the reductions cost less than a fiftieth of the gap, so lowering further gains nothing.
             if reduction.sum() < options.reduction_share * gap * bound:
                 break
+            # Step 2 lowers near the rays of negative price only: elsewhere it would give bound away.
             is_negative = rays @ dual > self.costs_of(rays, reports)
             if is_negative.any():
                 proof.rays.append(rays[is_negative])
@@ -250,6 +261,7 @@ class WarmPricer:
                 too_narrow = np.flatnonzero((own > least_own) & (self.trees.core < len(dual)))
                 too_narrow = np.intersect1d(too_narrow, self.priced)
                 self.widen(too_narrow)
+            # Step 3: other reports were proved at larger multipliers, so lower ones need no new pricing.
             reports = np.union1d(reports[is_negative], too_narrow)
             if len(reports) == 0:
                 break
