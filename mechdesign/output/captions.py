@@ -46,7 +46,7 @@ def claimed_metric(result: xr.Dataset) -> str:
 
 
 def loss_words(name: str, unit: str) -> tuple[str, str]:
-    """What a loss of this name is the mean of, and its unit ("" where it has none) as readers know it."""
+    """The name of the quantity whose mean a loss is, and its unit as readers know it ("" without a unit)."""
     loss = LOSSES.get(name)
     if loss is not None and unit == "1":
         unit = loss.unit("units")

@@ -1,4 +1,4 @@
-"""compare: the programs, the baselines and mechanisms of the user's own on one problem, one row each."""
+"""Comparison of programs, baselines and the user's mechanisms on one problem, one row each."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ COLUMNS = (
     Column("asymptotic MSE", "asymptotic_mse", Rounding.NEAREST),
 )
 POSITION_COLUMNS = (Column("position loss", "position_loss"), Column("claim over", "claim_over"))  # of both kinds
-_SHARE = 0.6  # of the time that is left, for a row that is a solve
-_SHORTEST = 1e-3  # seconds that one gets
+_SHARE = 0.6  # of the remaining time, for one solve: later solves still get some
+_SHORTEST = 1e-3  # seconds, at least, for one solve
 Maker = Callable[[], xr.Dataset]
 
 
@@ -88,7 +88,7 @@ class ComparisonRow:
 
     @property
     def is_private_between_cells(self) -> bool:
-        """True if the rows of the mechanism satisfy the claim of the problem, and are what is drawn."""
+        """True if the rows of the mechanism satisfy the claim of the problem, and reports are drawn from these rows."""
         return self.claim_over != POSITIONS and self.ratio <= AT_CLAIM
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def makers(
     ends = time.monotonic() + time_limit
 
     def solved(program: Callable[[DesignProblem], Program], **options: Any) -> Maker:
-        """Gets a share of the time that is left when it is made."""
+        """A maker whose solve gets a share of the time that remains when it starts."""
         return lambda: solve(program(problem), time_limit=max(_SHARE * (ends - time.monotonic()), _SHORTEST), **options)
 
     makers_by_name = {"optimal": solved(Optimal, gap=gap)}
@@ -154,9 +154,9 @@ def each_mechanism(
             others = ", ".join([*known, *(mechanisms or ())])
             raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
-    check_connected(problem.edges, problem.domain.size)  # here, not as a row that is left out
-    own = input_mechanisms(problem, mechanisms, known=known)
-    names = [name for name in (*known, *own) if not only or name in only]
+    check_connected(problem.edges, problem.domain.size)  # raised here: each row would only be left out
+    mine = input_mechanisms(problem, mechanisms, known=known)
+    names = [name for name in (*known, *mine) if not only or name in only]
     ends = time.monotonic() + time_limit
     for count, name in enumerate(names, 1):
         if on_progress is not None:
@@ -164,7 +164,7 @@ def each_mechanism(
         try:
             if count > 1 and time.monotonic() > ends:
                 raise UnsuitableError("left out", field="time_limit", value=time_limit)
-            mechanism = own[name] if name in own else known[name]()
+            mechanism = mine[name] if name in mine else known[name]()
         except (UnsuitableError, SizeError, SolverError) as error:
             yield name, error
             continue
@@ -251,13 +251,13 @@ def bounded(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset])
 
 
 def best_private(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """The mechanism of the row that is private as claimed with the least loss; the first where none is."""
+    """The mechanism with the smallest loss among those private as claimed; the first one if none is."""
     private = [row for row in rows if row.is_private_between_cells] or list(rows[:1])
     return mechanisms[min(private, key=lambda row: row.loss).mechanism]
 
 
 def columns(rows: Sequence[ComparisonRow]) -> tuple[Column, ...]:
-    """What people read of rows: COLUMNS, and POSITION_COLUMNS where one claims anything about positions."""
+    """The columns of a printed table: with POSITION_COLUMNS if a row has a claim about positions."""
     return COLUMNS + POSITION_COLUMNS if any(row.claim_over == POSITIONS for row in rows) else COLUMNS
 
 
@@ -266,12 +266,12 @@ CHANNEL_FIGURES: Role[Callable[[xr.Dataset], tuple[int | None, float | None]]] =
 
 
 def printed(row: ComparisonRow, shown: Sequence[Column] = COLUMNS) -> list[str]:
-    """The figures of a row as people read them, in the order of columns; - where there is none."""
+    """The rounded figures of a row, in the order of the columns; "-" for None."""
     return [column.text(row) for column in shown]
 
 
 def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> ComparisonRow:
-    """The row of one mechanism by itself: without a lower bound, which other mechanisms prove."""
+    """The row of one mechanism, without the lower bound, which another mechanism may prove."""
     ratio, row_ratio, over = float(mechanism.attrs["ratio"]), None, "cells"
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
         ratio, row_ratio, over = 1.0, ratio, POSITIONS

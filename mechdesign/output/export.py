@@ -20,7 +20,7 @@ from mechdesign.output.table_formats import Content, plane_of, write_beside, wri
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
 
-MOST_ROWS = 1000  # of a factored mechanism in one file: more fill a disk
+MOST_ROWS = 1000  # of a factored mechanism in one file: more would fill a disk
 VERIFIER = "verify_table.py"
 
 
@@ -132,7 +132,7 @@ def export(
     if kind.whole is not None:
         for name, value in {"rows": rows, "degrees": degrees or None, "with-verifier": with_verifier or None}.items():
             if value is not None:
-                raise InputError("is for tables: this kind of file is written whole", field=name, value=value)
+                raise InputError("applies to tables only", field=name, value=value)
         kind.whole(mechanism, target, on_progress)
         return target
     stored = MechanismFile.read(mechanism)
@@ -155,7 +155,7 @@ def export(
 
 
 def write_content(content: Content, target: Path) -> None:
-    """Write a table in the format of its suffix, and what stands in a file beside it."""
+    """Write a table in the format of its suffix, with its metadata file if it has one."""
     kind = FORMATS[target.suffix.lower()]
     write, beside = kind.write, kind.beside
     assert write is not None

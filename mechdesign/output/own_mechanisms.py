@@ -1,4 +1,4 @@
-"""Mechanisms of the user's own beside ours: checked, and judged by our integers at the smallest scale that holds."""
+"""Mechanisms of the user, checked and compared in integers at the smallest scale of the metric that they satisfy."""
 
 from __future__ import annotations
 
@@ -54,9 +54,11 @@ def input_mechanisms(
     """
     datasets = {}
     for name, value in (mechanisms or {}).items():
-        named = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
-        if not named or name in known:
-            raise _refused("is the name of a mechanism of ours" if named else "is no name for a row", name)
+        is_name = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
+        if not is_name or name in known:
+            raise _input_error(
+                "is the name of a mechanism of this package" if is_name else "is not a valid name of a row", name
+            )
         datasets[name] = (
             _of_dataset(problem, name, value) if isinstance(value, xr.Dataset) else _of_table(problem, name, value)
         )
@@ -67,7 +69,7 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
     table = as_numbers(value, "table", problem.domain.points, problem.reports.points)
     audited = audit(table, problem)
     if table.shape[1] != problem.reports.size:
-        raise _refused(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
+        raise _input_error(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
     rows = table / table.sum(axis=1, keepdims=True)
     mechanism = closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
     return _not_private(mechanism, rows, problem) if audited.infinite else mechanism
@@ -86,35 +88,35 @@ def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: Desi
 def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
     stored = MechanismFile.read(mechanism)
     if stored.factored:
-        raise _refused("is kept as factors: solve it with method='table'", name)
+        raise _input_error("is stored as factors; solve it with method='table'", name)
     if not _same(stored.domain, problem.domain):
-        raise _refused(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)
+        raise _input_error(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)
     mass, reports = np.ascontiguousarray(mechanism["mass"].values), stored.problem.reports
     if not row_sums_exact(mass):
-        raise _refused("has a row that does not sum to 2^62", name)
-    own = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
-    if own and (problem.loss.name == "table" or problem.query is not None):
-        raise _refused("has other reports than the problem, whose loss is of its reports alone", name)
+        raise _input_error("has a row that does not sum to 2^62", name)
+    has_other_reports = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
+    if has_other_reports and (problem.loss.name == "table" or problem.query is not None):
+        raise _input_error("has other reports than the problem, whose loss is of its reports alone", name)
     positions = stored.positions
     same_metric = stored.problem_metric.describe() == problem.metric.describe()
     if positions is not None and not (same_metric and positions.breaches(mass) == 0):
-        raise _refused("protects positions under another metric than that of the problem", name)
+        raise _input_error("protects positions under another metric than that of the problem", name)
     claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
     extras = Extras(
         scale=certified_scale(problem, mass),
         claimed_epsilon=claimed,
-        reports=reports if own else None,
+        reports=reports if has_other_reports else None,
         positions=positions,
     )
     return build_dataset(problem, mass, program=name, extras=extras)
 
 
 def _same(one: Domain, other: Domain) -> bool:
-    """Whether two domains have the same places in the same order."""
+    """True if two domains have the same places in the same order."""
     return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
         np.array_equal(one.points, other.points)
     )
 
 
-def _refused(message: str, name: object) -> InputError:
+def _input_error(message: str, name: object) -> InputError:
     return InputError(message, field="mechanisms", value=name)

@@ -4,13 +4,13 @@ At scale s the claim is s d. A Dataset with one dimension, `scale`, and float va
 
 | variable | meaning |
 |---|---|
-| loss, lower_bound, gap | what encloses the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
-| effective_scale | the scale of d that the optimal mechanism truly has: at most s |
+| loss, lower_bound, gap | bounds on the optimum at s, in loss units; gap = (loss - lower_bound) / loss |
+| effective_scale | the smallest scale of d that the optimal mechanism satisfies: at most s |
 | position_loss, NAME_position_loss | to the true position, uniform in its cell |
-| NAME_loss, NAME_effective_scale | the same of the eikonal mechanism and of each baseline made for s d |
+| NAME_loss, NAME_effective_scale | the same for the eikonal mechanism and of each baseline made for s d |
 
-A baseline whose NAME_effective_scale exceeds s breaks its claim at s. NaN stands where a mechanism does not fit; one
-that fits nowhere has no variables. A mechanism of the user's own has one loss and one effective scale throughout. The
+A baseline whose NAME_effective_scale exceeds s breaks its claim at s. A mechanism that does not fit is NaN; one
+that fits at no scale has no variables. A mechanism of the user has one loss and one effective scale throughout. The
 optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
 """
 
@@ -53,8 +53,8 @@ SWEEP = Schema(
     attributes=COMMON_ATTRIBUTES | {"secrets": int, "loss": str, "constant_loss": float, "stopped": str},
     other=VariableSpec(dtype="float64", dims=("scale",)),
 )
-_MOST = 1000  # points of a sweep
-_SHORTEST = 1e-9  # seconds that a search gets
+_MAX_POINTS = 1000  # of a sweep
+_SHORTEST = 1e-9  # seconds, at least, for a search
 
 COLUMNS = (  # of the optimum
     Column("scale", "scale", Rounding.NEAREST, 4),
@@ -112,8 +112,8 @@ def scale_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list
         raise InputError("must be positive and finite", field="scales", value=first)
     if not first < last < math.inf:
         raise InputError(f"the last must exceed the first, {first:g}", field="scales", value=last)
-    if not 2 <= points <= _MOST:
-        raise InputError(f"must be from 2 to {_MOST:,} in number", field="scales", value=points)
+    if not 2 <= points <= _MAX_POINTS:
+        raise InputError(f"must be from 2 to {_MAX_POINTS:,} in number", field="scales", value=points)
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
@@ -157,7 +157,7 @@ def sweep(
     True
     """
     check_targets(gap, time_limit)
-    scales = _checked(scale_range() if scales is None else scales)
+    scales = _check_scales(scale_range() if scales is None else scales)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
     mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     points: list[CurvePoint] = []
@@ -234,7 +234,7 @@ def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_lim
     return solve_optimal(problem, Targets(gap=gap, time_limit=left), start=start, floor=floor)
 
 
-def _checked(scales: Sequence[float]) -> list[float]:
+def _check_scales(scales: Sequence[float]) -> list[float]:
     ascending = sorted(float(s) for s in scales)
     if not ascending or not all(0 < s < math.inf for s in ascending):
         raise InputError("must be positive and finite", field="scales", value=ascending)

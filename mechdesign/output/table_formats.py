@@ -76,12 +76,14 @@ class Content:
     @cached_property
     def secrets(self) -> list[list[float]]:
         """Coordinates of all n secrets, in `unit`; then longitude and latitude in degrees where there is a plane."""
-        return self._placed(stored_points(self.stored.mechanism, "secret"))
+        return self._with_degrees(stored_points(self.stored.mechanism, "secret"))
 
     @cached_property
     def reports(self) -> list[list[float]]:
         """Coordinates of all m reports, in `report_unit`."""
-        return self.secrets if self.stored.factored else self._placed(stored_points(self.stored.mechanism, "report"))
+        return (
+            self.secrets if self.stored.factored else self._with_degrees(stored_points(self.stored.mechanism, "report"))
+        )
 
     @cached_property
     def accuracy(self) -> list[float] | None:
@@ -139,7 +141,7 @@ class Content:
             "edges": len(self.edges),
         }
 
-    def _placed(self, points: NDArray[np.float64]) -> list[list[float]]:
+    def _with_degrees(self, points: NDArray[np.float64]) -> list[list[float]]:
         if self.plane is None:
             return points.tolist()
         return np.column_stack([points, *self.plane.backward(points)]).tolist()
@@ -189,7 +191,7 @@ def write_csv(content: Content, path: Path) -> None:
 
 
 def write_beside(content: Content, path: Path, table: Path) -> None:
-    """Write what is said of a CSV table, which is there already."""
+    """Write the metadata of a CSV table that exists already."""
     _write_object(content, path, {"table": table.name, "table_sha256": file_sha256(table)}, {})
 
 

@@ -84,7 +84,7 @@ def width() -> int:
 def say(text: str) -> None:
     """A sentence or several on stdout."""
     clear()
-    for line in _wrapped(text, _room()):
+    for line in _wrap(text, _room()):
         print(line)
 
 
@@ -94,7 +94,7 @@ def listing(lines: Mapping[str, object]) -> None:
     shown = {visible(name): visible(value) for name, value in lines.items() if value not in (None, "", [])}
     indent = max(map(len, shown), default=0) + 2
     for name, value in shown.items():
-        for k, line in enumerate(_wrapped(value, _room(indent))):
+        for k, line in enumerate(_wrap(value, _room(indent))):
             print((name if k == 0 else "").ljust(indent) + line)
 
 
@@ -107,7 +107,7 @@ def print_table(
     heads = [[visible(name)] for name in head]
     if sum(max(map(len, [*top, *cells])) + 2 for top, cells in zip(heads, columns, strict=True)) > min(width(), _PROSE):
         heads = [
-            _wrapped(name, max(map(len, [*visible(name).split(), *cells])))
+            _wrap(name, max(map(len, [*visible(name).split(), *cells])))
             for name, cells in zip(head, columns, strict=True)
         ]
     widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
@@ -122,14 +122,14 @@ def print_table(
         deepest = max(len(heads[k]) for k in block)
         above = zip(*([""] * (deepest - len(heads[k])) + heads[k] for k in block), strict=True)
         for cells in above:
-            print(_aligned(cells, [widths[k] for k in block]))
+            print(_format_line(cells, [widths[k] for k in block]))
         print(rule * (sum(widths[k] + 2 for k in block) - 2))
         for cells in zip(*(columns[k] for k in block), strict=True):
-            print(_aligned(cells, [widths[k] for k in block]))
+            print(_format_line(cells, [widths[k] for k in block]))
         print()
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _format_line(cells: Sequence[str], widths: Sequence[int]) -> str:
     others = (cell.rjust(wide) for cell, wide in zip(cells[1:], widths[1:], strict=True))
     return "  ".join([cells[0].ljust(widths[0]), *others]).rstrip()
 
@@ -138,7 +138,7 @@ def _room(indent: int = 0) -> int:
     return max(min(width(), _PROSE) - indent, 20)
 
 
-def _wrapped(text: str, room: int) -> list[str]:
+def _wrap(text: str, room: int) -> list[str]:
     return textwrap.wrap(visible(text), max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 

@@ -72,7 +72,7 @@ def answers_figure(
     table = rows.probabilities(np.arange(rows.secrets))
     chosen = None if secrets is None else drawn_secrets(secrets, domain.size)
     if domain.dimension == 1:
-        return _released(mechanism, domain, table, chosen)
+        return _release_figure(mechanism, domain, table, chosen)
     ground = ground_of(domain, over=over)
     return laid_out(ground, _maps(mechanism, ground, table, chosen))
 
@@ -116,7 +116,7 @@ def _draw_bars(axes: Axes, *, domain: Domain, row: Array, u: int) -> None:
     tidy(axes)
 
 
-def _released(mechanism: xr.Dataset, domain: Domain, table: Array, chosen: list[int] | None) -> Figure:
+def _release_figure(mechanism: xr.Dataset, domain: Domain, table: Array, chosen: list[int] | None) -> Figure:
     from matplotlib.colors import LogNorm
 
     figure = new_figure(figsize=(8.0, 7.6), layout="constrained")

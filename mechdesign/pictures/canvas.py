@@ -63,7 +63,7 @@ LINE_READER: Role[Callable[[str | Path], list[NDArray[np.float64]]]] = Role("lin
 
 
 def new_figure(**settings: Any) -> Figure:
-    """A matplotlib figure of no window, which notebooks show as it stands."""
+    """A matplotlib figure without a window, which notebooks display."""
     figure: Figure = import_optional("matplotlib.figure", "plot").Figure(**settings)
 
     def png() -> bytes:
@@ -140,7 +140,7 @@ class Ground:
 
     @property
     def per(self) -> str:
-        """What a value belongs to."""
+        """The noun of one value: cell or node."""
         return "cell" if self.streets is None else "node"
 
     def image(self, values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:

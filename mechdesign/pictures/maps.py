@@ -144,7 +144,7 @@ def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Arra
 
 
 def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None) -> tuple[list[int], list[str]]:
-    """The secrets whose rows are drawn, and what each is: of a high prior, or in the middle."""
+    """The secrets whose rows are drawn, and words for each, such as "in the middle"."""
     domain, prior = ground.domain, np.asarray(mechanism["prior"].values, float)
     if secrets is not None:
         places = drawn_secrets(secrets, domain.size)
@@ -194,7 +194,7 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
 def row_words(domain: Domain, u: int, row: Array) -> str:
     """Of P(.|u) (n,) over the places of the domain: how likely u is, and the radius that holds 95 % of the reports."""
     away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
-    return f"true {words_of(domain).reported} {probability(row[u])}, {_held(away, row, domain.unit)}"
+    return f"true {words_of(domain).reported} {probability(row[u])}, {_radius_words(away, row, domain.unit)}"
 
 
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
@@ -215,12 +215,12 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     likely = prior > 0
     low, high = probability(true[likely].min()), probability(true[likely].max())
     ranged = "" if low == high else f" ({low} to {high})"
-    radius = _held(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
+    radius = _radius_words(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
     true_one = f"the true {words_of(domain).reported}"
     return f"{true_one} is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
 
 
-def _held(distance: Array, chance: Array, unit: str) -> str:
+def _radius_words(distance: Array, chance: Array, unit: str) -> str:
     """The least r among the distances with 95 % of the probability within r. Arrays of one shape; any sum."""
     order = np.argsort(distance, axis=None, kind="stable")
     far, mass = distance.ravel()[order], np.cumsum(chance.ravel()[order])

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Panel = Callable[..., None]  # of axes
-FLOOR = 1e-5  # of the largest probability shown: what is smaller has the lightest colour
+FLOOR = 1e-5  # of the largest probability shown: smaller ones get the lightest colour
 MOST_ROWS = 9
 _FEW = 3.3  # inches of a map where there are one or two in a row
 _PER_INCH = 13  # characters of a heading, at most
@@ -125,7 +125,7 @@ def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Fig
 
 
 def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
-    """The heading: the problem, with a prior that is uniform and has no panel, the claim, the metric, what is given."""
+    """The heading: the problem, with a prior that is uniform and has no panel, the claim, the metric, and `last`."""
     uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
     first = problem_sentence(result, result.sizes["secret"]) + uniform
     sentences = "\n".join(filter(None, (first, claim, metric_sentence(result), *last))).split("\n")
@@ -134,7 +134,7 @@ def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
 
 
 def varies(values: Array) -> bool:
-    """Whether values (n,) differ enough for a panel of them."""
+    """True if values (n,) differ enough for a panel of their own."""
     low, high = float(np.min(values)), float(np.max(values))
     return high - low > _SAME * max(abs(low), abs(high))
 

@@ -75,7 +75,7 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     2
     """
     if curve.attrs.get("schema") != SWEEP.name:
-        raise InputError("is no sweep", field="schema", value=curve.attrs.get("schema"))
+        raise InputError("is not a sweep", field="schema", value=curve.attrs.get("schema"))
     figure = new_figure(figsize=(9.0, 6.4), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     low = _draw_level_axis(below, curve)
@@ -119,7 +119,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
 
 
 def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float64], low: float, colour: str) -> None:
-    """An arrow at the left end `low` of the axis where a curve goes on, with the least level that it has."""
+    """An arrow at the left end `low` of the axis if a curve continues there, with its smallest level."""
     order = np.argsort(level, kind="stable")
     sorted_level, sorted_loss = level[order], loss[order]
     if not sorted_level[0] < low:
@@ -284,6 +284,8 @@ def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | No
         return result
     known = {SWEEP.name: plot_sweep, DIAGNOSIS.name: plot_diagnosis}
     if not isinstance(result, xr.Dataset) or schema not in known:
-        raise InputError("is no mechanism, sweep or diagnosis", field="result", value=schema or type(result).__name__)
+        raise InputError(
+            "is not a mechanism, sweep or diagnosis", field="result", value=schema or type(result).__name__
+        )
     with verification_errors():
         return known[schema](result)

@@ -1,4 +1,4 @@
-"""What `pictures` adds to the core. Needs: none. With: none."""
+"""Adds `pictures` to the core. Needs: none. With: none."""
 
 TABLES = {
     "exporters": {

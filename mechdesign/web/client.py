@@ -42,7 +42,7 @@ REGION = {"region.map", "sample_region.c"}  # of device maps alone
 NAMES = frozenset({*_SHIPPED, "index.html", "README.md", "package.json"} | REGION)
 _CELLS = """\
 * **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one
-  cell cannot be told apart at all; two in neighbouring cells only as far as their cells.
+  cell cannot be distinguished at all; two in neighbouring cells only as far as their cells.
 * **A remembered report protects only people who repeat their cells alike.** The first report from a cell is drawn, paid
   and kept; from then on the same cell gives the same report, at no cost, so that averaging gains nothing. The claim is
   for traces whose cells are equal at the same pairs of reports; between others, such as one who stays and one who
@@ -57,8 +57,8 @@ _PROJECTED = (
     "Nothing is floating point but the projection, which agrees with PROJ within a micrometre, so that a position\n"
     "closer than that to a border may fall on its other side. "
 )
-# What a README says of positions alone: how they are measured, and how browsers tell them.
-_OF_POSITIONS = (
+# Phrases of the README that hold for positions only, and their replacements for values and classes.
+_POSITION_PHRASES = (
     (_DEVICE, "browsers compute"),
     (_PROJECTED, ""),
     ("`client.reportMetres(east, north)` takes metres from the centre of the map's plane, ", ""),
@@ -197,7 +197,7 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
         ),
     }
     nouns = words_of(stored.domain)
-    drawn = _CLASSES if nouns is CLASSES else _renamed(_CELLS, nouns) if stored.positions is None else _POSITIONS
+    drawn = _CLASSES if nouns is CLASSES else _rename_nouns(_CELLS, nouns) if stored.positions is None else _POSITIONS
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
     table = packed(stored, certify(mechanism), about)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
@@ -222,7 +222,7 @@ def folder_contents(
 ) -> dict[str, bytes]:
     """Files of the folder by name, except a page; own: words of its README; nouns: names of its secrets."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
-    script = embedded + joined("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
+    script = embedded + join_modules("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
         "promise": str(about["promise"]),
         "size": size_words(len(table)),
@@ -232,20 +232,20 @@ def folder_contents(
     }
     return {
         "report.bin": table,
-        "report.mjs": (_LICENCE + joined("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
+        "report.mjs": (_LICENCE + join_modules("home.mjs") + f"export {{ {PUBLIC} }};\n").encode(),
         "report.js": f'{_LICENCE}"use strict";\n(() => {{\n{script}}})();\n'.encode(),
         **{name: package_file(f"web/device/{name}") for name in _CODE},
-        "README.md": Template(_renamed(package_file(readme).decode(), nouns)).substitute(words).encode(),
+        "README.md": Template(_rename_nouns(package_file(readme).decode(), nouns)).substitute(words).encode(),
         "package.json": _package(words).encode(),
     }
 
 
-def _renamed(text: str, nouns: Words) -> str:
-    """A text about positions in cells, outside code, with the nouns of what is not a place."""
+def _rename_nouns(text: str, nouns: Words) -> str:
+    """Replace the nouns for positions and cells, outside code, by those of values or classes."""
     if nouns.truth == "position":
         return text
-    for said, instead in _OF_POSITIONS:
-        text = text.replace(said, instead)
+    for phrase, replacement in _POSITION_PHRASES:
+        text = text.replace(phrase, replacement)
     names = {"position": nouns.truth, "positions": nouns.truths, "cell": nouns.one, "cells": nouns.many}
     names |= {"Positions": nouns.truths.capitalize()}
     parts = re.split(r'(```.*?```|`[^`]*`|"[a-z]+"|\$cells)', text, flags=re.DOTALL)  # code stands at odd numbers
@@ -253,7 +253,7 @@ def _renamed(text: str, nouns: Words) -> str:
     return re.sub(r"\b([Aa]) (?=interval)", r"\1n ", "".join(parts))
 
 
-def joined(home: str) -> str:
+def join_modules(home: str) -> str:
     """The modules in one, without imports and exports; home, where it finds its table."""
     return "\n".join(package_script(f"web/device/{name}") for name in (*_BEFORE, home, *_AFTER))
 

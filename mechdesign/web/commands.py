@@ -1,4 +1,4 @@
-"""What `mechdesign export` writes for the web: a page that proves what it says, and the folder that an app ships."""
+"""Exporters of `mechdesign export` for the web: a page that proves its figures, and the client folder of an app."""
 
 from __future__ import annotations
 

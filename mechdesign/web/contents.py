@@ -61,7 +61,7 @@ MOST_LISTED = 60  # places in the table for readers without scripts
 
 
 class Arrays:
-    """Arrays laid one after another; `place` says where one is."""
+    """Arrays laid out one after another; `place` appends one and returns its position."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -143,7 +143,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
 
 
 def protection_contents(checked: Verification) -> dict[str, Any]:
-    """What the sentence of protection rests on."""
+    """The numbers of the sentence on protection."""
     p = checked.protection
     assert p is not None
     factor: float | str | None = "unbounded" if p.factor == math.inf else p.factor
@@ -190,7 +190,7 @@ def degrees_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, Any]:
-    """Texts of the page of a mechanism; every one is one line that shows what it is."""
+    """Texts of the page of a mechanism, each one line without control characters."""
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
     loss_unit = readable_unit(stored.loss.unit(domain.unit))
@@ -202,12 +202,12 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         "lower_bound": ("lower bound", bound, loss_unit),
         "ratio": ("ratio", checked.ratio, "of the claim"),
         "violations": ("violations", checked.violations, ""),
-        "position_breaches": ("gradients too steep", checked.position_breaches, ""),
+        "position_breaches": ("gradients that are too steep", checked.position_breaches, ""),
         "rebuilt": ("rebuilt from", checked.rebuilt, ""),
         "lower_bound_checked": ("lower bound checked", checked.lower_bound_checked, ""),
-        "lower_bound_reason": ("why it was not", checked.lower_bound_reason, ""),
+        "lower_bound_reason": ("reason", checked.lower_bound_reason, ""),
         "worst": ("closest to the claim of rows" if placed else "closest to the claim", checked.worst, ""),
-        "row_ratio": ("ratio of rows, which are not drawn alone", checked.row_ratio, "of the claim of rows"),
+        "row_ratio": ("ratio of rows (positions draw mixtures of rows)", checked.row_ratio, "of the claim of rows"),
     }
     claims = {"claim": checked.claim, "position_claim": checked.position_claim}
     return identity_of(mechanism, "mechanism", parameters=parameter_words(mechanism)) | {
@@ -224,7 +224,7 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
             for key, (name, value, unit) in figures.items()
             if value is not None
         ],
-        "listed": _listed(stored),
+        "listed": _most_likely_places(stored),
     }
 
 
@@ -255,7 +255,7 @@ def _places(stored: MechanismFile) -> str:
     return f"{grid} {words_of(domain).many} of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
 
 
-def _listed(stored: MechanismFile) -> dict[str, Any]:
+def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
     """The likeliest places with prior, level and expected loss."""
     mechanism = stored.mechanism
     prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")

@@ -19,7 +19,7 @@ from mechdesign.output.sweep import columns, curve_points, printed_losses
 from mechdesign.problem.losses import LOSSES
 from mechdesign.web.identity import identity_of, parameter_words
 
-_ROUNDING = 1e-9  # of a bound over what it bounds
+_ROUNDING = 1e-9  # relative: a lower bound may exceed its loss by this rounding
 
 
 def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(points)} levels",
         "unit": lengths(unit),
         "verdict": "Figures of a sweep",
-        "saying": "It keeps no tables to prove: each was certified when the sweep was made.",
+        "saying": "A sweep stores no tables to prove. Each table was certified when the sweep was made.",
         "picture": _curve_picture(curve),
         "figures": [],
         "listed": {
@@ -49,7 +49,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
             + [f"loss of {visible(name)}" for name in first.baselines],
             "rows": [printed_losses(point) for point in points],
             "rest": 0,
-            "note": "* breaks the claim that it was made for: its loss belongs to a weaker promise.",
+            "note": "* not private at that scale: its loss belongs to a weaker claim.",
         },
     }
 
@@ -66,14 +66,14 @@ def _curve_picture(curve: xr.Dataset) -> str | None:
 
 
 def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
-    """What becomes of the best loss from one end of a sweep to the other."""
+    """The best loss at both ends of a sweep, in words."""
     if loss in ("squared", "distance"):
         values = [math.sqrt(value) for value in values] if loss == "squared" else values
         high, low = (length(value, unit, up=True) for value in values)
         end = "(root mean square)" if loss == "squared" else "on average"
-        return f"the best mechanism's reports go from {high} to {low} off {end}"
+        return f"the smallest error falls from {high} to {low} {end}"
     if loss == "zero-one":
         high, low = (number(100 * (1 - value), up=False) for value in values)
-        return f"the best mechanism's reports are right with probability {high} to {low} %"
+        return f"the probability of a correct report rises from {high} to {low} %"
     high, low = (f"{number(value, up=True)} {loss_unit}".strip() for value in values)
-    return f"the least loss falls from {high} to {low}"
+    return f"the smallest loss falls from {high} to {low}"

@@ -1,4 +1,4 @@
-"""What a page says of the file it shows: its name, where it comes from, and how to cite it."""
+"""The identity of a file on its page: name, provenance and citation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CITED = {
     "map": "a certified privacy map",
     "sweep": "a certified privacy sweep",
 }
-_UNPROVED = ("cell_lower_bound", "price")  # of parameters: told by the run that found them alone
+_UNPROVED = ("cell_lower_bound", "price")  # parameters that only the run computed: nothing proves them again
 CHECKSUM = "sha256sum of the file"  # name of the provenance
 
 
@@ -51,7 +51,7 @@ def identity_of(dataset: xr.Dataset, kind: str, *, checksum: str | None = None, 
 
 
 def parameter_words(dataset: xr.Dataset) -> str:
-    """The parameters of the problem, then what the program kept beside them, without figures that nobody recomputes."""
+    """The parameters of the problem and of the program, without figures that nothing recomputes."""
     stored = {name: value for name, value in json.loads(dataset.attrs["parameters"]).items() if name not in _UNPROVED}
     both = {**stored.pop("problem_parameters", {}), **stored}
     return ", ".join(f"{visible(key)} {visible(value)}" for key, value in both.items())[:2000]

@@ -5,7 +5,7 @@ A frame (mechanism/container.py) of the kind "table" or "factors". Its arrays, t
 | array | type | of | meaning |
 |---|---|---|---|
 | index | u4 d | n | position of every cell on the lattice of a grid, last axis fastest |
-| points | f8 | n axes | coordinates of places that are no cells of a grid |
+| points | f8 | n axes | coordinates of places, unless they are cells of a grid |
 | report_points | f8 | m axes | coordinates of reports, where they are not the secrets |
 | around | u4 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
 | low, high | u4 | m n | table: mass of report y (down) for secret u (across), its low and high 32 bits |

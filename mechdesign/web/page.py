@@ -47,7 +47,7 @@ _VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "re
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What the template shows: facts, texts by name; packed, what a browser proves, if anything."""
+    """The content of a page. facts: texts by name; packed: data that a browser proves, or None."""
 
     kind: str
     facts: dict[str, Any]
@@ -151,7 +151,7 @@ def page_text(
         raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
     page = PAGES[schema](result, mechanisms, on_progress)
     compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"], result)
-    return _rendered(replace(page, facts=page.facts | {"comparison": compared}), title)
+    return _render(replace(page, facts=page.facts | {"comparison": compared}), title)
 
 
 def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
@@ -169,7 +169,7 @@ def _curve_page(curve: xr.Dataset, *_: object) -> Page:
 
 PAGES: Registry[Callable[..., Page]] = Registry(
     "pages", {**dict.fromkeys(MECHANISMS, _mechanism_page), SWEEP.name: _curve_page}
-)  # by schema, or the class of what is no Dataset: of it, the mechanisms of an estimate, and a callback of progress
+)  # by schema, or by class without a Dataset; called with the result, mechanisms of an estimate, and a callback
 SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name: SWEEP})
 
 
@@ -180,7 +180,7 @@ def proof_script() -> str:
     return "\n".join([wrapped, *(package_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
 
 
-def _rendered(page: Page, title: str | None) -> str:
+def _render(page: Page, title: str | None) -> str:
     style = "\n" + package_file("web/browser/page.css").decode()
     policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
@@ -188,8 +188,8 @@ def _rendered(page: Page, title: str | None) -> str:
         proof = "\n" + proof_script()
         view = "\n" + "\n".join(package_script(f"web/browser/view/{name}.js") for name in _VIEW)
         raw |= {"data": base64.b64encode(page.packed).decode(), "proof": proof, "view": view}
-        policy += ["worker-src blob:", f"script-src {_hashed(proof)} {_hashed(view)} blob:"]
-    policy.append(f"style-src {_hashed(style)}")
+        policy += ["worker-src blob:", f"script-src {_policy_hash(proof)} {_policy_hash(view)} blob:"]
+    policy.append(f"style-src {_policy_hash(style)}")
     return _template().render(
         policy="; ".join(policy),
         kind=page.kind,
@@ -210,6 +210,6 @@ def _template() -> jinja2.Template:
     ).get_template("page.html")
 
 
-def _hashed(text: str) -> str:
-    """What a content security policy names an inline text by."""
+def _policy_hash(text: str) -> str:
+    """The name of an inline text in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

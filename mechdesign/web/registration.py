@@ -1,4 +1,4 @@
-"""What `web` adds to the core. Needs: none. With: pictures."""
+"""Adds `web` to the core. Needs: none. With: pictures."""
 
 TABLES = {
     "exporters": {

@@ -337,7 +337,7 @@ def test_tables_that_are_sealed_and_wrong_are_refused(folder) -> None:
     cases = [
         (put_together(header, body), "taken"),
         (put_together(header, body, version=2), "another version"),
-        (put_together(b"{", b""), "no JSON"),
+        (put_together(b"{", b""), "not JSON"),
         (put_together(None, b""), "no header"),
         (put_together([], b""), "no header"),
         (put_together(header, body[:low] + bytes([shift % 256]) + body[low + 1 :]), "does not sum to 2^62"),
@@ -435,7 +435,7 @@ def test_columns_that_are_sealed_and_wrong_are_refused(folder) -> None:
         (put_together(header, raised(first, 1)), "without generators"),
         (put_together(header, raised(first + 1, 0)), "without generators"),
         (put_together(header, raised(first + 4 * c - 1, 0x40)), "without generators"),
-        (put_together(header, raised(place + 4 * g - 1, 0x40)), "no place"),
+        (put_together(header, raised(place + 4 * g - 1, 0x40)), "not a place"),
         (put_together(header, raised(offset + 2 * g - 1, 0xFF)), "above the cap"),
         (put_together(changed(header, generators=c - 1), body), "no generators"),
         (put_together(changed(header, generators=g - 1), body), "another size"),

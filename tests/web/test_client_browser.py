@@ -117,7 +117,7 @@ def test_a_module_over_http_draws_what_python_draws(served, trusted, page, monke
     assert drawn(page, f"await import('{served}/report.mjs')", stream, 250) == expected
     assert all(url.startswith(served) for url in page.requested)
     page.locator("#map").click()
-    page.get_by_text("Drawn anew").wait_for()
+    page.get_by_text("A new draw").wait_for()
 
 
 @pytest.mark.obligation("client-draws")
@@ -135,7 +135,7 @@ def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
     assert page.locator("#left").inner_text() == "9 of 10 new reports left in 24 hours"
     page.locator("#map").click(position={"x": 300, "y": 200})
     page.locator("#again:not([disabled])").wait_for()
-    assert page.locator("#said").inner_text().startswith("Remembered")
+    assert page.locator("#status").inner_text().startswith("Remembered")
     assert json.loads(page.locator("#sent").inner_text()) == first
 
 

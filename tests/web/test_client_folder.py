@@ -173,7 +173,7 @@ def test_the_promise_is_that_of_the_one_maker_of_sentences(tmp_path) -> None:
 
 
 def test_modules_are_joined_without_imports() -> None:
-    text = folders.joined("home.mjs")
+    text = folders.join_modules("home.mjs")
     lines = text.splitlines()
     assert not [line for line in lines if line.startswith(("import ", "export "))]
     names = [line.split("(")[0].split()[-1] for line in lines if line.startswith(("function ", "async function "))]

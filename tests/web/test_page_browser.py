@@ -347,7 +347,7 @@ def test_the_slider_of_odds_tells_its_reach(saved, opened):
 def test_a_sweep_is_a_picture_and_a_table(saved, opened):
     page = opened(saved("sweep")).page
     assert page.locator("table tbody tr").count() == 3
-    assert "breaks the claim" in page.inner_text("section")
+    assert "not private at that scale" in page.inner_text("section")
     assert page.evaluate("document.querySelector('img.picture').naturalWidth") > 600
 
 

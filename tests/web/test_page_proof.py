@@ -214,7 +214,7 @@ FORGED = {
     "row sums": (lambda: factors("row_sum", 3, 1), "the row sums to"),
     "row loss": (lambda: factors("row_loss", 3, 0.5), "the loss differs from"),
     "a place": (lambda: factors("generator_place", 1, 1, COLUMNS), "the row sums to"),
-    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator that is no place"),
+    "no place": (lambda: factors("generator_place", 1, 2**20, COLUMNS), "a generator that is not a place"),
     "an offset": (lambda: factors("generator_offset", 0, 9, COLUMNS), "the row sums to"),
     "a large offset": (lambda: factors("generator_offset", 0, 60_000, COLUMNS), "an offset above the cap"),
     "a column": (lambda: factors("first_generator", 1, 1, COLUMNS), "the row sums to"),

@@ -178,7 +178,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
             for name, value in field.items()
         },
         "cut short": (good[:-1], "cut short"),
-        "cut to its head": (good[:40], "no table"),
+        "cut to its head": (good[:40], "not a table"),
         "half": (good[: len(good) // 2], "header"),
         "a changed byte": (bytes(flipped), "altered"),
         "another version": (put_together(told, body, version=2), "version"),

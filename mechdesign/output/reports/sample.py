@@ -1,4 +1,4 @@
-"""What `mechdesign sample` says: reports as cells, with no more digits than a cell has."""
+"""The document and text of `mechdesign sample`. Coordinates have no more digits than a cell needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `mechdesign solve` and `area` report of a mechanism that was just made."""
+"""The report of `mechdesign solve` and `area` on a new mechanism."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORDS = {
     "row_ratio": "ratio of rows",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
-_ROWS = 5  # that are printed unless all are asked for
+_ROWS = 5  # figures printed without --verbose
 _FIRST = ("fallback", "published", "remark", "effective_epsilon", "gap", "position_loss", "loss", "file", "program")
 _DOWN = ("lower_bound", "cell_lower_bound")  # figures that are rounded down
 _UP = (
@@ -49,12 +49,12 @@ _UP = (
     *("effective_epsilon", "ratio", "row_ratio"),
 )
 _FORMS = {"seconds": ".1f", "peak_mb": ".0f"}
-_SEEN, _LEAST = 5e-3, 1e-3  # probability from which a place is named, and from which it counts
-_UNPROVED = "what was made does not verify, and is not saved: report this problem"
+_NAMED, _COUNTED = 5e-3, 1e-3  # probability from which a place is named, and from which it is counted
+_UNPROVED = "the new mechanism does not verify and was not saved; report this problem"
 
 
 def proved(mechanism: xr.Dataset) -> Verification:
-    """The verification of a mechanism that was made here, before it is saved."""
+    """Verify a new mechanism before it is saved. Raises DesignError if it is not certified."""
     try:
         checked = verify(mechanism)
     except VerificationError as error:
@@ -177,7 +177,7 @@ class SolveReport:
     def words(
         self, *, verbose: bool = False, because: str | None = None, limit: float | None = None, more: str = ""
     ) -> Iterator[Block]:
-        """What people read: `sentences`, and `more` after them; then `rows`."""
+        """The text of the report: `sentences`, then `more`, then `rows`."""
         yield join_sentences([*self.sentences(because=because, limit=limit), more])
         yield self.rows(verbose=verbose)
 
@@ -202,7 +202,7 @@ class SolveReport:
         return parts
 
     def rows(self, *, verbose: bool = False) -> dict[str, str]:
-        """Five figures, a line each; if `verbose` all, the claim, the rows of the table, and what was used."""
+        """Five figures, one a line; if `verbose` all figures and the claim."""
         stored, figures = MechanismFile.read(self.mechanism), self.to_json()
         hidden = {"certified", "chosen", "protects", "within", "factor_within"}
         if not verbose:
@@ -266,9 +266,9 @@ def worst_prior(mechanism: xr.Dataset) -> str:
     weight, domain = mechanism["multiplier"].values, stored_domain(mechanism)
     share = weight / weight.sum()
     places = [
-        f"{share[u]:.0%} on {_place(domain, u)}" for u in np.argsort(-share, kind="stable")[:3] if share[u] >= _SEEN
+        f"{share[u]:.0%} on {_place(domain, u)}" for u in np.argsort(-share, kind="stable")[:3] if share[u] >= _NAMED
     ]
-    others = int((share >= _LEAST).sum()) - len(places)
+    others = int((share >= _COUNTED).sum()) - len(places)
     rest = f", and the rest on {others} more" if others > 0 else ""
     return f"The worst-case prior puts {', '.join(places)}{rest}"
 
@@ -288,7 +288,7 @@ def within_cell_error(mechanism: xr.Dataset) -> float | None:
 
 
 def peak_memory_mb() -> float | None:
-    """Largest resident memory of this process so far, in 10^6 bytes; None where the system does not tell."""
+    """Largest resident memory of this process so far, in 10^6 bytes; None if the system does not report it."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""What `mechdesign verify` and `mechdesign audit` say: the verdict, its figures, the claim where it is asked for."""
+"""The text of `mechdesign verify` and `mechdesign audit`: the verdict, its figures, the claim if `verbose`."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _window(cost: Mapping[str, Any]) -> str:
 
 
 def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: bool = False) -> Iterator[Block]:
-    """The verdict of an audit, its findings a line each, then what the repair costs; the metric if `verbose`."""
+    """The verdict of an audit, its findings, and the loss of the repaired table; the metric if `verbose`."""
     at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
     if infinite:
         why = "a report is possible from one secret and impossible from another"

@@ -54,7 +54,7 @@ function movementLayout(cells, movement) {
 }
 
 function checkSession(header) {
-  need(header.kind === "session", "is no session design");
+  need(header.kind === "session", "is not a session design");
   for (const name of ["claim", "unit"]) need(typeof header[name] === "string", `lacks ${name}`);
   for (const name of ["design", "ledger"]) need(NAME.test(header[name]), `lacks ${name}`);
   counted(header, "cells", 1, MOST_PLACES_OF_SESSIONS);
@@ -85,12 +85,12 @@ function checkModel({ cells, movement }, arrays) {
   const { losses, initial, place, start, state, probability, far, near } = arrays;
   const chances = (list) => list.every((value) => value >= 0 && value <= 1);
   const sums = (list) => Math.abs(list.reduce((sum, value) => sum + value, 0) - 1) < MISSED;
-  need(losses.every((value) => value >= 0 && value < Infinity), "has losses that are no numbers");
-  need(chances(initial) && sums(initial), "has a belief that is no distribution");
+  need(losses.every((value) => value >= 0 && value < Infinity), "has losses that are not numbers");
+  need(chances(initial) && sums(initial), "has a belief that is not a distribution");
   if (movement.kind === "home-away") {
     const rows = (list) => Array.from({ length: cells }, (_, u) => list.subarray(u * cells, (u + 1) * cells));
     const jumps = [far, near].every((list) => chances(list) && rows(list).every(sums));
-    need(jumps, "has moves that are no distribution");
+    need(jumps, "has moves that are not a distribution");
     return;
   }
   const { states, entries } = movement;
@@ -103,6 +103,6 @@ function checkModel({ cells, movement }, arrays) {
     need(rows, "has moves in no rows");
     const moves = probability.subarray(from, (from += count));
     const whole = own.subarray(1).every((end, s) => sums(moves.subarray(own[s], end)));
-    need(whole, "has moves that are no distribution");
+    need(whole, "has moves that are not a distribution");
   });
 }

@@ -80,7 +80,7 @@ export class Client {
     return this.#memory.forget();
   }
 
-  /** The cell that a report is, by its number; -1 where reports are no cells. */
+  /** The cell that a report is, by its number; -1 if reports are not cells. */
   cellOfReport(report) {
     return this.#reportPoints ? (this.#reportCells?.[report] ?? -1) : report;
   }
@@ -151,7 +151,7 @@ export async function openClient(options = {}) {
   return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
 }
 
-/** Answers at fixed times: a draw takes the longer the farther its report lies, and when an answer comes must not tell.
+/** Answers at fixed times: a draw takes longer for a report further away, and the time of the answer must not reveal that.
  *
  * What `action` resolves to, or rejects with, so many milliseconds after this call, or, where it takes longer, at the
  * next multiple of them; at once where they are 0. */
@@ -169,7 +169,7 @@ async function answered(milliseconds, action) {
   }
 }
 
-/** Refuses options that are not among those known, and a clock that is no function. */
+/** Refuses options that are not among those known, and a clock that is not a function. */
 export function checkOptions(options, known) {
   if (!isObject(options)) throw new ReportError("option", "options are an object, such as { perDay: 10 }");
   const unknown = Object.keys(options).find((name) => !known.includes(name));

@@ -44,7 +44,7 @@ function hexadecimal(bytes) {
 export function headerOf(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const end = bytes.length - 32;
-  need(end >= HEAD && String.fromCharCode(...bytes.subarray(0, 10)) === MAGIC, "is no table for this client");
+  need(end >= HEAD && String.fromCharCode(...bytes.subarray(0, 10)) === MAGIC, "is not a table for this client");
   need(view.getUint16(10, true) === VERSION, "is of another version than this client: write both again");
   const size = view.getUint32(12, true);
   need(size <= Math.min(end - HEAD, MOST_HEADER), "has a header longer than it may be");
@@ -52,7 +52,7 @@ export function headerOf(bytes) {
   try {
     header = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(HEAD, HEAD + size)));
   } catch {
-    need(false, "has a header that is no JSON");
+    need(false, "has a header that is not JSON");
   }
   need(isObject(header), "has no header");
   return header;

@@ -72,7 +72,7 @@ function checkedHeader(header) {
   }
   checkDomain(domain);
   if (header.position_claim !== undefined) {
-    need(typeof header.position_claim === "string", "has a claim about positions that is no text");
+    need(typeof header.position_claim === "string", "has a claim about positions that is not text");
     need(kind === "table" && domain.kind === "grid" && domain.axes === 2, "has positions on other places than a grid");
   }
   need(header.accuracy === undefined || header.accuracy === 0.95, "has an accuracy of another share");
@@ -131,14 +131,14 @@ export function checkFactors({ cells, places, generators, cap }, arrays) {
   if (!first) return;
   const rises = first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < generators);
   need(rises, "has a column without generators");
-  need(within(from, places), "has a generator that is no place");
+  need(within(from, places), "has a generator that is not a place");
   need(offset.every((value) => value <= cap), "has an offset above the cap");
 }
 
 function checkPlaces({ cells, domain }, { index, points, around, report_points: reports }) {
   const size = index && domain.shape.reduce((a, b) => a * b);
   need(!index || index.every((at, i) => at < size && (i === 0 || at > index[i - 1])), "has cells off its lattice");
-  need(!around || around.every((row) => row < cells), "has a neighbour that is no cell");
+  need(!around || around.every((row) => row < cells), "has a neighbour that is not a cell");
   need([points, reports].every((list) => !list || list.every(Number.isFinite)), "has a place without coordinates");
 }
 

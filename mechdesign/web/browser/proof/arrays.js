@@ -1,4 +1,4 @@
-// What a page carries, gzipped, in base64: the length of its contents (uint32), these in JSON, and from the next multiple
+// The data of a page, gzipped, in base64: the length of its contents (uint32), these in JSON, and from the next multiple
 // of 8 bytes on its arrays, little-endian numbers one after another. The checksum of gzip detects damage.
 //
 // A page is { contents, bytes, start }; `array` gives one of its arrays by name, first of the file, then beside it.

@@ -16,12 +16,12 @@ for (const k of [4, 8, 16, 32, 64]) STENCILS[`1 ${k}`] = ["1"];
 for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
   STENCILS[`2 ${k}`] = ["10", "11", "21", "31", "32", "41", "43", "52", "53"].slice(0, end);
 }
-// What may stand in a sentence as a unit: a printable name of at most 40 characters and four words, and no clause.
+// A unit that may stand in a sentence: a printable name of at most 40 characters and four words, and no clause.
 const WORD = /^(?!(?:\S* ){4})(?!.*[.] )[^\p{C}\p{Zl}\p{Zp},;:!?"]{1,40}$/u;
 const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
 
-/** What a metric claims: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
- * times the scale, an exact fraction. Throws RangeError for another kind, and for levels that are no numbers. */
+/** The claim of a metric: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
+ * times the scale, an exact fraction. Throws RangeError for another kind, and for levels that are not numbers. */
 function claimOf({ kind, epsilon = 0, level, stencil, multiplier }) {
   if (!KINDS.includes(kind)) throw new RangeError(`unknown metric: ${kind}`);
   const levels = level ? level.eps.flat(Infinity) : [epsilon];

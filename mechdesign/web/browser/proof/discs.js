@@ -3,8 +3,8 @@
 //
 //     under * sum over u in B of N(u) A(u, y) <= over * sum over all u of N(u) A(u, y),   over / under its limit,
 //
-// in integers. Discs about places, or through two of them, where they are centred anywhere: what any disc contains
-// is part of what one of these does. By area B is any cells of a grid that are together no larger than a disc: those that
+// in integers. Discs about places, or through two of them, if they are centred anywhere: the contents of any disc
+// are part of the contents of one of these. By area B is any cells of a grid that are together no larger than a disc: those that
 // have most of a report. The radius is raised by 2^-40 of itself, beyond rounding.
 
 const RAISED = 1 + 2 ** -40;
@@ -68,7 +68,7 @@ function lowest(over, under) {
   return [over / a, under / a];
 }
 
-/** What discs contain, lists of places; points (axes of n each); every, whether also the parts of larger sets, which a limit
+/** The contents of discs, as lists of places; points (axes of n each); every, whether also the parts of larger sets, which a limit
  * by a factor needs: a disc moved off a crossing keeps those points on its circle that lie on that side. */
 function discsOf(points, radius, centres, every) {
   if (points.length > 2)

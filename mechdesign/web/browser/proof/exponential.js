@@ -10,7 +10,7 @@ function times([a, b], [c, d]) {
   return [a * c, b * d];
 }
 
-/** Whether one fraction exceeds another. */
+/** True if one fraction exceeds another. */
 function more([a, b], [c, d]) {
   return a * d > c * b;
 }
@@ -27,7 +27,7 @@ function bitLength(value) {
 }
 
 /** Integers [R, s] with R 2^-s <= e^length and 2^61 <= R < 2^62: partial Taylor sums of e^(length / 2^h), rounded
- * down, then h squarings, each rounded down. Throws RangeError for a negative length, or one that is no number. */
+ * down, then h squarings, each rounded down. Throws RangeError for a negative length, or one that is not a number. */
 function expLower(length) {
   if (!(Number.isFinite(length) && length >= 0)) throw new RangeError(`an edge cannot be ${length} nats long`);
   const [p, q] = exactly(Math.min(length, VACUOUS));

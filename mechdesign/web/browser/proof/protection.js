@@ -39,14 +39,14 @@ function* protectionFaults(page, outcome, rows = null, mass = null) {
   return faults;
 }
 
-/** What is protected: "positions", "cells" of a grid, or "places", values along a line among them. */
+/** The kind of protected secrets: "positions", "cells" of a grid, or "places", values along a line among them. */
 function protectedKind(page) {
   if (placedOf(page)) return "positions";
   const { kind, cell, unit } = described(page, "domain");
   return kind === "grid" && nounsOf({ kind, unit }, cell.length).truth === "position" ? "cells" : "places";
 }
 
-/** What secrets on so many axes are called: what is measured exactly, and one of them and several. As words_for of
+/** The nouns for secrets on so many axes: of the exact value, of one secret and of several. As words_for of
  * problem/vocabulary.py. */
 function nounsOf({ kind, unit }, axes) {
   if (Object.hasOwn(METRES, unit) || unit === "cell" || (kind !== "nodes" && unit === "1" && axes > 1))
@@ -55,7 +55,7 @@ function nounsOf({ kind, unit }, axes) {
   return kind === "grid" ? { truth: "value", one: "interval", many: "intervals" } : { truth: "value", one: "value", many: "values" };
 }
 
-/** What the points within a radius are called: on one axis of values an interval, else a disc. As shape_of there. */
+/** The noun for the points within a radius: on one axis of values an interval, else a disc. As shape_of there. */
 function shapeOf(page) {
   return axesOf(page, "secret").length === 1 && nounsOfPage(page).truth === "value" ? "interval" : "disc";
 }

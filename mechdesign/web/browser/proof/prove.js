@@ -1,7 +1,7 @@
 // The proof of a page, as a generator that yields its progress: { words, share }, share from 0 to 1.
 //
-// It returns { faults, proved, assumed, figures }: what is wrong; sentences on what was proved and what was assumed; the
-// recomputed figures.
+// It returns { faults, proved, assumed, figures }: faults; sentences on proofs and on assumptions; the recomputed
+// figures.
 
 const MOST_WORK = 2e8; // edge relaxations in the proof of factors: some seconds. A button proves the rest.
 
@@ -94,7 +94,7 @@ function* proveClaim(page, outcome) {
   outcome.faults.push(...(yield* part(claimFaults(setting), "comparing the claim with its edges", 0.02, 0.15)));
   const { kind } = claim;
   if (whole) {
-    if (!connected(count, edges)) outcome.faults.push({ text: "the edges do not connect all secrets" });
+    if (!isConnected(count, edges)) outcome.faults.push({ text: "the edges do not connect all secrets" });
     outcome.proved.push(
       `The ${counted(edges.tail.length)} edges of the claim connect all secrets.`,
     );

@@ -4,7 +4,7 @@
 // A row has a sum over all places nearer than the cap, tens of thousands of them. So the rows of a patch around one cell
 // are added up, or all of them when that is asked for, or there are few.
 
-const PATCH = 15; // cells along either side of what is proved at once
+const PATCH = 15; // cells along either side of the patch that is proved at once
 const FEW_ROWS = 2500; // of a map that is proved whole
 const LOOSEST = 4n; // times a sum that its bound may be
 
@@ -144,7 +144,7 @@ function levelRange(map) {
   return secretLevels(map).reduce(([low, high], level) => [Math.min(low, level), Math.max(high, level)], [Infinity, 0]);
 }
 
-/** What a map protects, and its range of levels, per kilometre on metres. */
+/** The sentence on protection by a map, and its range of levels, per kilometre on metres. */
 function regionHeadline({ map, contents }) {
   const { cell, unit, level_unit: quantum } = map.header;
   const [least, most] = levelRange(map).map((at) => at * quantum * contents.levels_per);

@@ -102,8 +102,8 @@ function isEdge({ secret, other }, u, v) {
   return (secret === u && other === v) || (secret === v && other === u);
 }
 
-/** Whether edges join all of `count` places. */
-function connected(count, { tail, head }) {
+/** True if edges connect all of `count` places. */
+function isConnected(count, { tail, head }) {
   const root = Int32Array.from({ length: count }, (_, k) => k);
   const top = (k) => {
     while (root[k] !== k) k = root[k] = root[root[k]];

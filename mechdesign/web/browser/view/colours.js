@@ -21,7 +21,7 @@ function colour(share) {
 }
 
 /** How values become shares: { least, most, share, constant }, logarithmic from `most` down to `depth` of it where that
- * is given. Values that are no number have no share. */
+ * is given. Values that are not numbers have no share. */
 function scaleOf(values, depth = null) {
   let [least, most] = [Infinity, -Infinity];
   for (const value of values) {

@@ -1,4 +1,4 @@
-// The map and what is done with it: tabs, a place that is chosen, a report that is drawn, the reach of a factor of odds.
+// The interactive map: tabs, a place that is chosen, a report that is drawn, the reach of a factor of odds.
 
 const TABS = {
   prior: "Prior",
@@ -8,7 +8,7 @@ const TABS = {
   belief: "What an attacker believes",
   worst: "After the worst report",
 };
-const DEPTH = 1e-6; // of the largest probability shown: what is less likely has the darkest colour
+const DEPTH = 1e-6; // of the largest probability shown: smaller ones get the darkest colour
 
 /** Buttons [name, text] that turn to what the map shows; a function that marks one of them as pressed. */
 function addTabs(texts, turn) {
@@ -22,7 +22,7 @@ function addTabs(texts, turn) {
   return (tab) => buttons.forEach(([name, button]) => button.setAttribute("aria-pressed", String(name === tab)));
 }
 
-/** A map, what it shows, and the reports that are drawn from a place that was chosen on it. */
+/** A map with the chosen place and the reports drawn from it. */
 class View {
   constructor() {
     this.report = null;

@@ -1,4 +1,4 @@
-// What the map asks of a page: rows, posteriors, distances in nats, draws in integers.
+// Computes for the map of a page: rows, posteriors, distances in nats, draws in integers.
 
 class Model {
   constructor(page) {
@@ -16,7 +16,7 @@ class Model {
     this.losses = null; // from the proof
     this.placed = placedOf(page); // the claim about positions
     this.around = this.placed ? places(page, "around_row") : null;
-    this.cellOf = this.#reportPlaces(); // of every report the place that it is; null where reports are no places
+    this.cellOf = this.#reportPlaces(); // of every report the place that it is; null if reports are not places
     this.located = this.cellOf !== null;
     if (contents.kind === "factors") {
       this.rows = this.factors = new Factors(page);
@@ -55,7 +55,7 @@ class Model {
     return cells.includes(undefined) ? null : Int32Array.from(cells);
   }
 
-  /** A row (m,) as values of places, no number where a place is no report; as it is where reports are no places. */
+  /** A row (m,) as values of places, NaN if a place is not a report; unchanged if reports are not places. */
   spread(row) {
     if (!this.located) return row;
     const values = new Float64Array(this.count).fill(NaN);
@@ -79,7 +79,7 @@ class Model {
     return this.carries(u) ? this.rows.probabilities(this.around ? u : this.#numberOf(u), point) : null;
   }
 
-  /** What an attacker who knows the prior believes after report y, (n,); null where not every row is there. */
+  /** The belief of an attacker who knows the prior after report y, (n,); null where not every row is there. */
   posterior(y) {
     if (this.rowOf) return null;
     const joint = new Float64Array(this.count);
@@ -107,7 +107,7 @@ class Model {
     return AROUND.reduce((sum, _, step) => sum + shares[Math.floor(step / 3)] * shares[step % 3] * Number(this.mass[at(step)]), 0);
   }
 
-  /** The loss of what is drawn at the centre of every cell, to that centre; null where the loss is not known. */
+  /** The loss of a report drawn at the centre of every cell; null where the loss is not known. */
   centreLosses() {
     const judge = lossOf(this.page);
     const all = (u) => this.row(u)?.reduce((sum, p, y) => sum + p * judge(u, y), 0) ?? NaN;
@@ -169,14 +169,14 @@ class Model {
     return this.secrets.map((axis, k) => axis[u] + (this.placed ? (point[k] / 2 ** 16) * this.placed.side : 0));
   }
 
-  /** How far secret u, or a point of its cell, and report y are apart; null where reports are no places. */
+  /** How far secret u, or a point of its cell, and report y are apart; null if reports are not places. */
   apart(u, y, point = undefined) {
     if (!this.located) return null;
     const from = this.coordinates(u, point);
     return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[this.cellOf[y]]));
   }
 
-  /** The radius around a secret that holds a report with this probability; null where reports are no places. */
+  /** The radius around a secret that holds a report with this probability; null if reports are not places. */
   radius(u, row, share, point = undefined) {
     if (!this.located) return null;
     return radiusOf(Array.from(row, (p, y) => [this.apart(u, y, point), p]), share);

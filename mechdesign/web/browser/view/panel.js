@@ -34,7 +34,7 @@ function fillLegend(legend, scale, words, bars, format) {
     known && one ? `${words}: ${bars && !scale.constant ? "at most " : ""}${format(scale.most)}` : words;
 }
 
-/** Fill a list of terms and what they are. */
+/** Fill a list of terms and their descriptions. */
 function describe(list, facts) {
   list.replaceChildren(
     ...Object.entries(facts).flatMap(([term, value]) => [element("dt", term), element("dd", value)]),
