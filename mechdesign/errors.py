@@ -1,18 +1,18 @@
-"""What can go wrong, as a tree; the message of an error is one sentence.
+"""The errors of the package; the message of each is one sentence.
 
 MechdesignError
-├── InputError            exit code 2: an argument, option or file that cannot be taken; a ValueError too
-│   ├── UnitError         a unit that is unknown, or not the one asked for
-│   ├── UnsuitableError   a problem of a kind that this mechanism or program is not for
-│   ├── FileFormatError   a file that is missing, cut short or not of its format
+├── InputError            exit code 2: an invalid argument, option or file; a ValueError too
+│   ├── UnitError         a unit that is unknown, or not the expected one
+│   ├── UnsuitableError   the mechanism or program does not support this problem
+│   ├── FileFormatError   a file that is missing, truncated or in another format
 │   ├── SizeError         a table or program that would not fit in memory
-│   ├── BudgetError       a report that would cost more than is left
+│   ├── BudgetError       a report that would cost more than the remaining budget
 │   └── UnknownNameError  a name that this package does not have; an AttributeError too
 ├── DesignError           exit code 1: the design failed
 │   ├── InfeasibleError   the program has no solution
-│   └── SolverError       the solver gave nothing that can be used
+│   └── SolverError       the solver returned no usable solution
 ├── VerificationError     exit code 1: a stored mechanism was refused
-├── OutputError           exit code 1: what a command says could not be written
+├── OutputError           exit code 1: standard output could not be written
 └── InternalError         exit code 1: a defect of this package
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-_LONGEST_MESSAGE, _LONGEST_VALUE = 2_000, 300  # characters: files of anybody may hold values of megabytes
+_LONGEST_MESSAGE, _LONGEST_VALUE = 2_000, 300  # characters: untrusted files may hold values of megabytes
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended
 
 
@@ -48,7 +48,7 @@ class MechdesignError(Exception):
 
     @staticmethod
     def _shorten(text: str, most: int) -> str:
-        """A text of at most `most` characters: of a longer one the start and the end."""
+        """A text of at most `most` characters: the start and the end of a longer one."""
         if len(text) <= most:
             return text
         end = most // 4
@@ -68,17 +68,17 @@ class InputError(MechdesignError, ValueError):
 
 
 class UnitError(InputError):
-    """A unit that is unknown, or that differs from the one asked for."""
+    """A unit that is unknown, or that differs from the expected one."""
 
     kind = "unit"
 
 
 class UnsuitableError(InputError):
-    """A design problem that is sound, but of a kind that this mechanism or program is not for."""
+    """A valid design problem that this mechanism or program does not support."""
 
 
 class FileFormatError(InputError):
-    """A file that is missing, cut short, or not of the format it should have."""
+    """A file that is missing, truncated or in another format."""
 
     kind = "file"
 
@@ -90,7 +90,7 @@ class SizeError(InputError):
 
 
 class BudgetError(InputError):
-    """A report that would cost more than is left of a declared budget; nothing was drawn or spent."""
+    """A report that would cost more than the remaining budget; nothing was drawn or spent."""
 
     kind = "budget"
 
@@ -100,7 +100,7 @@ class UnknownNameError(InputError, AttributeError):
 
 
 class DesignError(MechdesignError):
-    """The program could be stated, but no mechanism came of it."""
+    """The program is valid, but no mechanism was found."""
 
     kind = "design"
 
@@ -124,7 +124,7 @@ class VerificationError(MechdesignError):
 
 
 class OutputError(MechdesignError):
-    """Standard output cannot be written; `closed` where its reader went away, as `head` does."""
+    """Standard output cannot be written; `closed` if its reader has ended, as `head` does."""
 
     kind = "output"
 
@@ -134,6 +134,6 @@ class OutputError(MechdesignError):
 
 
 class InternalError(MechdesignError):
-    """An exception that nothing foresaw: a defect of this package, whatever was asked."""
+    """An unexpected exception: a defect of this package."""
 
     kind = "internal"

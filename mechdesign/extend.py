@@ -8,8 +8,8 @@
   program and `Targets`, reports `Progress`, and returns a `Design`
 * export format: `FORMATS[suffix] = Format(write=...)`
 
-Every command and file format then knows the entry; reading such a file again needs it. `repair` makes a solver's table
-private as claimed. `verify_table.py` knows only the metrics of this package.
+Once registered, an entry works in every command and file format; reading such a file needs it again. `repair` makes a
+solver's table private as claimed. `verify_table.py` knows only the metrics of this package.
 
 >>> import mechdesign as md
 >>> "distance" in md.extend.LOSSES

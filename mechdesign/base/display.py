@@ -18,7 +18,7 @@ class ReprMixin:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        # `dataclass` writes its own `__repr__` into a class that has none.
+        # Otherwise `dataclass` would write its own `__repr__` into each subclass.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
 

@@ -1,7 +1,8 @@
-"""Ctrl-C in two steps: the first ends a search, and its result is still certified and written; the second ends all.
+"""Ctrl-C in two steps: the first stops the search and keeps its result; the second aborts.
 
-Python raises KeyboardInterrupt between any two instructions, and drops it in finalizers. Within `two_steps` a first
-Ctrl-C is raised before the end of a `search`, or waits for the next one. A solver with a table calls `hold` before it.
+Python raises KeyboardInterrupt between any two instructions, and drops it in finalizers. Within `two_steps` the first
+Ctrl-C ends the current `interruptible` search, or is held until the next one starts. A solver calls `hold` as soon as
+it has a table to keep.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class _State(threading.local):
-    """State of a thread; waits: a first Ctrl-C is deferred to the next search; pending: one was."""
+    """State of a thread; waits: hold the next Ctrl-C; pressed: one arrived; pending: it is being held."""
 
     handled = searching = waits = pressed = pending = False
 
@@ -48,12 +49,12 @@ def _press(number: int, frame: FrameType | None) -> None:
 
 
 def hold() -> None:
-    """Let a first Ctrl-C wait for the next search from now on: there is a result to keep."""
+    """Hold a first Ctrl-C until the next search, since there is a result to keep."""
     _state.waits = True
 
 
 def interruptible(run: Callable[[], Result], otherwise: Result) -> Result:
-    """run(), or `otherwise` where Ctrl-C ends it. A search within another one hands the interrupt on: both end."""
+    """run(), or `otherwise` if Ctrl-C stops it. An interrupt of a nested search ends the outer one too."""
     if _state.searching:
         return run()
     _state.searching = True
@@ -63,7 +64,8 @@ def interruptible(run: Callable[[], Result], otherwise: Result) -> Result:
             _state.pending = False
             raise KeyboardInterrupt
         result = run()
-        _state.waits = True  # within the block: an interrupt before this line is caught, one after it waits
+        # Inside the block: an interrupt before this line is caught, one after it is held.
+        _state.waits = True
     except KeyboardInterrupt:
         _state.waits, result = True, otherwise
     finally:

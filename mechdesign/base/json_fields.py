@@ -2,9 +2,10 @@
 
 Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
 
-Range. u = 2^-53. A sum of two doubles has relative error u unless it overflows; a product, quotient or root if it is at
-least 2^-1022. Coordinates are at most LARGEST: sums of three squared differences do not overflow. Squared distances,
-levels, gaps and lengths are at least SMALLEST: a further product of two loses at most 2^-1075, under 2^-110 of the sum.
+Range, with u = 2^-53. A sum of two doubles has relative error u unless it overflows; a product, quotient or root if it
+is at least 2^-1022. Coordinates are at most LARGEST: sums of three squared differences do not overflow. Squared
+distances, levels, gaps and lengths are at least SMALLEST: a further product of two loses at most 2^-1075, under 2^-110
+of the sum.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ def finite(value: object, field: str) -> float:
     >>> md.extend.finite(0.25, "epsilon")
     0.25
     """
+    # `type` and not isinstance: True is an int to isinstance. Integers beyond 2^53 would change as doubles.
     good = abs(value) <= _EXACT if type(value) is int else isinstance(value, float) and math.isfinite(value)
     if not good:
         raise _refused("must be a finite number", field, value)

@@ -19,8 +19,8 @@ _TOTALS = {"all", "total", "totals", "sum", "gesamt", "summe", "total général"
 _FEWEST, _ROUNDED = 3, 1e-3  # labels with a total among them; how far rounding moves a sum
 _SHOWN = 4  # labels that an error lists
 _SIDES, _AXES = ("secret", "report"), "xyz"
-_INDEX = {"index", "id", "secret", "level_0", "unnamed: 0"}  # what pandas calls an index that became a column
-_UNNAMED = "dim_"  # what xarray calls the axes of an array that names none
+_INDEX = {"index", "id", "secret", "level_0", "unnamed: 0"}  # names in pandas of an index that became a column
+_UNNAMED = "dim_"  # prefix in xarray of axes without names
 
 
 def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
@@ -29,6 +29,7 @@ def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
     repeated = next((word for word in words if words.count(word) > 1), None) if len(set(words)) < len(words) else None
     if repeated is not None:
         raise InputError(f"two {side}s have one label", field=field, value=repeated)
+    # Words and ascending numbers leave the order; other numbers must count the places from 0 or 1.
     numbers = _numbers(labels)
     if numbers is None or (np.diff(numbers) > 0).all():
         return np.arange(len(words))
@@ -203,10 +204,10 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | 
 
 def _positions(given: Points, places: Points, field: str, side: str) -> Indices:
     """The position of every place among given coordinates."""
-    order, own = np.lexsort(given.T), np.lexsort(places.T)
-    if not np.array_equal(given[order], places[own]):
+    order, sorted_places = np.lexsort(given.T), np.lexsort(places.T)
+    if not np.array_equal(given[order], places[sorted_places]):
         message = f"has coordinates of other {side}s than the problem"
         raise InputError(message, field=field, value=f"{side} 0 at {given[0].tolist()}", remedy="pass .values")
-    positions = np.empty(len(own), np.int64)
-    positions[own] = order
+    positions = np.empty(len(sorted_places), np.int64)
+    positions[sorted_places] = order
     return positions

@@ -1,8 +1,8 @@
 """Lock files: one process and one thread at a time.
 
-The operating system releases a lock when its process ends. With `wait` the empty file stays; without, it names its
-holder and is deleted afterwards. On file systems without locks the process number decides; a file from another
-machine is refused until somebody deletes it.
+The operating system releases a lock when its process ends. With `wait` the empty file remains; without, it names its
+holder and is deleted afterwards. On file systems without locks process ids are compared. A file from another machine
+is refused until somebody deletes it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ else:
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _PRIVATE = 0o600
-_NAMED = 4096  # bytes that are read of a file that says whose it is
-_FAR = 1 << 30  # the byte that is locked on Windows, where a locked one cannot be read
+_NAMED = 4096  # bytes read of a file that names its holder
+_FAR = 1 << 30  # the locked byte on Windows: locked bytes cannot be read, and the first ones name the holder
 _PAUSE = 0.02  # seconds between attempts on Windows
 
 
@@ -63,7 +63,7 @@ def _take(path: Path, field: str, wait: bool) -> int:
             if not wait:
                 _refuse_held(handle, free, path, field)
             elif free is None:
-                raise InputError("the file system keeps no locks", field=field, value=path.parent)
+                raise InputError("the file system has no locks", field=field, value=path.parent)
             if _stands(handle, path):
                 if not wait:
                     _name(handle)
@@ -71,11 +71,12 @@ def _take(path: Path, field: str, wait: bool) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # removed in between
+        # The file was removed between open and lock: lock its successor.
+        os.close(handle)
 
 
 def _lock(handle: int, wait: bool) -> bool | None:
-    """Whether the lock was got; None where the file system keeps no locks."""
+    """True if the lock was acquired; None if the file system has no locks."""
     if sys.platform == "win32":
         while True:
             os.lseek(handle, _FAR, os.SEEK_SET)
@@ -139,7 +140,7 @@ def _name(handle: int) -> None:
 
 
 def _stands(handle: int, path: Path) -> bool:
-    """Whether `path` still names the file that is open."""
+    """True if `path` still names the open file."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:

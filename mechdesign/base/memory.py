@@ -1,4 +1,4 @@
-"""Refuse what would not fit in memory, before it is allocated."""
+"""Refuse arrays that would not fit in memory, before they are allocated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_DOMAIN = 1 << 20  # places: coordinates, lattice, prior and levels of so
 
 
 def max_items_in_memory(size: int) -> int:
-    """How many things of `size` bytes fit in 80 % of the available memory."""
+    """The number of items of `size` bytes that fit in 80 % of the available memory."""
     return int(SAFETY * psutil.virtual_memory().available) // size
 
 
@@ -48,7 +48,7 @@ def require_memory(
 
 @contextlib.contextmanager
 def within_memory(field: str, value: object) -> Iterator[None]:
-    """Raise SizeError where the memory runs out in spite of all estimates."""
+    """Turn a MemoryError into a SizeError."""
     try:
         yield
     except MemoryError as error:

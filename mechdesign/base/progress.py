@@ -25,7 +25,7 @@ _KERNELS = Path(__file__).resolve().parents[1] / "mechanism"  # the first that a
 
 @dataclass(kw_only=True, eq=False)
 class _Watched:
-    """What is under way: its title, the gap and the seconds that it may end at, and the last state."""
+    """Running work: its title, target gap, time limit and latest state."""
 
     title: str
     target: float | None
@@ -83,7 +83,7 @@ def verbosely(
     target: float | None = None,
     limit: float = math.inf,
 ) -> Iterator[Callable[[Any], None] | None]:
-    """What to call with states: `on_progress`, and where `verbose` a line of progress too."""
+    """The callback for states: `on_progress`, with a line of progress if `verbose`."""
     if not verbose:
         yield on_progress
         return
@@ -98,7 +98,7 @@ def verbosely(
 
 
 def clear() -> None:
-    """Take the live line away, before anything else is written."""
+    """Erase the live line, before other output."""
     global _shown
     with _lock:
         if _shown and sys.stderr is not None:
@@ -108,7 +108,7 @@ def clear() -> None:
 
 
 def line(watched: _Watched, now: float) -> str:
-    """The line of what is under way, cut to 79 columns from the end of its title and its state."""
+    """The line of running work; title and state are cut so that it has at most 79 columns."""
     state, words = watched.state, ""
     if state is not None:
         words = getattr(state, "brief", None) or str(state)
@@ -147,7 +147,7 @@ def show(now: float) -> None:
 
 
 def compiled() -> bool:
-    """Whether Numba has cached a kernel for this Python, or cannot cache any."""
+    """True if Numba has cached a kernel for this Python, or cannot cache any."""
     name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
     cache = os.environ.get("NUMBA_CACHE_DIR")
     if cache:
@@ -156,7 +156,7 @@ def compiled() -> bool:
 
 
 def note_compiling() -> None:
-    """Say on standard error, where no compiled kernel of this package is cached, that a first run takes longer."""
+    """Note on standard error that a first run takes longer, unless a compiled kernel is cached."""
     if not compiled() and sys.stderr is not None:
         clear()
         print(SAID, file=sys.stderr)

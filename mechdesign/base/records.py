@@ -17,7 +17,7 @@ class FrozenRecord(ReprMixin):
     """A frozen dataclass with checked fields and copied arrays; equal if all fields and array entries are equal."""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
-        # A copy or an unpickled object is made without arguments.
+        # copy and pickle call __new__ without arguments, which were checked already.
         if args or keywords:
             check_arguments(cls, args, keywords)
         return super().__new__(cls)

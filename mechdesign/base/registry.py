@@ -66,7 +66,7 @@ _ROLES: Registry[Any] = Registry("roles")
 
 
 class Role(Generic[Value]):
-    """What a capability does for the core: at most one implementation of the Protocol `Value`."""
+    """The implementation of the Protocol `Value` by a capability; at most one."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -33,5 +33,5 @@ def csv_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def metadata_of(table: Path) -> Path:
-    """The file beside a CSV table that says what it is of, by the name that "CSV on the Web" (W3C 2015) gives it."""
+    """The metadata file of a CSV table, named as in "CSV on the Web" (W3C 2015)."""
     return table.with_name(f"{table.name}-metadata.json")

@@ -30,7 +30,7 @@ def safe_streams(output: TextIO | None, errors: TextIO | None) -> Iterator[None]
 
 
 class _Stream:
-    """A text stream as `safe_streams` says."""
+    """A text stream for `safe_streams`."""
 
     def __init__(self, stream: TextIO, *, silent: bool) -> None:
         self._stream, self._silent = stream, silent
@@ -66,8 +66,9 @@ class _Stream:
                 raise self._failure from error
 
     def _drop(self) -> None:
-        """Send what is left, and what comes, to nowhere."""
+        """Discard buffered and later output."""
         with suppress(OSError, ValueError, AttributeError):
+            # Python flushes standard output once more at exit; on the null device that cannot fail.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)

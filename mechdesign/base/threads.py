@@ -40,6 +40,7 @@ def in_blocks(
             raise OutOfTime
         work(start, stop)
 
+    # One range, or one core: no pool, whose start takes longer than small work.
     ranges = [(start, min(start + block, total)) for start in range(0, total, block)]
     if len(ranges) == 1 or WORKERS == 1:
         for start, stop in ranges:
@@ -52,6 +53,7 @@ def in_blocks(
             for future, (_, stop) in zip(futures, ranges, strict=True):
                 future.result()
                 on_done(stop)
+        # Cancel waiting ranges, or a Ctrl-C would end only after all of them.
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -56,36 +56,39 @@ _OTHER_LENGTHS = frozenset(
 )
 KNOWN_UNITS = tuple(_ALIASES)  # those of several spellings
 LONGEST, _SPACES = 40, 3  # characters of a name, and spaces in it
-_CLAUSE = re.compile(r'[,;:!?"]|\. ')  # in no unit: a file could say something by it
+_CLAUSE = re.compile(r'[,;:!?"]|\. ')  # punctuation of a sentence, which an untrusted file could smuggle in as a unit
 _NEAR = 0.85  # likeness of two names, from 0 to 1: "kilomters" has 0.94 to kilometers, "years" 0.8 to yards
 _SHORTEST = 4  # letters of a name that is compared with those of lengths
-_NO_START = "+-.,=@'\"`"  # a sign, or what a spreadsheet takes for a formula
+_NO_START = "+-.,=@'\"`"  # signs, and characters that start a formula in spreadsheets
 
 
 def canonical_unit(name: str, field: str = "unit") -> str:
     """The canonical name: "m" for "metres", other printable names unchanged; UnitError for mistakes."""
-    own = unicodedata.normalize("NFC", str(name).strip())
-    plain = _plain(own)
+    stripped = unicodedata.normalize("NFC", str(name).strip())
+    plain = _plain(stripped)
     if plain in _CANONICAL:
         return _CANONICAL[plain]
-    sentence = _CLAUSE.search(own) is not None or own.count(" ") > _SPACES
-    if not (0 < len(own) <= LONGEST and own.isprintable()) or own[0].isdigit() or own[0] in _NO_START or sentence:
+    is_sentence = _CLAUSE.search(stripped) is not None or stripped.count(" ") > _SPACES
+    is_short = 0 < len(stripped) <= LONGEST and stripped.isprintable()
+    if not is_short or stripped[0].isdigit() or stripped[0] in _NO_START or is_sentence:
         message = f"must be a printable name of at most {LONGEST} characters and four words that begins with a letter"
-        shown = repr(own if len(own) <= LONGEST else own[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
+        shown = repr(stripped if len(stripped) <= LONGEST else stripped[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
         raise UnitError(message, field=field, value=shown, remedy="write for example m, km, USD or points")
-    near = difflib.get_close_matches(plain, _SPELT, 1, _NEAR) if plain.isalpha() and len(plain) >= _SHORTEST else []
-    one = plain.removesuffix("s")
-    if near or one in _OTHER_LENGTHS or (one.isalpha() and own.isalpha() and one.endswith(("meter", "metre"))):
-        remedy = f"write {_CANONICAL[near[0]]}" if near else "lengths are in " + ", ".join(LENGTHS)
-        raise UnitError("unknown unit of length", field=field, value=repr(own), remedy=remedy)
-    return own
+    # A misspelt length must not pass as a unit of its own: "kilomters" would convert to nothing.
+    matches = difflib.get_close_matches(plain, _SPELT, 1, _NEAR) if plain.isalpha() and len(plain) >= _SHORTEST else []
+    singular = plain.removesuffix("s")
+    is_metre = singular.isalpha() and stripped.isalpha() and singular.endswith(("meter", "metre"))
+    if matches or singular in _OTHER_LENGTHS or is_metre:
+        remedy = f"write {_CANONICAL[matches[0]]}" if matches else "lengths are in " + ", ".join(LENGTHS)
+        raise UnitError("unknown unit of length", field=field, value=repr(stripped), remedy=remedy)
+    return stripped
 
 
 def _plain(name: str) -> str:
-    """A name without case, accents, stops and what parts its words, as aliases are compared."""
+    """A name without case, accents, full stops and separators, as aliases are compared."""
     letters = unicodedata.normalize("NFKD", name) if name.replace("\N{DEGREE SIGN}", "x").isalpha() else name
-    kept = (letter for letter in letters.lower() if not (unicodedata.combining(letter) or letter in " _-"))
-    return "".join(kept).removesuffix(".")
+    plain = (letter for letter in letters.lower() if not (unicodedata.combining(letter) or letter in " _-"))
+    return "".join(plain).removesuffix(".")
 
 
 _CANONICAL = {_plain(alias): name for name, aliases in _ALIASES.items() for alias in aliases}
@@ -108,7 +111,7 @@ def require_unit(declared: str, wanted: str, field: str) -> None:
 
 
 def unit_ratio(unit: str, wanted: str, field: str = "unit") -> Fraction:
-    """How many `wanted` are one `unit`, exactly: 1 for a unit and itself, 1000 for km and m."""
+    """The exact number of `wanted` in one `unit`: 1000 for km and m."""
     unit, wanted = canonical_unit(unit, field), canonical_unit(wanted, field)
     if unit == wanted:
         return Fraction(1)

@@ -32,7 +32,7 @@ _SHOWN = 60  # characters of a value
 
 
 def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, its arguments checked first."""
+    """Decorate a function so that its arguments are checked first."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
@@ -43,7 +43,7 @@ def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def check_arguments(owner: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Refuse arguments of a function or class that do not fit its annotations. Raises: as `validated`."""
+    """Refuse arguments of a function or class that do not fit its annotations."""
     signature, hints = _signature(owner), _hints(owner)
     try:
         bound = signature.bind(*args, **keywords)
@@ -93,7 +93,7 @@ def _hints(owner: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value is of the kind of an annotation, where that can be told."""
+    """True unless a value contradicts its annotation; annotations that cannot be checked fit."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if _is_array(hint):
         return _fits_array(value, parts)
@@ -115,7 +115,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
-    """The same of what NumPy makes an array of, or of one of the other parts of a union with it."""
+    """True if NumPy can make an array of a value, or it has another type of the union."""
     others = {part for part in parts if isinstance(part, type)} - {str, Any} | ({str} if Path in parts else set())
     if isinstance(value, tuple(others)):
         return True
@@ -123,7 +123,7 @@ def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
 
 
 def _textual(value: object) -> bool:
-    """Whether a value is a text, or holds one."""
+    """True if a value is a text, or a list with one."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(item, str) for item in value)
     return isinstance(value, (str, bytes))
@@ -147,7 +147,7 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
 
 
 def as_numbers(values: ArrayLike, field: str, *places: Floats | None, ascending: bool = False) -> Floats:
-    """An array of doubles, labelled ones in the order of the places: `unlabelled` says how."""
+    """An array of doubles; labelled data is put in the order of the places by `unlabelled`."""
     return _doubles(unlabelled(values, field, *places, ascending=ascending), field)
 
 
@@ -186,19 +186,19 @@ def _first_entry(wrong: Booleans, values: AnyArray) -> str:
 
 
 def frozen_copy(values: ArrayLike, name: str) -> AnyArray:
-    """`values` as a read-only array that shares no memory with what the caller can write to."""
+    """A read-only copy of `values`; an array that owns its data and is read-only already is returned itself."""
     if type(values) is np.ndarray and values.flags.owndata and not values.flags.writeable:
         return values
     try:
-        own = np.array(values)
+        copy = np.array(values)
     except ValueError as error:
         raise InputError("must be an array", field=name, value=f"a {type(values).__name__}") from error
-    own.setflags(write=False)
-    return own
+    copy.setflags(write=False)
+    return copy
 
 
 def read_only(values: NDArray[_N]) -> NDArray[_N]:
-    """A view that nobody writes to."""
+    """A read-only view."""
     view = values.view()
     view.setflags(write=False)
     return view
@@ -219,5 +219,5 @@ def check_whole(value: int, field: str, *, least: int = 1) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        raise InputError(f"must be an integer from {least} on", field=field, value=value)
+        raise InputError(f"must be an integer, at least {least}", field=field, value=value)
     return number

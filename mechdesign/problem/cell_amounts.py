@@ -78,7 +78,7 @@ def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) ->
         pixels = edges[axis] if axis < len(edges) else None
         if pixels is not None:
             cells = np.asarray(low + side * np.arange(count + 1), np.float64)
-            shares = _shared(cells, _snapped(pixels, cells), extend=extend)
+            shares = _shared_lengths(cells, _snap(pixels, cells), extend=extend)
             density = _along(shares, density, axis)
         elif axis < density.ndim:
             density = np.repeat(density, count, axis=axis)
@@ -114,12 +114,12 @@ def _per_area(amounts: Floats, edges: list[Vector | None]) -> Floats:
     return amounts
 
 
-def _snapped(edges: Vector, cells: Vector) -> Vector:
+def _snap(edges: Vector, cells: Vector) -> Vector:
     nearest = np.clip(np.rint((edges - cells[0]) / (cells[1] - cells[0])), 0, len(cells) - 1).astype(np.int64)
     return np.where(np.abs(edges - cells[nearest]) <= _EQUAL * (cells[1] - cells[0]), cells[nearest], edges)
 
 
-def _shared(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_array:
+def _shared_lengths(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_array:
     """Lengths (cells, pixels) that both have in common along an axis; with extend, the outermost pixels have no end."""
     if extend:
         edges = np.concatenate([[min(edges[0], cells[0])], edges[1:-1], [max(edges[-1], cells[-1])]])

@@ -32,7 +32,8 @@ def open_netcdf(source: Path) -> Iterator[xr.Dataset]:
     with source.open("rb") as stream:
         engine = "h5netcdf" if stream.read(4) == b"\x89HDF" else "scipy"
         stream.seek(0)
-        if engine == "h5netcdf":  # it prints a traceback of its own on the way out of a file whose objects are damaged
+        # h5netcdf prints a traceback while it closes a damaged file; h5py raises before.
+        if engine == "h5netcdf":
             import h5py
 
             with h5py.File(stream, "r") as file:
@@ -56,7 +57,7 @@ def pixels_in_memory(source: xr.DataArray | xr.Dataset, variable: str | None) ->
 
 
 def pixels_of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixels:
-    """The pixels of one variable of a Dataset, with what the Dataset declares of its axes."""
+    """The pixels of one variable of a Dataset, with the units and coordinate system that it declares."""
     array = _variable(data, variable)
     if array.ndim != 2 or not set(array.dims) <= set(data.coords):
         sizes = ", ".join(f"{name} {size}" for name, size in array.sizes.items())
@@ -82,7 +83,7 @@ def pixels_of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixe
         x=np.asarray(axes[0].values, np.float64),
         y=np.asarray(axes[1].values, np.float64),
         load=load,
-        crs=_declared(data, array, axes),
+        crs=_declared_crs(data, array, axes),
         words=" ".join(
             str(holder.attrs[key]) for holder in holders for key in (*_CRS, "grid_mapping_name") if key in holder.attrs
         ),
@@ -98,13 +99,13 @@ def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
     candidates = {
         str(name): reduced
         for name, array in data.data_vars.items()
-        if (reduced := _reduced(array)).ndim >= 2
+        if (reduced := _without_single_axes(array)).ndim >= 2
         and reduced.dtype.kind in "biufc"
         and not (name in bounds or _BOUNDS.fullmatch(str(name)) or any(_BOUNDS.fullmatch(str(d)) for d in array.dims))
     }
     flat = [name for name, array in candidates.items() if array.ndim == 2] or list(candidates)
     if variable is not None and variable in data.data_vars:
-        return _reduced(data[variable])
+        return _without_single_axes(data[variable])
     if variable is None and len(flat) == 1:
         return candidates[flat[0]]
     raise FileFormatError(
@@ -115,7 +116,7 @@ def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
     )
 
 
-def _reduced(array: xr.DataArray) -> xr.DataArray:
+def _without_single_axes(array: xr.DataArray) -> xr.DataArray:
     single = [d for d in array.dims if array.sizes[d] == 1]
     single.sort(key=lambda d: bool(_ACROSS.match(str(d)) or _ALONG.match(str(d))))
     return array.isel(dict.fromkeys(single[: max(array.ndim - 2, 0)], 0))
@@ -156,7 +157,7 @@ def _mappings(data: xr.Dataset, array: xr.DataArray) -> list[str]:
     return [name for name in dict.fromkeys([str(named), "spatial_ref", "crs"]) if name in data.variables]
 
 
-def _declared(data: xr.Dataset, array: xr.DataArray, axes: list[xr.DataArray]) -> str | Mapping[str, Any] | None:
+def _declared_crs(data: xr.Dataset, array: xr.DataArray, axes: list[xr.DataArray]) -> str | Mapping[str, Any] | None:
     """The coordinate system that a dataset declares; EPSG:4326 for axes in degrees without more."""
     mappings = [data[name] for name in _mappings(data, array)]
     for holder in (*mappings, array, data):

@@ -98,7 +98,7 @@ def number_column(frame: Any, names: Names, field: str, *, shares: bool = False,
         if len(marked) and marked.map(lambda word: GROUPED.fullmatch(word) is not None).all():
             raise doubtful_number(marked.iloc[0], field)
     doubtful = frame.attrs.get("doubtful")
-    # of degrees only the decimals are possible: the other reading is above 1,000
+    # Degrees cannot exceed 1,000, so that a mark in them separates decimals.
     if doubtful is not None and names not in (LATITUDE, LONGITUDE):
         words = frame[name]
         if words.dtype.kind == "f" or (words.dtype.kind not in "iu" and words.astype(str).str.contains(r"[.,]").any()):
@@ -118,7 +118,7 @@ def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> Points:
 
 
 def doubtful_number(word: str, field: str) -> InputError:
-    """The refusal of a number whose mark may separate decimals or thousands."""
+    """The error for a number whose mark may separate decimals or thousands."""
     other = re.sub(r"\D", "", word)
     message = f"may be {word.replace(',', '.')} or {other}: the mark in it may separate decimals or thousands"
     return InputError(message, field=field, value=word, remedy="write decimal points and commas between columns")

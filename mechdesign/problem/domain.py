@@ -24,7 +24,7 @@ from mechdesign.problem.vocabulary import words_of
 
 AXES = ("x", "y", "z")
 MOST_PLACES = 2**31 - 1  # n < 2^31, so that n * n and place * n + place are 64-bit integers
-UNDERFLOW_LIMIT = 2.0**-400  # squares of coordinates below this lose their digits
+UNDERFLOW_LIMIT = 2.0**-400  # the square of a smaller coordinate, below 2^-800, loses digits in products
 MAX_LATTICE_CELLS, MAX_CELLS_PER_PLACE = 2**22, 2**12  # a lattice has at most 4 million cells, or 4096 for every place
 
 
@@ -79,11 +79,12 @@ class Domain(FrozenRecord):
             raise InputError("too many places", field="points", value=n)
         wrong = ~(np.abs(self.points) <= LARGEST)
         refuse_entries(wrong, self.points, "coordinates must be finite, and no larger than 1e150", field="points")
+        # Sorted, equal places are neighbours.
         ordered = self.points[np.lexsort(self.points.T[::-1])]
-        again = (ordered[1:] == ordered[:-1]).all(axis=1)
-        if again.any():
-            where = np.flatnonzero((self.points == ordered[np.argmax(again)]).all(axis=1))[:2].tolist()
-            value = f"{ordered[np.argmax(again)]} at {where}"
+        is_repeated = (ordered[1:] == ordered[:-1]).all(axis=1)
+        if is_repeated.any():
+            place = ordered[np.argmax(is_repeated)]
+            value = f"{place} at {np.flatnonzero((self.points == place).all(axis=1))[:2].tolist()}"
             raise InputError("two places coincide", field="points", value=value)
         if self.plane is not None:
             if self.kind == "nodes" or k != 2 or self.plane.unit != self.unit:
@@ -203,7 +204,7 @@ class Domain(FrozenRecord):
 
     @cached_property
     def spacing(self) -> float:
-        """On a grid the shortest side of a cell, elsewhere the least distance between two places; in `unit`."""
+        """The shortest side of a cell on a grid, elsewhere the smallest distance between two places; in `unit`."""
         if self.cell is not None:
             return min(self.cell)
         from scipy.spatial import cKDTree
@@ -224,8 +225,9 @@ class Domain(FrozenRecord):
         square = np.zeros((self.size, other.size))
         scale = _exact_scale(self.points, other.points)
         for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
-            away = a[:, None] - b[None, :]
-            square += np.square(away, out=away)
+            # In place: n m doubles are the largest arrays of a problem.
+            difference = a[:, None] - b[None, :]
+            square += np.square(difference, out=difference)
         np.sqrt(square, out=square)
         return np.divide(square, scale, out=square)
 
@@ -272,6 +274,7 @@ class Domain(FrozenRecord):
         if not (cell > 0).all():
             raise InputError("must be positive", field="cell", value=cell.tolist())
         _check_lattice(shape, len(coordinates))
+        # Untrusted: compare as doubles before converting to integers, which overflow silently.
         with np.errstate(over="ignore", invalid="ignore"):
             position = np.rint((coordinates - origin) / cell - 0.5)
         if not ((position >= 0) & (position < shape)).all():
@@ -279,13 +282,14 @@ class Domain(FrozenRecord):
         mask = np.zeros(shape, bool)
         mask[tuple(position.astype(np.int64).T)] = True
         domain = cls.grid(shape, cell=cell.tolist(), unit=unit, origin=origin.tolist(), mask=mask, plane=plane)
+        # Bit for bit: lengths of the claim are computed from the coordinates.
         if not np.array_equal(domain.points, coordinates):
             raise _inconsistent("are not the cell centres")
         return domain
 
 
 def _exact_scale(*points: Points) -> float:
-    """A power of two that keeps squares of coordinates that are all tiny in the normal range of doubles; else 1."""
+    """A power of two that keeps squares of tiny coordinates in the normal range of doubles; 1 for others."""
     return 2.0**700 if all((np.abs(coordinates) < UNDERFLOW_LIMIT).all() for coordinates in points) else 1.0
 
 

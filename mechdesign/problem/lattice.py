@@ -42,10 +42,10 @@ _STENCILS: dict[int, dict[int, tuple[Step, ...]]] = {
     2: {4: _PLANE[:1], 8: _PLANE[:2], 16: _PLANE[:3], 32: _PLANE[:5], 64: _PLANE},
     3: {6: _SPACE[:1], 18: _SPACE[:2], 26: _SPACE},
 }
-_FARTHEST = 2.0**27  # cells from zero, of the centres of a lattice that pairs are left out on
-_SPARSE = 8  # a lattice with fewer than one cell in eight in the domain is searched pair by pair
+_FARTHEST = 2.0**27  # cells from zero, up to which implied pairs may be omitted (module docstring)
+_SPARSE = 8  # pair by pair if fewer than one lattice cell in eight is in the domain: a guess, only time depends on it
 _AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
-_SETS = 64  # sets that are searched from at a time
+_SETS = 64  # sources per search, which bounds the memory of the added nodes
 
 
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
@@ -133,7 +133,7 @@ def _nearest_in_their_direction(domain: Domain) -> Pairs:
 
 
 def _signed_permutations(base: Step) -> list[Step]:
-    """All changes of sign and of order of a step, of each opposite pair the one that leads to a later cell."""
+    """All changes of sign and order of a step; of two opposite ones, the one that leads to a later cell."""
     signs, orders = itertools.product((1, -1), repeat=len(base)), itertools.permutations(base)
     steps = (tuple(map(mul, *both)) for both in itertools.product(signs, orders))
     return [step for step in dict.fromkeys(steps) if step > (0,) * len(base)]
@@ -142,6 +142,7 @@ def _signed_permutations(base: Step) -> list[Step]:
 def _visible_pairs(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined = (here >= 0) & (there >= 0)
+    # The cells whose centres lie on the segment divide it into gcd pieces.
     pieces = math.gcd(*step)
     for k in range(1, pieces):
         joined &= _beyond(table, step, k * (np.asarray(step) // pieces)) < 0
@@ -151,10 +152,11 @@ def _visible_pairs(table: IntegerMatrix, step: Step) -> Pairs:
 def _unobstructed_pairs(table: IntegerMatrix, step: Step) -> Pairs:
     here, there = _ends(table, step)
     joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
+    # Axes crossed at one moment: the segment passes an edge or a corner, around which any order of unit moves will do.
     for moves in _crossings(step):
         staircases = [at + np.cumsum(order, axis=0) for order in itertools.permutations(moves)]
-        open_ones = [np.all([_beyond(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
-        joined &= np.any(open_ones, axis=0)
+        is_open = [np.all([_beyond(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
+        joined &= np.any(is_open, axis=0)
         at += np.sum(moves, axis=0)
     return here[joined], there[joined]
 
@@ -244,7 +246,9 @@ def check_connected(edges: Edges, size: int) -> None:
 
 def shortest_paths(edges: Edges, size: int) -> Matrix:
     """All shortest-path distances (n, n) in nats, exactly symmetric. Cost: O(n (e + n log n)) time."""
-    distances = dijkstra(edges.matrix(size), directed=True)  # the matrix is symmetric, and this is twice as fast
+    # The matrix is symmetric, so that a directed search finds the same distances, in half the time.
+    distances = dijkstra(edges.matrix(size), directed=True)
+    # Sums along a path round differently in the two directions; the minimum is symmetric to the bit.
     return np.minimum(distances, distances.T)
 
 
@@ -277,7 +281,7 @@ def _from_sources(
     """Distances (count, n) from added nodes, source[i] joined to place[i] at distance start[i] >= 0."""
     tail, head, length = edges.both_ways()
     sources = size + np.arange(count)
-    # A stored zero is no edge for the search, so every place is one nat further than it has to be.
+    # scipy takes a stored zero for a missing edge. One nat is added to every first edge, and subtracted below.
     graph = sp.csr_array(
         (
             np.concatenate([length, np.broadcast_to(start + 1.0, place.shape)]),

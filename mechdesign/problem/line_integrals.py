@@ -66,6 +66,7 @@ def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
     cuts = np.concatenate([np.zeros((count, 1)), *crossings, np.ones((count, 1))], axis=1)
     cuts.sort(axis=1)
 
+    # Simpson's rule on each piece between crossings, where eps is a polynomial of degree at most 3: exact.
     step = [b - a for a, b in zip(p, q, strict=True)]
     total, doubt = np.zeros(count), np.zeros(count)
     for a, b in zip(cuts[:, :-1].T, cuts[:, 1:].T, strict=True):
@@ -75,9 +76,11 @@ def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
             blend(raster.values, [(node, *shares[k]) for node, shares in places], ()) for k in range(3)
         )
         total += (b - a) * (low + 4.0 * middle + high)
+        # (1): errors of the three values, and the rounding of the partial sum.
         doubt += (b - a) * (below + 4.0 * within + above) + UNIT_ROUNDOFF * (b > a) * total
     square = step[0] ** 2 + step[1] ** 2 + step[2] ** 2
-    needed = 24 * UNIT_ROUNDOFF + 1.01 * doubt / total + _misplaced(raster, p, q, step)
+    # 1.01 covers the rounding of the bounds themselves.
+    needed = 24 * UNIT_ROUNDOFF + 1.01 * doubt / total + _misplacement(raster, p, q, step)
     if not (needed <= LARGEST_DEFECT).all():
         raise InputError(
             f"the integral of eps over an edge cannot be computed to {LARGEST_DEFECT:g} in doubles",
@@ -85,23 +88,26 @@ def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
             value=f"levels {smallest:.6g} to {largest:.6g}, relative error up to {needed.max():.3g}",
             remedy="use a map whose nodes lie further apart, or whose levels differ by less",
         )
+    # The usual defect where it suffices: files then have the same lengths whatever the sums above are.
     usual = (1.0 - ROUND_DOWN) * max(1.0, largest / smallest / 128)
     length = total / 6.0 * np.sqrt(square) * (1.0 - np.maximum(usual, needed))
     return np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
 
 
-def _misplaced(raster: Raster, p: list[Vector], q: list[Vector], step: list[Vector]) -> Vector:
+def _misplacement(raster: Raster, p: list[Vector], q: list[Vector], step: list[Vector]) -> Vector:
     """Shares (e,) of the integral added by pieces in part beyond their cell, (2) and (3); coordinates (e,) by axis."""
     range_of_eps = float(raster.values.max()) / float(raster.values.min())
-    most, added = np.zeros(len(p[0])), np.zeros(len(p[0]))
+    largest_step, added = np.zeros(len(p[0])), np.zeros(len(p[0]))
     for nodes, a, b, move in zip(raster.axes, p, q, step, strict=False):
         if len(nodes) > 1:
             gap, size = np.diff(nodes).min(), np.abs(move)
+            # (3): D, and the share of the segment for which a piece may be read in the wrong cell.
             off = UNIT_ROUNDOFF * (3 * np.maximum(np.abs(a), np.abs(b)) + 10 * size)
             lasting = off / gap + 3 * off / np.where(size > 0, size, np.inf)
             added += 2 * (size > 0) * (off / gap) * np.minimum(1.0, 2 * range_of_eps * lasting)
-            most = np.maximum(most, size / gap)
-    return np.asarray(added + 1000 * (UNIT_ROUNDOFF * (most + 1)) ** 2 * range_of_eps)
+            largest_step = np.maximum(largest_step, size / gap)
+    # (2), with n = largest_step.
+    return np.asarray(added + 1000 * (UNIT_ROUNDOFF * (largest_step + 1)) ** 2 * range_of_eps)
 
 
 def _fractions(
@@ -120,6 +126,7 @@ def _fractions(
         moved = t * step
         raw = (moved - offset) / width
         share = np.clip(raw, 0.0, 1.0)
+        # (1): d, and no error more than 2 d outside the cell, where the fraction is clipped to 0 or 1.
         doubt = UNIT_ROUNDOFF * ((4 * np.abs(moved) + np.abs(offset)) / width + 3 * share)
         shares.append((share, doubt * ((raw > -2 * doubt) & (raw < 1 + 2 * doubt))))
     return left, shares

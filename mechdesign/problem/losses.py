@@ -1,4 +1,4 @@
-"""Losses l(u, y) >= 0 over secrets and reports: what a report costs. Privacy does not depend on them."""
+"""Losses l(u, y) >= 0, the cost of report y for secret u. Privacy does not depend on them."""
 
 from __future__ import annotations
 

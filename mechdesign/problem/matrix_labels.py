@@ -23,7 +23,7 @@ OFF = 0.01  # rows further than this from 1 are not probabilities that were roun
 ROW_NAMES = INDEX | {"secret", "secrets", "label", "labels", "name", "names"}
 _DATED = {"age", "ages", "year", "years", "class", "cell", "place", "node", "zip", "plz"}  # of different numbers
 WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
-_LIKE_THE_OTHERS = 3.0  # a line whose sum is within this factor of the others' may be one of them
+_LIKE_THE_OTHERS = 3.0  # a line whose sum is within this factor of that of the others may be data
 FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they read 0, 1, 2
 
 
@@ -50,14 +50,14 @@ class MatrixLabels:
             readings.append((True, column))
         if index is None and self._labels(self.words[int(line) :, 0]):
             readings.append((line, True))
-        # both, whatever stands in the corner
+        # Both may be labels; the corner between them is neither.
         if (
             header is not False
             and index is not False
             and self._labels(self.words[0, 1:]) & self._labels(self.words[1:, 0])
         ):
             readings.append((True, True))
-        return self._decided(list(dict.fromkeys(readings)))
+        return self._decide(list(dict.fromkeys(readings)))
 
     def _header_of_words(self) -> bool | None:
         """True if words make the first line a header, False if they make it a row; None without words."""
@@ -74,7 +74,7 @@ class MatrixLabels:
             return True
         if is_missing(first):
             return False
-        # one word before numbers: the name of the index above labels, or the label of a row
+        # One word before numbers: the name of an index above labels, or the label of a row of data.
         whole = all(WHOLE.fullmatch(word) for word in rest) and self._labels(rest)
         if np.isnan(self.column[1:]).any():
             if whole and (np.diff(self.first[1:]) > 0).all():
@@ -114,7 +114,7 @@ class MatrixLabels:
         words = self.words[reading[0] :, reading[1] :]
         return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
 
-    def _decided(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+    def _decide(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
         plain = readings[0]
         if self._in_pairs():
             raise self._refusal("line", self.words[0])
@@ -133,7 +133,7 @@ class MatrixLabels:
             if len(sound) > 1 or self._like_data(reading, blocks[reading]):
                 kind, labels = ("column", self.words[:, 0]) if reading[1] > plain[1] else ("line", self.words[0])
                 raise self._refusal(kind, labels)
-        self._tell(sound[0], plain)
+        self._note_labels(sound[0], plain)
         return sound[0]
 
     def _like_data(self, reading: tuple[bool, bool], block: Matrix) -> bool:
@@ -150,20 +150,20 @@ class MatrixLabels:
         if np.isnan(blocks[most]).any():
             return plain
         if not _counts(blocks[most]):  # probabilities that do not sum to 1
-            self._tell(most, plain)
+            self._note_labels(most, plain)
             return most
         square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
         if (True, True) in blocks and _running(self.first[1:]) and _running(self.column[1:]):
-            self._tell((True, True), plain)
+            self._note_labels((True, True), plain)
             return True, True
         labels = {(True, plain[1]): self.words[0, int(plain[1]) :], (plain[0], True): self.words[int(plain[0]) :, 0]}
         doubtful = []
         for reading in [each for each in labels if each in blocks and each != plain]:
             numbers = np.array([number_of(word, self.text.decimal) for word in labels[reading]])
             if _running(numbers) and not self._like_data(reading, blocks[reading]):
-                self._tell(reading, plain)
+                self._note_labels(reading, plain)
                 return reading
-            # Different integers in any order may be labels; only a square table of all numbers speaks for data.
+            # Distinct integers in any order may be labels, unless all numbers together are a square table.
             likely = (np.diff(numbers) > 0).all() or (reading in square and plain not in square)
             if likely or plain not in square:
                 doubtful.append((not likely, reading))
@@ -182,7 +182,7 @@ class MatrixLabels:
         joined = np.frompyfunc(lambda left, right: number_of(f"{left}.{right}", "."), 2, 1)(whole, decimals)
         return _adds_up(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
 
-    def _tell(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
+    def _note_labels(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
         kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
         for (kind, words), taken, before in zip(kinds, reading, plain, strict=True):
             if taken and not before:

@@ -86,6 +86,7 @@ class Metric(FrozenRecord, ABC):
     def edges(self, domain: Domain) -> Edges:
         """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs."""
         with np.errstate(over="ignore"):
+            # At scale 1 a length of 0 is an error; a scale may be 0, which claims a constant mechanism.
             plain = self.unscaled_edges(domain)
             plain.check(domain.size)
             _check_lengths(plain, positive=True)
@@ -150,10 +151,10 @@ def check_unit(unit: str, domain: Domain) -> None:
 
 
 def scaled_down(edges: Edges, factor: float) -> Edges:
-    """Every length times `factor`, rounded down; what falls below the range of doubles is 0."""
+    """Every length times `factor`, rounded down; lengths below 2^-960 become 0."""
     scaled = edges.scaled(factor * ROUND_DOWN)
-    sound = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
-    return replace(scaled, length=np.where(sound, scaled.length, 0.0))
+    is_in_range = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
+    return replace(scaled, length=np.where(is_in_range, scaled.length, 0.0))
 
 
 def _check_lengths(edges: Edges, *, positive: bool) -> None:

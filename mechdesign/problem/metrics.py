@@ -122,6 +122,7 @@ class Euclidean(PerLength):
         for axis in domain.points.T:
             square += (axis[tail] - axis[head]) ** 2
         length = self.epsilon * np.sqrt(square) * ROUND_DOWN
+        # Below 2^-960 the error analysis of the product does not hold.
         length = np.where((square >= SMALLEST) & (length >= SMALLEST), length, 0.0)
         return Edges(tail=tail, head=head, length=length)
 
@@ -238,7 +239,7 @@ class Graph(Metric):
         none = np.empty(0, np.int64)
         edges = Edges(tail=none, head=none, length=np.empty(0)) if stored_edges is None else stored_edges
         graph = cls(tail=edges.tail, head=edges.head, length=np.ones_like(edges.length))
-        # A file lists lengths that are multiplied already, by a scale that may be 0: verification checks them.
+        # Stored lengths may be 0 (a scale of 0), which the constructor refuses; verification checks them.
         object.__setattr__(graph, "length", frozen_copy(edges.length, "length"))
         return graph
 
@@ -253,8 +254,8 @@ class Graph(Metric):
             what, kinds = ("numbers", "iuf") if name == "length" else ("numbers of places", "iu")
             if len(values) and values.dtype.kind not in kinds:
                 raise InputError(f"must be {what}", field=name, value=values.dtype)
-            kept = frozen_copy(values.astype(float if name == "length" else np.int64), name)
-            object.__setattr__(self, name, kept)
+            copied = frozen_copy(values.astype(float if name == "length" else np.int64), name)
+            object.__setattr__(self, name, copied)
         _check_pairs(self._edges)
         length = self._edges.length
         remedy = "leave an edge out where nothing joins two places, and merge places at distance 0"
@@ -305,9 +306,9 @@ def _check_pairs(edges: Edges) -> None:
     refuse_entries(edges.tail == edges.head, edges.tail, "self-loop: an edge joins a place to itself", field="edges")
     order = np.lexsort((edges.head, edges.tail))
     tail, head = edges.tail[order], edges.head[order]
-    again = np.flatnonzero((tail[1:] == tail[:-1]) & (head[1:] == head[:-1]))
-    if len(again):
-        first, second = sorted(order[again[0] : again[0] + 2].tolist())
+    repeated = np.flatnonzero((tail[1:] == tail[:-1]) & (head[1:] == head[:-1]))
+    if len(repeated):
+        first, second = sorted(order[repeated[0] : repeated[0] + 2].tolist())
         lengths = f"{edges.length[first]:.9g} at [{first}] and {edges.length[second]:.9g} at [{second}]"
         ends = f"{edges.tail[first]} and {edges.head[first]}"
         remedy = "give each pair of places once: a metric is symmetric"
@@ -327,13 +328,13 @@ def check_storable(metric: Metric, domain: Domain) -> None:
     listed = metric.edges(domain) if metric.uses_stored_edges else None
     try:
         description = json.loads(json.dumps(metric.parameters()))
-        kept = type(metric).from_description(description, scale=metric.scale, stored_edges=listed)
+        restored = type(metric).from_description(description, scale=metric.scale, stored_edges=listed)
     except (TypeError, ValueError, KeyError) as error:
-        kept, why = None, f"{error}"
+        restored, why = None, f"{error}"
     else:
-        why = "a file would keep another metric"
-    if kept is None or not (metric.uses_stored_edges or kept == metric):
-        message = f"{type(metric).__name__} cannot be kept in a file: {why}"
+        why = "a file would restore another metric"
+    if restored is None or not (metric.uses_stored_edges or restored == metric):
+        message = f"{type(metric).__name__} cannot be stored in a file: {why}"
         remedy = (
             "list every field in `described` with its JSON reader, or pass the edges as "
             "md.Graph(tail=..., head=..., length=...)"

@@ -55,6 +55,7 @@ def position_cost(
     if around is None:
         return np.asarray(prior[:, None] * means((None,) * domain.dimension))
     cost, size = np.zeros((domain.size, reports.size)), domain.size
+    # The row drawn for step i from cell u gets the share of u: a sparse matrix adds up the cells of each row.
     for rows, step in zip(around.T, product(STEPS, repeat=2), strict=True):
         cost += sp.csr_array((prior, (rows, np.arange(size))), shape=(size, size)) @ means(step)
     return cost
@@ -78,12 +79,12 @@ def claim_cost(
 def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Matrix] | None:
     if type(loss) is SquaredDistance:
         away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
-        return lambda step: _squared(away, cell, step)
+        return lambda step: _mean_squares(away, cell, step)
     steps = _displacements(domain, reports) if type(loss) is Distance and len(set(cell)) == 1 else None
     return None if steps is None else lambda step: np.asarray(cell[0] * _distance(steps, step))
 
 
-def _squared(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
+def _mean_squares(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
     moments = [_MOMENTS[one] for one in step]
     weight = np.prod([moment[0] for moment in moments])
     total = np.zeros(away.shape[1:])
@@ -121,6 +122,7 @@ def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
             table += a * b * np.hypot((across - s)[:, None], (along - t)[None, :])
     radius, slope = (node + 1) / 4, (node + 1) / 2
     total = 0.0
+    # The cell of the report itself: two triangles a quadrant, s the long side and v the slope, ds dt = s ds dv.
     for sign_s, sign_t in product((-1, 1), repeat=2):
         s, v = radius[:, None], slope[None, :]
         density = weight[:, None] / 4 * weight[None, :] / 2 * s * s * np.sqrt(1 + v * v)

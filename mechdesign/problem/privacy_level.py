@@ -136,7 +136,7 @@ class PrivacyLevel(FrozenRecord):
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
             return self
-        # nodes move by u M, M largest coordinate; in cells of width g eps moves by at most 4 u M / g of the largest
+        # Nodes move by u M, M the largest coordinate: in a cell of width g eps moves by at most 4 u M / g max eps.
         far = sum(np.abs(nodes).max() / np.diff(nodes).min() for nodes in converted.axes if len(nodes) > 1)
         moved = 16 * UNIT_ROUNDOFF * (1 + far) * self.largest / self.smallest
         if not moved <= LARGEST_DEFECT:

@@ -29,7 +29,7 @@ Parameter = int | float | str
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignProblem(FrozenRecord):
-    """Secrets, the distances that must not be distinguished, a prior and a loss. Two of equal fields are equal.
+    """A design problem: secrets, metric, prior and loss. Compared field by field.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class DesignProblem(FrozenRecord):
     prior : (n,) array
         Probabilities, of sum 1.
     loss : Loss
-        What a report costs.
+        The cost of a report.
     reports : Domain
         The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
@@ -67,7 +67,7 @@ class DesignProblem(FrozenRecord):
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # A file tells by coordinates whether reports are the secrets, and symmetries and anchors of a bound rest on it.
+        # A file has only coordinates: equal places must be one object here too, for symmetries and anchors.
         if self.reports is None or self.reports.same_places(self.domain):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "parameters", _plain_parameters(self.parameters))
@@ -81,7 +81,7 @@ class DesignProblem(FrozenRecord):
             )
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
-        else:  # of a class from outside, or a table: any number may stand in it
+        else:  # a table, or the class of a user: its values are checked
             self.loss_matrix  # noqa: B018
         if self.query is not None:
             self.query.check(self.domain, self.reports)
@@ -155,7 +155,9 @@ def _plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Parameter]:
     for name, value in plain.items():
         if not (isinstance(name, str) and isinstance(value, (int, float, str)) and value == value):
             remedy = "use numbers and texts"
-            raise InputError("cannot be kept in a file", field="parameters", value=f"{name}: {value!r}", remedy=remedy)
+            raise InputError(
+                "cannot be stored in a file", field="parameters", value=f"{name}: {value!r}", remedy=remedy
+            )
     return plain
 
 

@@ -67,7 +67,8 @@ class ProblemFile(FrozenRecord):
             converted = _READ[kind](value) if isinstance(value, str) else kind(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"must be of type {kind.__name__}: {error}", field=name, value=value) from error
-        if kind in (int, float) and not isinstance(value, str) and converted != value:  # 5.5 for an int, or nan
+        # 5.5 for an int, or nan
+        if kind in (int, float) and not isinstance(value, str) and converted != value:
             raise InputError(f"must be of type {kind.__name__}", field=name, value=value)
         return converted
 

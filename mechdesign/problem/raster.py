@@ -15,7 +15,7 @@ from mechdesign.base.units import canonical_unit, unit_ratio
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import AXES
 
-_REACH = 0.5 + 1e-9  # steps beyond the outermost node that its value still covers
+_REACH = 0.5 + 1e-9  # steps beyond the outermost node covered by its value: half a pixel
 _NODATA = "has nodes without a value; fill them, or crop the raster to where it has data"
 
 
@@ -63,9 +63,11 @@ class Raster(FrozenRecord):
         shape = (len(self.x), len(self.y), len(self.z))
         fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
         if self.values.shape not in fitting or self.values.size == 0:
-            turned = self.values.shape == (len(self.y), len(self.x))
+            is_transposed = self.values.shape == (len(self.y), len(self.x))
             remedy = (
-                "transpose them, x comes first; md.read.raster takes arrays of xarray and finds out" if turned else None
+                "transpose them, x comes first; md.read.raster takes arrays of xarray in any order"
+                if is_transposed
+                else None
             )
             message = f"values must have shape {fitting[0]}"
             raise InputError(message, field=self.name, value=self.values.shape, remedy=remedy)
@@ -156,9 +158,10 @@ def blend(
     if not places:
         return values[corner], 0.0
     *others, (node, share, doubt) = places
-    beside = np.minimum(node + 1, values.shape[len(others)] - 1)
+    # (1) of line_integrals: the error of the mean of two values with errors, at a fraction with an error.
+    following = np.minimum(node + 1, values.shape[len(others)] - 1)
     low, below = blend(values, others, (node, *corner))
-    high, above = blend(values, others, (beside, *corner))
+    high, above = blend(values, others, (following, *corner))
     off = (1 - share + doubt) * below + (share + doubt) * above + doubt * np.abs(high - low)
     return (1 - share) * low + share * high, off
 

@@ -35,7 +35,7 @@ _STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindr
 _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|north|lat", re.I)
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
-_TURNED = 1e-3  # of a pixel, over the whole file: transforms that are rounded
+_TURNED = 1e-3  # of a pixel over the whole file: rotations up to this are rounding
 _SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
 
@@ -135,7 +135,7 @@ def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
     scale, offset = float(data.scales[band - 1]), float(data.offsets[band - 1])
 
     def load(columns: Indices, rows: Indices) -> Matrix:
-        # a window for each run of columns: those around a seam lie at both ends of the file
+        # One window per run of columns: columns around the antimeridian lie at both ends of the file.
         parts = np.split(columns, np.flatnonzero(np.abs(np.diff(columns)) != 1) + 1)
         return np.concatenate([_window(data, band, part, rows) for part in parts]) * scale + offset
 

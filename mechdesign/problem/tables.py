@@ -1,6 +1,6 @@
 """Tables P(y|u) that other programs wrote: one row a secret, one column a report.
 
-| suffix | what is read |
+| suffix | content |
 |---|---|
 | .csv .tsv .txt .dat, also .gz .bz2 .xz .zip | text: a matrix, with or without header and index, or long form |
 | .npy | a NumPy array of two axes, of numbers |
@@ -65,7 +65,8 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
     suffix = source.suffix.lower()
     with readable(source, "table"):
         if suffix == ".npy":
-            return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))  # no size is taken from its header
+            # A memory map allocates nothing, whatever size the header announces.
+            return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))
         if suffix == ".parquet":
             return _parquet(source, columns, on_note or silent)
         if suffix in _TEXT:
@@ -75,7 +76,7 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
 
 
 def silent(sentence: str) -> None:
-    """Drop a sentence for the user."""
+    """Ignore a note."""
 
 
 def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
@@ -140,7 +141,8 @@ def _matrix_of(array: AnyArray) -> Matrix:
 def _long_form(frame: Any, note: Note) -> Matrix:
     """The table (n, m) of columns secret, report and probability, mass or count; no larger than the number of lines."""
     present = [name for name in _VALUES if matching_columns(frame, (name,))]
-    if present == ["probability", "mass"]:  # of our own tables: the same numbers, exact in the second
+    # Tables of this package have both: mass is exact.
+    if present == ["probability", "mass"]:
         present.remove("probability")
     if len(present) != 1 or frame.empty:
         message = "long form has the columns secret, report and one of " + ", ".join(_VALUES)
@@ -188,7 +190,8 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Ind
             line = columns[k].index[int(np.argmax(columns[k] == ""))]
             raise InputError("has no label", field=name, value=f"nothing in line {line}")
         words = columns[k]
-        if counted[k]:  # numbers beside words: their order is known
+        # A column of numbers has their order, also if the other column has words.
+        if counted[k]:
             columns[k] = words = numbers[k].map("{:g}".format)
             orders.append([f"{label:g}" for label in known[k]])
         else:

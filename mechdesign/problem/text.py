@@ -1,6 +1,6 @@
 """The one reader of text files: tables, places, people, reports, areas, nodes and edges.
 
-| read as what it is | refused, with the line |
+| read | refused, with the line |
 |---|---|
 | separators `;`, tab, `,` or blanks; Excel's first line `sep=;` | lines with more fields than the header |
 | decimal points; decimal commas beside `;` and tab, or in quotes | both marks in one file; 1,500 if in doubt |
@@ -33,11 +33,11 @@ from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import GROUPED, Columns, Names, columns_named, plain_name
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_MARKS = {  # the longer ones first: that of UTF-32 begins with that of UTF-16
+_MARKS = {  # longer ones first: the mark of UTF-32 begins with that of UTF-16
     b"\xff\xfe\x00\x00": "utf-32", b"\x00\x00\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
     b"\xef\xbb\xbf": "utf-8-sig",
 }  # fmt: skip
-_SAMPLE = 100  # lines that the separator is found from
+_SAMPLE = 100  # lines from which the separator is detected
 _EXCEL = re.compile(r'"?sep=(.)"?', re.I)
 _NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
 _BEGIN = re.compile(r"\n[#;,\t \"\n]")
@@ -70,11 +70,11 @@ class TextFile:
     def __init__(self, path: str | Path, field: str, encoding_errors: str = "strict") -> None:
         self.source, self.field = Path(path), field
         with readable(path, field):
-            text = _decoded(_content(self.source, field), self.source, field, encoding_errors)
+            text = _decode(_content(self.source, field), self.source, field, encoding_errors)
         self.comments = list(takewhile(lambda line: line.startswith("#"), text.split("\n", _SAMPLE)))
-        # few lines begin so: most files are spared the search for empty ones
+        # One cheap search spares most files the scan line by line.
         empty = _BEGIN.search("\n" + text.rstrip("\n")) is not None
-        lines, self.numbers = _kept(text, inside=False) if empty else _all_lines(text)
+        lines, self.numbers = _full_lines(text, inside=False) if empty else _all_lines(text)
         excel = _EXCEL.fullmatch(lines.split("\n", 1)[0].strip())
         if excel:
             _, _, lines = lines.partition("\n")
@@ -83,8 +83,8 @@ class TextFile:
             raise FileFormatError("is empty", field=field, value=self.source)
         self.separator = excel[1] if excel else _separator(lines)
         if empty:
-            lines, kept = _kept(lines, inside=True, single=self.separator is None)
-            self.numbers = self.numbers[kept - 1]
+            lines, numbers = _full_lines(lines, inside=True, single=self.separator is None)
+            self.numbers = self.numbers[numbers - 1]
         self.lines = lines
         self.decimal, self.doubtful = _decimal(lines, self.separator, field)
         first, rest = lines.partition("\n")[::2]
@@ -102,13 +102,13 @@ class TextFile:
             )
 
     def head(self) -> list[str]:
-        first = self._parsed(self.lines.partition("\n")[0], names=None, dtype=str)
+        first = self._parse(self.lines.partition("\n")[0], names=None, dtype=str)
         return [str(word).strip() for word in first.fillna("").iloc[0]]
 
     def words(self) -> Any:
         head = self.lines.split("\n", _SAMPLE)[:_SAMPLE]
         width = max(_width(line, self.separator) for line in head)
-        frame = self._parsed(self.lines, names=list(range(width + 1)), dtype=str)
+        frame = self._parse(self.lines, names=list(range(width + 1)), dtype=str)
         frame = frame.apply(lambda column: column.fillna("").str.strip())
         if frame[width].eq("").all():  # a separator ends the lines
             frame = frame.drop(columns=width)
@@ -156,7 +156,7 @@ class TextFile:
 
             return pd.DataFrame({name: np.empty(0) for name in named})
         dtype: Any = str if words is None else dict.fromkeys(words, str)
-        frame = self._parsed(body, names=[*named, _EXTRA], dtype=dtype)
+        frame = self._parse(body, names=[*named, _EXTRA], dtype=dtype)
         beyond = frame.pop(_EXTRA)
         if not beyond.isna().all() and not beyond.fillna("").astype(str).str.strip().eq("").all():
             raise FileFormatError("has fields without a name", field=self.field, value=", ".join(names))
@@ -164,10 +164,10 @@ class TextFile:
         unnamed = [name for name in named if name.startswith("unnamed: ")]
         return frame.drop(columns=[name for name in unnamed if frame[name].fillna("").astype(str).eq("").all()])
 
-    def _parsed(self, lines: str, *, names: list[Any] | None, dtype: Any) -> Any:
+    def _parse(self, lines: str, *, names: list[Any] | None, dtype: Any) -> Any:
         import pandas as pd
 
-        # a comma that separates fields too is read from the words
+        # If commas separate both fields and decimals, pandas cannot know: numbers are read from the words.
         decimal = "," if self.decimal == "," and self.separator != "," else "."
         exact: dict[str, Any] = {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}
         with readable(self.source, self.field), warnings.catch_warnings():
@@ -206,7 +206,7 @@ def _content(source: Path, field: str) -> bytes:
         return content
 
 
-def _decoded(content: bytes, source: Path, field: str, errors: str) -> str:
+def _decode(content: bytes, source: Path, field: str, errors: str) -> str:
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         text = content.decode(encoding, errors)
@@ -224,8 +224,8 @@ def _all_lines(text: str) -> tuple[str, Indices]:
     return text, np.arange(1, text.count("\n") + 2) if text else np.empty(0, np.int64)
 
 
-def _kept(text: str, *, inside: bool, single: bool = False) -> tuple[str, Indices]:
-    """The lines that hold something, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
+def _full_lines(text: str, *, inside: bool, single: bool = False) -> tuple[str, Indices]:
+    """Lines with content, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
     lines = text.rstrip("\n").split("\n")
     comment = np.array([line.startswith("#") for line in lines])
     full = np.array([_NOTHING.fullmatch(line) is None for line in lines])

@@ -186,7 +186,7 @@ class Described(Weighted):
 @pytest.mark.parametrize("kind", [Weighted, Listed])
 def test_unstorable_metric_is_refused(kind):
     """Verification rebuilds a metric from its description, which would lack the weights."""
-    with pytest.raises(InputError, match=r"cannot be kept in a file.*md\.Graph") as caught:
+    with pytest.raises(InputError, match=r"cannot be stored in a file.*md\.Graph") as caught:
         problem(metric=kind(weights=np.array([1.0, 2.0, 3.0])))
     assert caught.value.field == "metric"
 

@@ -135,7 +135,7 @@ def test_process_id_decides_without_system_locks(path: Path, monkeypatch: pytest
     path.write_text(json.dumps(left | {"process": gone.pid}))
     with refusing(path):
         pass
-    with pytest.raises(InputError, match="keeps no locks"), waiting(path):
+    with pytest.raises(InputError, match="has no locks"), waiting(path):
         pass
 
 

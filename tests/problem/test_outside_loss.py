@@ -93,7 +93,7 @@ def test_problems_name_it():
 
 @pytest.mark.usefixtures("known")
 def test_factored_form_refuses_outside_loss():
-    with pytest.raises(UnsuitableError, match="no factored form: a loss given as a table") as caught:
+    with pytest.raises(UnsuitableError, match="no factored form: factored mechanisms support only losses") as caught:
         md.solve(md.EikonalWeights(problem=problem()), method="factored")
     assert caught.value.field == "method"
     squared = md.DesignProblem(**{**vars(problem()), "loss": md.losses.SquaredDistance()})
