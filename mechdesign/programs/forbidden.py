@@ -43,7 +43,7 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     places = np.setdiff1d(np.arange(problem.reports.size), numbers)
     if len(places) < 2:
         value = f"{len(numbers)} of {problem.reports.size}"
-        raise InputError("at least two reports must stay", field="forbidden", value=value)
+        raise InputError("must leave at least two reports", field="forbidden", value=value)
     kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
     reports = Domain(kind=kind, points=problem.reports.points[places], unit=problem.reports.unit)
     loss = problem.loss

@@ -161,10 +161,10 @@ class MatchedOptimal(Program):
         euclidean, unit = self.at(1.0), self.problem.domain.unit
         widest, nearest = euclidean.constant_loss, float(euclidean.weighted_loss.min(axis=1).sum())
         if self.target >= widest:
-            message = f"must be below {widest:.6g} {unit}: a report that tells nothing comes as near"
+            message = f"must be below {widest:.6g} {unit}, the expected distance of the best constant report"
             raise InputError(message, field="distance", value=self.target)
         if self.target <= nearest:
-            message = f"must be above {nearest:.6g} {unit}: no report comes as near"
+            message = f"must be above {nearest:.6g} {unit}, the smallest expected distance that reports allow"
             raise InputError(message, field="distance", value=self.target)
 
     @property

@@ -53,7 +53,7 @@ class Robust(Coupled):
         values = as_numbers(self.priors, "priors")
         if values.ndim < 2 or not len(values):
             n = self.problem.domain.size
-            raise InputError(f"must have shape (k, {n}), a prior a row", field="priors", value=values.shape)
+            raise InputError(f"must have shape (k, {n}), one prior per row", field="priors", value=values.shape)
         checked = np.stack([check_prior(prior, self.problem.domain) for prior in values])
         object.__setattr__(self, "priors", checked)
 

@@ -492,8 +492,9 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Errors:
-    """The right-hand sides of (2): dual (v,), row (n,), slack (c,). mu: the mean product s z. gap and dual_share:
-    relative to the cost, or to 1e-9 of that of the constant report where the cost is less.
+    """The right-hand sides of (2): dual (v,), row (n,), slack (c,); mu, the mean product s z.
+
+    gap and dual_share are relative to the cost, which counts as at least 1e-9 of that of the constant report.
     """
 
     dual: Vector
@@ -510,7 +511,7 @@ class _Errors:
 
     @property
     def total(self) -> float:
-        """The largest error, row sums beyond what restoration removes."""
+        """The largest error; of row sums, the part that restoration cannot remove."""
         return max(self.gap, self.dual_share, float(np.abs(self.row).max()) - _OPTIONS.row_error)
 
     @classmethod
@@ -560,9 +561,9 @@ class _Newton:
     def advance(self, *, least: float, short: float) -> _State:
         """One iteration: predictor, corrector, centrality correctors while they lengthen the step.
 
-        least: the product s z below which the target is not set, because rounding grows as it shrinks; short: a step
-        shorter than this share of the way gives way to one towards the central path, if that is longer; not from
-        1500 secrets, where that loses more than it gains.
+        least: the smallest target of the products s z, because rounding grows as they shrink. short: a step shorter
+        than this share of the way is replaced by one towards the central path, if that is longer. From 1500 secrets
+        on it is not, because that loses more than it gains.
         """
         at, rows, options = self.at, self.algebra.rows, _OPTIONS
         # The predictor aims at products 0; its success sets the target mu (mu' / mu)^3 (Mehrotra).

@@ -175,12 +175,12 @@ def rejection_reason(method: MethodName, problem: DesignProblem) -> str | None:
     size = problem.domain.size
     if method == "pool":
         if not POOL_SOLVER.is_filled:
-            return "the capability maps is not installed"
+            return "the capability factored is not installed"
         return POOL_SOLVER.get().rejection_reason(problem)
     if method == "columns" and size > LARGEST:
-        return f"its columns are dense: up to {LARGEST:,} secrets"
+        return f"takes at most {LARGEST:,} secrets, because its columns are dense"
     if method == "highs" and not _is_small(problem):
-        return f"HiGHS takes up to {SMALL:,} constraints, and {constraints(problem):,} are stated"
+        return f"takes at most {SMALL:,} constraints, and the program has {constraints(problem):,}"
     return None
 
 
@@ -198,7 +198,7 @@ def rule(problem: DesignProblem) -> list[tuple[MethodName, str]]:
     else:
         order.append(("blocks", f"more than {MANY if size <= LARGEST else LARGEST:,} secrets, and few edges for each"))
     if _is_small(problem) and order[0][0] != "highs":
-        order.append(("highs", f"{constraints(problem):,} constraints, where the route before ends above the gap"))
+        order.append(("highs", f"{constraints(problem):,} constraints, if the route before ends above the gap"))
     return order
 
 
@@ -211,7 +211,7 @@ def _why_columns(problem: DesignProblem) -> str | None:
     if size <= MANY:
         return f"no more than {MANY} secrets"
     if nearest(problem) < FAR:
-        return f"the nearest place is {nearest(problem):.2g} nats away in the median"
+        return f"the median distance to the nearest place is {nearest(problem):.2g} nats"
     return None
 
 

@@ -33,7 +33,7 @@ Transactions in Operational Research 4), in a trust region (Linderoth and Wright
 Applications 24).
 
 Rays are priced after the master is solved, since the first master has columns already; the other two price first, from
-multipliers of no master.
+multipliers that no master has solved for.
 """
 
 from __future__ import annotations

@@ -95,12 +95,12 @@ def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certifi
         scaled = cp.Problem(cp.Minimize(statement.objective.expr / unit), statement.constraints)
         solver = _solve_statement(scaled, program)
         if scaled.status not in ("optimal", "optimal_inaccurate"):
-            message = f"no table keeps all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
+            message = f"no table satisfies all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
             raise InfeasibleError(message, field="constraints", value=f"{solver} says {scaled.status}")
         table = task.certify(np.asarray(program.table.value, float), task.cost)
         if not table.excess.any() and _largest_value(program, table.mass / float(ROW_SUM)) <= -margin / 2:
             return table, margin
-    message = f"no certified table keeps all constraints with a margin of {_OPTIONS.margins[-1]:g}: loosen one"
+    message = f"no certified table satisfies all constraints with a margin of {_OPTIONS.margins[-1]:g}: loosen one"
     raise DesignError(message, field="constraints")
 
 

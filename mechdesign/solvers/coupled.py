@@ -3,9 +3,9 @@
 The best closed form that meets the limits is the first table. The whole program: 1. HiGHS solves it, every limit
 lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified integers,
 rounded up; if one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are clipped and
-scaled until they are valid exactly, folded into the effective cost, and every report is priced: a lower bound that
-needs no convergence.  5. If a gap remains, the optimal program is solved for the effective cost (`polished_bound`):
-its multipliers of the row sums are more accurate far from the anchors.
+scaled until they are valid exactly. They are folded into the effective cost, and every report is priced. This lower
+bound needs no convergence.  5. If a gap remains, the optimal program is solved for the effective cost
+(`polished_bound`): its multipliers of the row sums are more accurate far from the anchors.
 
 Without a table, the least common relaxation of the limits is bounded from below in the same way (`no_table`). A bound
 above zero proves that the constraints contradict each other, and its multipliers identify them.
@@ -44,7 +44,7 @@ _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 
 def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
-    """The task of a program, or of other side rows; SizeError before allocating what does not fit."""
+    """The task of a program, or of other side rows; SizeError before an allocation that does not fit."""
     problem, what = program.problem, f"the {program.name} program"
     if problem.domain.size > DESIGNS:
         require_whole(problem, problem.domain.size, what=what)
@@ -112,8 +112,8 @@ class DesignRoute:
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:
     """Solve a coupled program, or one of other side rows. The time limit is passed to HiGHS.
 
-    Raises SizeError before allocating a program that does not fit, InfeasibleError if the constraints are proved to
-    contradict each other, DesignError if no certified table meets them, and SolverError if time ends too early.
+    Raises SizeError before allocating a program that does not fit, and InfeasibleError if the constraints are proved to
+    contradict each other. If no certified table is found, raises DesignError, or SolverError if time ended too early.
     """
     task, budget = task_of(program, rows), TimeBudget.of(targets.time_limit)
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
@@ -191,10 +191,10 @@ def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> Desi
             weight = bound.multipliers * rows.share
             names = [rows.names[k] for k in np.argsort(-weight, kind="stable")[:3] if weight[k] > 0]
             return InfeasibleError(
-                f"no mechanism with this claim keeps all limits, which was proved; at fault: {', '.join(names)}",
+                f"no mechanism with this claim satisfies all limits (proved); conflicting: {', '.join(names)}",
                 field=program.limits_field,
                 value=f"{rows.size} limits",
                 remedy=f"relax these limits by {math.ceil(1e4 * bound.value) / 100:g} % or more, or use a larger eps",
             )
-    message = f"no certified table keeps all {rows.size} limits: they leave less room than the solver resolves"
+    message = f"no certified table satisfies all {rows.size} limits: they leave less room than the solver resolves"
     return DesignError(message, field=program.limits_field)

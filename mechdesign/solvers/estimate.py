@@ -44,7 +44,7 @@ def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
     """The route, its reason, and the expected CPU seconds, gap and memory; with the size of the program."""
     if method not in ("auto", *METHODS):
         raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
-    route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "asked for")
+    route, why = choose(problem) if method == "auto" else (cast(MethodName, method), "by request")
     refused = rejection_reason(route, problem)
     return {
         "route": route,
@@ -64,11 +64,11 @@ def route_sentence(problem: DesignProblem, method: str = "auto") -> str:
     """`route_facts` in a sentence or two."""
     facts = route_facts(problem, method)
     if not facts["accepted"]:
-        return f"route {facts['route']}: cannot be taken: {facts['why']}"
+        return f"route {facts['route']} does not accept the problem: {facts['why']}"
     return (
         f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
-        f"{facts['constraints']:,} constraints, nearest place {facts['nearest']:.2g} nats away in the median. "
-        f"Expected: about {_rounded(facts['expected_seconds'])} CPU seconds to a gap of "
+        f"{facts['constraints']:,} constraints, median distance to the nearest place {facts['nearest']:.2g} nats. "
+        f"Expected: about {_format_seconds(facts['expected_seconds'])} CPU seconds to a gap of "
         f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
     )
 
@@ -85,5 +85,5 @@ def _class(problem: DesignProblem, route: MethodName) -> str:
     return "long edges, blocks"
 
 
-def _rounded(value: float) -> str:
+def _format_seconds(value: float) -> str:
     return f"{value:.1g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"

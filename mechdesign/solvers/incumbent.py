@@ -204,7 +204,7 @@ def run_routes(routes: Iterable[Route], task: Task, incumbent: Incumbent, budget
         incumbent.round = 0
         try:
             stopped = route.run(task, incumbent, budget)
-        except (SolverError, InputError, OutOfTime):  # the incumbent keeps what the route found
+        except (SolverError, InputError, OutOfTime):  # the incumbent keeps the results of the route
             stopped = Stop.TIME
         if stopped is Stop.TIME and not budget.is_spent():
             stopped = Stop.PRECISION

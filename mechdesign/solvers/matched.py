@@ -122,12 +122,14 @@ def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon
     )
     if root is None:
         nearest, widest = expected_distance(math.exp(most)), expected_distance(math.exp(least))
-        message = f"{chosen.name} reaches from {nearest:.6g} to {widest:.6g} {domain.unit} under this prior"
+        message = (
+            f"{chosen.name} has expected distances from {nearest:.6g} to {widest:.6g} {domain.unit} under this prior"
+        )
         raise InputError(message, field="distance", value=target)
-    return _matched(problem, chosen, math.exp(root))
+    return _match_at(problem, chosen, math.exp(root))
 
 
-def _matched(problem: DesignProblem, family: Family, epsilon: float) -> Matched:
+def _match_at(problem: DesignProblem, family: Family, epsilon: float) -> Matched:
     return Matched(
         family=family.name,
         epsilon=epsilon,
@@ -197,7 +199,7 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
     if root is None:
         levels = "levels whose inverse lies between the size of a cell and that of the domain"
         raise InputError(f"{chosen.name} has {levels}", field="level", value=level)
-    return _matched(problem, chosen, math.exp(root))
+    return _match_at(problem, chosen, math.exp(root))
 
 
 def matched_families(problem: DesignProblem) -> dict[str, Callable[[], xr.Dataset]]:
@@ -242,7 +244,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     )
     stopped = search.run()
     if search.nearest is None:
-        message = "ended before a mechanism came as near as the target: allow more, or use fewer cells"
+        message = "no mechanism within the distance was found: allow more time, or use fewer cells"
         raise SolverError(message, field="time-limit", value=targets.time_limit)
     level, design = search.nearest
     excluded = search.level_excluded_by_pricing(level, design) or search.level_excluded_by_designs(level, design)

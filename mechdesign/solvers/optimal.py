@@ -30,7 +30,7 @@ def solve_optimal(
     it is the exponential mechanism e^{-d/2}, which needs no repair.
     """
     if problem.constant_loss == 0:
-        message = "leaves nothing to design: weigh secrets that reports tell apart"
+        message = "leaves nothing to design: give weight to secrets that reports distinguish"
         raise InputError(message, field="prior", value="a constant report costs nothing")
     attempts = optimal_attempts(problem, None if targets.method == "auto" else targets.method)
     size, limit = problem.domain.size, targets.time_limit

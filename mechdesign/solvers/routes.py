@@ -61,7 +61,11 @@ class BoxRoute:
     name: str = "boxes"
 
     def rejection_reason(self, task: Task) -> str | None:
-        return f"its columns are dense: up to {LARGEST:,} secrets" if task.problem.domain.size > LARGEST else None
+        return (
+            f"takes at most {LARGEST:,} secrets, because its columns are dense"
+            if task.problem.domain.size > LARGEST
+            else None
+        )
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         problem, cone = task.problem, task.pricer
@@ -93,7 +97,7 @@ class WholeRoute:
 
     def rejection_reason(self, task: Task) -> str | None:
         rows = count_rows(task.problem, task.rows.size)
-        return None if rows <= MOST_ROWS else f"{rows} rows, and at most {MOST_ROWS} are solved"
+        return None if rows <= MOST_ROWS else f"takes at most {MOST_ROWS} rows, and the program has {rows}"
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         scaled, margin = replace(task, unit=task.unit_at(incumbent.objective)), task.first_margin
@@ -199,7 +203,7 @@ class BlockRoute:
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """The cuts (m, n) that the multipliers of the eikonal weight system call for, and these multipliers (n,).
 
-        There are none if the system is singular or too slow. Off grids a negative weight, as at crossings of short
+        No node is cut if the system is singular or too slow. Off grids a negative weight, as at crossings of short
         roads, means that these multipliers mislead: the nodes nearest to the anchor are cut instead.
         """
         distance, n = task.pricer.distance, task.problem.domain.size

@@ -123,7 +123,9 @@ def solve(
         raise InputError("must be a DesignProblem or a program", field="program", value=type(program).__name__)
     entry = entry_of(program)
     if method not in entry.methods:
-        raise InputError(f"the {program.name} program takes {' or '.join(entry.methods)}", field="method", value=method)
+        raise InputError(
+            f"must be {' or '.join(entry.methods)} for the {program.name} program", field="method", value=method
+        )
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
     target = gap if entry.closes_gap else None
@@ -236,9 +238,9 @@ def _solve_entry(entry: Entry, program: Program, targets: Targets) -> Design | x
 def _check_options(targets: Targets, *, takes_bound: bool, takes_options: bool = False) -> None:
     if targets.options is not None and not takes_options:
         name, value = _first_option(targets.options)
-        raise InputError("is for the method factored of eikonal weights", field=name, value=value)
+        raise InputError("applies only to eikonal weights with the method factored", field=name, value=value)
     if targets.bound is not None and not takes_bound:
-        message = "is for programs that have their bound beside them, and this one works towards it"
+        message = "applies only to programs whose bound is optional: this one always computes its bound"
         raise InputError(message, field="bound", value=targets.bound)
 
 

@@ -90,7 +90,7 @@ def test_distances_that_are_refused(distance: float) -> None:
 def test_a_distance_that_no_report_reaches_is_refused() -> None:
     given = program().problem
     far = Domain.points_at(given.domain.points[:2] + 1000.0, unit=given.domain.unit)
-    with pytest.raises(InputError, match="no report comes as near"):
+    with pytest.raises(InputError, match="the smallest expected distance"):
         MatchedOptimal(replace(given, reports=far), distance=TARGET)
 
 

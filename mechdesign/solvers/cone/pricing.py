@@ -20,7 +20,7 @@ With weights w(u) > 0 the trial multipliers lambda - t w, t >= 0, are admissible
 
 which does not depend on how rays are normalised. There the bound is sum (lambda - t* w). Dinkelbach's method finds t*
 (Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat. Every
-ratio is a lower bound of t*, so nothing is gained once sum (lambda - t w) is no better than a known bound. A little is
+ratio is a lower bound of t*, so nothing is gained once sum (lambda - t w) does not exceed a known bound. A little is
 added to the last ratio for the rounding of the pricing. The bound returned is that of `lower_bound` at the trial
 multipliers: neither the pivoting nor t* enter its proof.
 
@@ -66,8 +66,8 @@ class RaiseOptions:
     """Constants of the search for t* (3). All are guesses, and no bound rests on them."""
 
     trials: int = 14
-    settled: float = 3e-8  # relative; what negative prices may cost a bound: less than multipliers are off by anyway
-    resolved: float = 1e-11  # ratio below which rounding is taken to be what is left, and t is raised by steps
+    settled: float = 3e-8  # relative cost of negative prices to a bound: less than the error of the multipliers
+    resolved: float = 1e-11  # ratio that is taken for rounding: below it t is raised by steps
     beyond: float = 1.0001  # times the ratio, for the rounding of the pricing
     first_step: float = 1e-10
     step_growth: float = 6.0
@@ -302,7 +302,7 @@ def homogeneous_bound(
         value = lower_bound(np.r_[trial, extra_terms], price.value)
         if best is None or value > best.value:
             best = Bound(value=value, dual=trial, first=first)
-        # `total` is what the bound would be without negative prices: as near to it, raising t can only lose.
+        # `total` is the bound without negative prices. This close to it, a larger t can only lose.
         total = float(trial.sum() + extra_terms.sum())
         if best.value >= enough or value >= total * (1 - _RAISE.settled) or not math.isfinite(total):
             break

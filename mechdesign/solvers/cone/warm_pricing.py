@@ -206,7 +206,6 @@ class WarmPricer:
             needed = options.overshoot * (excess[wrong, None] * near).max(axis=0)
             # At most half of a weight at a time: overlapping lowerings would take too much off.
             dual = dual - weight * np.minimum(needed, options.most_lowered)
-        # What local lowerings left, off all multipliers.
         # The exact excess, off all multipliers alike, ends the loop without any negative price.
         remaining = float(np.maximum((rays @ dual - cost) / against, 0.0).max())
         return dual - weight * remaining

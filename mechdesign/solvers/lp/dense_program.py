@@ -30,7 +30,7 @@ class DenseOptions:
     exact: float = 1e-9  # error of a row sum
     ridge: float = 1e-14  # relative increase of the diagonal
     higher: float = 100.0  # factor on it where rounding spoils the factor
-    solutions: int = 3  # with one factor where multipliers are free, each of what the one before left
+    solutions: int = 3  # with one factor where multipliers are free, each for the residual of the one before
 
 
 _OPTIONS = DenseOptions()

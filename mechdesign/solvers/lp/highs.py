@@ -39,7 +39,7 @@ _TRIALS: list[dict[str, Any]] = [
 _TIGHT: dict[str, Any] = dict.fromkeys(_FEASIBLE, 1e-9)
 _CENTRAL: dict[str, Any] = {**_TIGHT, "solver": "ipm", "run_crossover": "off", "presolve": "off"}
 _ENDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
-_ITERATIONS = 20  # of the simplex method for each row, five times what it takes: beyond, it is turning in circles
+_ITERATIONS = 20  # of the simplex method for each row, five times the usual number: beyond, it cycles
 _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feasible when only the cost changes
 
 
@@ -116,7 +116,7 @@ class ColumnMaster:
             self._solver.run()
             self._solver.setOptionValue("solver", "simplex")
             self._first = True
-            return self._found()
+            return self._solution()
         most = _ITERATIONS * len(self._right)
         for trial in _TRIALS:
             options = {**trial, "time_limit": ends, "simplex_iteration_limit": most}
@@ -129,9 +129,9 @@ class ColumnMaster:
             self._first = False
             if self._solver.getModelStatus() in _ENDED:
                 break
-        return self._found(vertex=True)
+        return self._solution(vertex=True)
 
-    def _found(self, *, vertex: bool = False) -> LinearSolution:
+    def _solution(self, *, vertex: bool = False) -> LinearSolution:
         word = self._solver.modelStatusToString(self._solver.getModelStatus())
         if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             raise SolverError("HiGHS found no optimum", field="solver", value=word)
